@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+// See attempt.hpp. The mode of a descriptor that is not ours is not ours to change, so each call
+// has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes, a look with poll(2)
+// for the rest, and for connect(2) the shortest send timeout there is.
+#include "attempt.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "sigpipe.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+constexpr std::uint8_t stage_connecting = 1;
+
+template <typename T>
+std::int32_t result_or_errno(T result) noexcept {
+  return result < 0 ? -errno : static_cast<std::int32_t>(result);
+}
+
+bool ready(int fd, short events) noexcept {
+  pollfd look{fd, events, 0};
+  return ::poll(&look, 1, 0) != 0;
+}
+
+/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell,
+/// and plain() where that is known not to wait, or is a regular file.
+template <typename Nowait, typename Plain>
+std::int32_t without_waiting(int fd, short events, Nowait nowait, Plain plain) noexcept {
+  std::int32_t result = nowait();
+  if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
+  if (!ready(fd, events)) return -EAGAIN;
+  if (result == -EAGAIN) result = nowait();
+  return result == -EAGAIN || result == -EOPNOTSUPP ? plain() : result;
+}
+
+struct vectors {
+  const iovec* first;
+  int count;
+};
+
+std::int32_t try_read(int fd, vectors into) noexcept {
+  return without_waiting(
+      fd, POLLIN,
+      [&] { return result_or_errno(::preadv2(fd, into.first, into.count, -1, RWF_NOWAIT)); },
+      [&] { return result_or_errno(::readv(fd, into.first, into.count)); });
+}
+
+std::int32_t try_write(int fd, vectors from) noexcept {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(from.first);
+  message.msg_iovlen = static_cast<std::size_t>(from.count);
+  const std::int32_t sent = result_or_errno(::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+  if (sent != -ENOTSOCK) return sent;
+  const sigpipe_guard guard;
+  return without_waiting(
+      fd, POLLOUT,
+      [&] { return result_or_errno(::pwritev2(fd, from.first, from.count, -1, RWF_NOWAIT)); },
+      [&] { return result_or_errno(::writev(fd, from.first, from.count)); });
+}
+
+std::int32_t try_accept(const operation& op) noexcept {
+  if (!op.nonblocking && !ready(op.fd, POLLIN)) return -EAGAIN;
+  return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));
+}
+
+/// Starts to connect. A blocking socket would wait for the peer, but no longer than its send
+/// timeout; the shortest is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
+std::int32_t start_connecting(const operation& op) noexcept {
+  const int mode = ::fcntl(op.fd, F_GETFL);
+  if (mode < 0) return -errno;
+  if ((mode & O_NONBLOCK) != 0) return result_or_errno(::connect(op.fd, op.address, op.length));
+  timeval before{};
+  socklen_t size = sizeof before;
+  if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, &size) != 0) return -errno;
+  const timeval shortest{0, 1};
+  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &shortest, sizeof shortest);
+  const std::int32_t result = result_or_errno(::connect(op.fd, op.address, op.length));
+  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, sizeof before);
+  return result;
+}
+
+std::int32_t try_connect(operation& op) noexcept {
+  if (op.stage != stage_connecting) {
+    const std::int32_t result = start_connecting(op);
+    if (result != -EINPROGRESS) return result;
+    op.stage = stage_connecting;
+    return -EAGAIN;
+  }
+  if (!ready(op.fd, POLLOUT)) return -EAGAIN;
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(op.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
+  return -error;
+}
+
+std::int32_t look_at(const operation& op) noexcept {
+  pollfd look{op.fd, static_cast<short>(op.flags), 0};
+  const int found = ::poll(&look, 1, 0);
+  if (found < 0) return -errno;
+  if (found == 0) return -EAGAIN;
+  return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
+}
+
+std::int32_t call(operation& op) noexcept {
+  const iovec single{op.buffer, op.length};
+  switch (op.kind) {
+    case verb::read:
+      return try_read(op.fd, {&single, 1});
+    case verb::readv:
+      return try_read(op.fd, {op.vectors, static_cast<int>(op.length)});
+    case verb::write:
+      return try_write(op.fd, {&single, 1});
+    case verb::writev:
+      return try_write(op.fd, {op.vectors, static_cast<int>(op.length)});
+    case verb::recv:
+      return result_or_errno(::recv(op.fd, op.buffer, op.length, op.flags | MSG_DONTWAIT));
+    case verb::send:
+      return result_or_errno(::send(op.fd, op.buffer, op.length, op.flags | MSG_DONTWAIT));
+    case verb::accept:
+      return try_accept(op);
+    case verb::connect:
+      return try_connect(op);
+    case verb::wait_fd:
+      return look_at(op);
+  }
+  return -EINVAL;
+}
+
+bool may_not_wait(const operation& op) noexcept {
+  const bool has_message_flags = op.kind == verb::recv || op.kind == verb::send;
+  return has_message_flags && (op.flags & MSG_DONTWAIT) != 0;
+}
+
+}  // namespace
+
+bool attempt(operation& op) noexcept {
+  do {
+    op.result = call(op);
+  } while (op.result == -EINTR);
+  return op.result != -EAGAIN || may_not_wait(op);
+}
+
+short readiness_of(const operation& op) noexcept {
+  switch (op.kind) {
+    case verb::read:
+    case verb::readv:
+    case verb::recv:
+    case verb::accept:
+      return POLLIN;
+    case verb::write:
+    case verb::writev:
+    case verb::send:
+    case verb::connect:
+      return POLLOUT;
+    case verb::wait_fd:
+      return static_cast<short>(op.flags);
+  }
+  return 0;
+}
+
+}  // namespace motet::detail

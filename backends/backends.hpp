@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Which backends were built, and the choice between them.
+#pragma once
+
+#include <memory>
+#include <motet/backend.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motet::detail {
+
+/// Returns: the names of the backends in this build, the preferred one first.
+std::vector<std::string_view> backend_names();
+
+/// Makes the backend of that name; "auto" or "" takes the first real one that this kernel grants
+/// and tells `options.on_notice` if that was not the first choice.
+/// Throws: std::invalid_argument if there is no such backend in this build; std::system_error if it
+///         was named and the kernel refuses it, or if there is no memory or descriptor for it.
+std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options);
+
+}  // namespace motet::detail

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// io_uring through liburing 2.3 or later: a submission is a ring entry that goes to the kernel with
+// the next poll; a poll that finds neither completions nor the kernel's flag makes no system call.
+//
+// What the kernel does, and what follows:
+// - With DEFER_TASKRUN nothing completes unless we enter; TASKRUN_FLAG tells when there is a need
+// to.
+// - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
+//   poll and is submitted again.
+// - A write to a pipe without readers raises SIGPIPE in whoever enters: while one is in flight,
+//   entering is guarded.
+// - Closing the ring ends what is in it some time later; so nothing of ours may be in it that the
+//   kernel writes to. The wake descriptor is polled, not read, by the ring.
+#include <liburing.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+
+#include "attempt.hpp"
+#include "factories.hpp"
+#include "sigpipe.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+constexpr std::uint8_t stage_polling = 1;
+
+[[noreturn]] void refuse(int error, const char* call) {
+  throw std::system_error(error, std::system_category(), call);
+}
+
+bool raises_sigpipe(const operation& op) noexcept {
+  return op.kind == verb::write || op.kind == verb::writev;
+}
+
+class uring_backend final : public backend {
+ public:
+  explicit uring_backend(const backend_options& options) {
+    open(options);
+    try {
+      ::io_uring_ring_dontfork(&ring_);
+      ::io_uring_register_ring_fd(&ring_);  // spares each enter a look-up; no need if refused
+      probe();
+    } catch (...) {
+      ::io_uring_queue_exit(&ring_);
+      throw;
+    }
+  }
+  uring_backend(const uring_backend&) = delete;
+  uring_backend& operator=(const uring_backend&) = delete;
+  ~uring_backend() override { ::io_uring_queue_exit(&ring_); }
+
+  std::string_view name() const noexcept override { return "io_uring"; }
+  time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
+
+  void listen(int wake_descriptor) override {
+    wake_descriptor_ = wake_descriptor;
+    watch_wake_descriptor();
+  }
+
+  bool submit(operation& op) noexcept override {
+    if (raises_sigpipe(op)) ++writes_;
+    prepare(op);
+    return false;
+  }
+
+  void cancel(operation& op) noexcept override {
+    if (op.cancelling) return;
+    op.cancelling = true;
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_cancel(entry, &op, 0);
+    ::io_uring_sqe_set_data(entry, nullptr);
+  }
+
+  void poll(time_point deadline, completions& done) override {
+    reap();
+    if (!over_.empty() || deadline == time_point::min()) {
+      if (must_enter()) {
+        enter();
+        reap();
+      }
+    } else {
+      enter_and_wait(deadline);
+      reap();
+    }
+    done.append(over_);
+  }
+
+ private:
+  void open(const backend_options& options) {
+    constexpr unsigned common = IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+    constexpr unsigned single = IORING_SETUP_SINGLE_ISSUER;
+    int error = 0;
+    for (const unsigned flags :
+         {common | single | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+          common | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG}) {
+      io_uring_params parameters{};
+      parameters.flags = flags;
+      parameters.cq_entries = options.completions;
+      error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
+      if (error == 0) return;
+      if (error != EINVAL) break;
+    }
+    refuse(error, "io_uring_setup");
+  }
+
+  /// A filter may grant the ring and refuse to enter it.
+  void probe() {
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+    ::io_uring_prep_nop(entry);
+    ::io_uring_sqe_set_data(entry, nullptr);
+    const int entered = ::io_uring_submit_and_wait(&ring_, 1);
+    if (entered < 0) refuse(-entered, "io_uring_enter");
+    reap();
+  }
+
+  /// Returns: an entry of the submission queue; a full one is flushed on the spot.
+  io_uring_sqe* next_entry() noexcept {
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+    while (entry == nullptr) {
+      enter();
+      reap();  // a kernel whose completion queue overflows takes nothing until it is emptied
+      entry = ::io_uring_get_sqe(&ring_);
+    }
+    return entry;
+  }
+
+  void prepare(operation& op) noexcept {
+    io_uring_sqe* entry = next_entry();
+    switch (op.kind) {
+      case verb::read:
+        ::io_uring_prep_read(entry, op.fd, op.buffer, op.length, current_position);
+        break;
+      case verb::write:
+        ::io_uring_prep_write(entry, op.fd, op.buffer, op.length, current_position);
+        break;
+      case verb::readv:
+        ::io_uring_prep_readv(entry, op.fd, op.vectors, op.length, current_position);
+        break;
+      case verb::writev:
+        ::io_uring_prep_writev(entry, op.fd, op.vectors, op.length, current_position);
+        break;
+      case verb::recv:
+        ::io_uring_prep_recv(entry, op.fd, op.buffer, op.length, op.flags);
+        if (op.drained) entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
+        break;
+      case verb::send:
+        ::io_uring_prep_send(entry, op.fd, op.buffer, op.length, op.flags);
+        break;
+      case verb::accept:
+        ::io_uring_prep_accept(entry, op.fd, op.address, op.address_length, op.flags);
+        break;
+      case verb::connect:
+        ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
+        break;
+      case verb::wait_fd:
+        ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
+        break;
+    }
+    ::io_uring_sqe_set_data(entry, &op);
+  }
+
+  void wait_until_ready(operation& op) noexcept {
+    op.stage = stage_polling;
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(readiness_of(op)));
+    ::io_uring_sqe_set_data(entry, &op);
+  }
+
+  void watch_wake_descriptor() noexcept {
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_poll_add(entry, wake_descriptor_, POLLIN);
+    ::io_uring_sqe_set_data(entry, this);
+  }
+
+  bool must_enter() const noexcept {
+    const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
+    return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 ||
+           ::io_uring_sq_ready(&ring_) != 0;
+  }
+
+  void enter() noexcept {
+    std::optional<sigpipe_guard> guard;
+    if (writes_ > 0) guard.emplace();
+    ::io_uring_submit_and_get_events(&ring_);
+  }
+
+  /// Any error here (a signal, a full completion queue, the deadline) is a reason to look again.
+  void enter_and_wait(time_point deadline) noexcept {
+    std::optional<sigpipe_guard> guard;
+    if (writes_ > 0) guard.emplace();
+    io_uring_cqe* first = nullptr;
+    if (deadline == time_point::max()) {
+      ::io_uring_submit_and_wait(&ring_, 1);
+      return;
+    }
+    const auto left = std::max<clock::duration>(deadline - now(), clock::duration::zero());
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    __kernel_timespec span{whole.count(), (left - whole).count()};
+    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
+  }
+
+  void reap() noexcept {
+    unsigned head = 0;
+    unsigned seen = 0;
+    io_uring_cqe* entry = nullptr;
+    io_uring_for_each_cqe(&ring_, head, entry) {
+      ++seen;
+      void* data = ::io_uring_cqe_get_data(entry);
+      if (data == this) {
+        woken_ = true;
+      } else if (data != nullptr) {
+        auto& op = *static_cast<operation*>(data);
+        op.result = entry->res;
+        arrived_.push(op);
+      }
+    }
+    if (seen == 0) return;
+    ::io_uring_cq_advance(&ring_, seen);
+    settle();
+  }
+
+  /// Takes a round's results apart once the queue they came from is free for the next.
+  void settle() noexcept {
+    completions round = arrived_;
+    arrived_ = completions();
+    while (operation* op = round.pop()) settle(*op);
+    if (!woken_) return;
+    woken_ = false;
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
+    watch_wake_descriptor();
+  }
+
+  void settle(operation& op) noexcept {
+    if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
+      op.stage = 0;
+      prepare(op);
+      return;
+    }
+    const bool asked_not_to_wait =
+        (op.kind == verb::recv || op.kind == verb::send) && (op.flags & MSG_DONTWAIT) != 0;
+    if (op.result == -EAGAIN && !asked_not_to_wait && op.kind != verb::wait_fd && !op.cancelling) {
+      wait_until_ready(op);
+      return;
+    }
+    if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
+      op.result = -ECANCELED;
+    }
+    if (raises_sigpipe(op)) --writes_;
+    over_.push(op);
+  }
+
+  static constexpr auto current_position = static_cast<std::uint64_t>(-1);
+
+  io_uring ring_{};
+  int wake_descriptor_ = -1;
+  bool woken_ = false;
+  std::size_t writes_ = 0;
+  completions arrived_;
+  completions over_;
+};
+
+}  // namespace
+
+std::unique_ptr<backend> make_io_uring_backend(const backend_options& options) {
+  return std::make_unique<uring_backend>(options);
+}
+
+}  // namespace motet::detail

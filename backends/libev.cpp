@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// libev (4.33 or later): the call is tried first, then waits for its descriptor to be ready, and is
+// tried again.
+//
+// What the library does and does not do, and what follows:
+// - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
+// newly
+//   set up: so a watcher in an operation is set up each time, and one that a stream keeps goes with
+//   the stream's descriptor.
+// - It aborts on a watcher whose descriptor is closed: whoever closes ends the operations before.
+// - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
+//   timerfd, so that nobody is early and nobody much late.
+// - Its signal and child watchers belong to the process: none is used.
+#include <ev.h>
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include "attempt.hpp"
+#include "factories.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto coarse = 2ms;
+
+/// epoll whatever the environment says; the signal mask is the program's.
+constexpr unsigned loop_flags = static_cast<unsigned>(EVBACKEND_EPOLL) |
+                                static_cast<unsigned>(EVFLAG_NOENV) |
+                                static_cast<unsigned>(EVFLAG_NOSIGMASK);
+
+struct loop_closer {
+  void operator()(struct ev_loop* loop) const noexcept { ev_loop_destroy(loop); }
+};
+
+struct descriptor {
+  explicit descriptor(int made) noexcept : number(made) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  int number;
+};
+
+/// POLLPRI has no watcher in libev; epoll reports it as readable.
+int events_of(const operation& op) noexcept {
+  const short ready = readiness_of(op);
+  return ((ready & (POLLIN | POLLPRI)) != 0 ? EV_READ : 0) |
+         ((ready & POLLOUT) != 0 ? EV_WRITE : 0);
+}
+
+std::uint64_t next_number() noexcept {
+  static std::atomic<std::uint64_t> numbers{0};
+  return numbers.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+static_assert(sizeof(ev_io) <= sizeof(operation::scratch));
+static_assert(sizeof(ev_io) <= sizeof(kept_watch::scratch));
+
+ev_io& as_watcher(std::byte* scratch) noexcept {
+  return *std::launder(reinterpret_cast<ev_io*>(scratch));
+}
+
+class libev_backend final : public backend {
+ public:
+  libev_backend()
+      : loop_(ev_loop_new(loop_flags)),
+        timer_fd_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    if (loop_ == nullptr || timer_fd_.number < 0) {
+      throw std::system_error(errno != 0 ? errno : ENOMEM, std::system_category(), "libev");
+    }
+    ev_set_userdata(loop_.get(), this);
+    ev_io_init(&fine_, &on_fine_timer, timer_fd_.number, EV_READ);
+    ev_io_start(loop_.get(), &fine_);
+    ev_timer_init(&coarse_, &on_coarse_timer, 0., 0.);
+  }
+
+  std::string_view name() const noexcept override { return "libev"; }
+  time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
+
+  void listen(int wake_descriptor) override {
+    ev_io_init(&wake_, &on_wake, wake_descriptor, EV_READ);
+    ev_io_start(loop_.get(), &wake_);
+  }
+
+  bool submit(operation& op) noexcept override {
+    const bool expects_wait = op.drained && op.kept != nullptr;
+    if (!expects_wait && attempt(op)) return true;
+    ev_io_start(loop_.get(), &watcher_for(op));
+    return false;
+  }
+
+  void cancel(operation& op) noexcept override {
+    if (op.cancelling || !ev_is_active(&watcher_of(op))) return;
+    op.cancelling = true;
+    op.result = -ECANCELED;
+    finish(op);
+  }
+
+  void poll(time_point deadline, completions& done) override {
+    const bool wait = over_.empty() && deadline != time_point::min();
+    if (wait && deadline != time_point::max()) set_alarm(deadline);
+    ev_run(loop_.get(), wait ? EVRUN_ONCE : EVRUN_NOWAIT);
+    ev_timer_stop(loop_.get(), &coarse_);
+    done.append(over_);
+  }
+
+ private:
+  static ev_io& watcher_of(operation& op) noexcept {
+    return as_watcher(op.kept != nullptr ? op.kept->scratch : op.scratch);
+  }
+
+  ev_io& watcher_for(operation& op) noexcept {
+    if (op.kept == nullptr || op.kept->backend != number_) {
+      auto* fresh =
+          ::new (static_cast<void*>(op.kept != nullptr ? op.kept->scratch : op.scratch)) ev_io;
+      ev_io_init(fresh, &on_ready, op.fd, events_of(op));
+      if (op.kept != nullptr) op.kept->backend = number_;
+    }
+    ev_io& watcher = watcher_of(op);
+    watcher.data = &op;
+    return watcher;
+  }
+
+  void finish(operation& op) noexcept {
+    ev_io_stop(loop_.get(), &watcher_of(op));
+    over_.push(op);
+  }
+
+  static libev_backend& owner_of(struct ev_loop* loop) noexcept {
+    return *static_cast<libev_backend*>(ev_userdata(loop));
+  }
+
+  static void on_ready(struct ev_loop* loop, ev_io* watcher, int) noexcept {
+    auto& op = *static_cast<operation*>(watcher->data);
+    if (attempt(op)) owner_of(loop).finish(op);
+  }
+
+  static void drain(int fd) noexcept {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size = ::read(fd, &count, sizeof count);
+  }
+
+  static void on_wake(struct ev_loop*, ev_io* watcher, int) noexcept { drain(watcher->fd); }
+
+  static void on_fine_timer(struct ev_loop* loop, ev_io* watcher, int) noexcept {
+    drain(watcher->fd);
+    owner_of(loop).fine_deadline_ = time_point::max();
+  }
+
+  static void on_coarse_timer(struct ev_loop*, ev_timer*, int) noexcept {}
+
+  void set_alarm(time_point deadline) noexcept {
+    const auto left = deadline - now();
+    if (left > coarse) {
+      ev_now_update(loop_.get());
+      const std::chrono::duration<double> seconds = left - coarse;
+      ev_timer_set(&coarse_, seconds.count(), 0.);
+      ev_timer_start(loop_.get(), &coarse_);
+    } else if (deadline != fine_deadline_) {
+      set_fine_timer(deadline);
+    }
+  }
+
+  /// An instant of zero would disarm it; a past one fires at once.
+  void set_fine_timer(time_point deadline) noexcept {
+    const auto since_boot = std::max<clock::duration>(deadline.time_since_epoch(), 1ns);
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+    itimerspec at{};
+    at.it_value.tv_sec = whole.count();
+    at.it_value.tv_nsec = (since_boot - whole).count();
+    ::timerfd_settime(timer_fd_.number, TFD_TIMER_ABSTIME, &at, nullptr);
+    fine_deadline_ = deadline;
+  }
+
+  std::unique_ptr<struct ev_loop, loop_closer> loop_;
+  descriptor timer_fd_;
+  const std::uint64_t number_ = next_number();
+  ev_io wake_{};
+  ev_io fine_{};
+  ev_timer coarse_{};
+  time_point fine_deadline_ = time_point::max();
+  completions over_;
+};
+
+}  // namespace
+
+std::unique_ptr<backend> make_libev_backend(const backend_options&) {
+  return std::make_unique<libev_backend>();
+}
+
+}  // namespace motet::detail

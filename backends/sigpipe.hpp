@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// A write to a pipe without readers fails with EPIPE; nobody should die of it.
+#pragma once
+
+#include <signal.h>
+
+#include <ctime>
+
+namespace motet::detail {
+
+/// While it lives this thread is sent no SIGPIPE that was not pending before.
+/// Source: pipe(7), pthread_sigmask(3), sigtimedwait(2).
+class sigpipe_guard {
+ public:
+  sigpipe_guard() noexcept {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  sigpipe_guard(const sigpipe_guard&) = delete;
+  sigpipe_guard& operator=(const sigpipe_guard&) = delete;
+  ~sigpipe_guard() {
+    const timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_;
+};
+
+}  // namespace motet::detail

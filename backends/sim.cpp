@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Virtual time over real descriptors; read this backend first. Descriptors are tried, never waited
+// for while a timer is set: when none is ready, the clock jumps to the next deadline. Each poll
+// ages the clock by a microsecond, or a program that is always busy would stand still.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <motet/detail/list.hpp>
+#include <new>
+#include <vector>
+
+#include "attempt.hpp"
+#include "factories.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+struct waiting_tag;
+
+/// What sim keeps in an operation's scratch.
+struct waiting : tagged_link<waiting_tag> {
+  operation* op = nullptr;
+};
+static_assert(sizeof(waiting) <= sizeof(operation::scratch));
+
+waiting& waiting_of(operation& op) noexcept {
+  return *std::launder(reinterpret_cast<waiting*>(op.scratch));
+}
+
+class sim_backend final : public backend {
+ public:
+  std::string_view name() const noexcept override { return "sim"; }
+  time_point now() const noexcept override { return now_; }
+  void listen(int wake_descriptor) override { wake_descriptor_ = wake_descriptor; }
+
+  bool submit(operation& op) noexcept override {
+    if (attempt(op)) return true;
+    auto* place = ::new (static_cast<void*>(op.scratch)) waiting;
+    place->op = &op;
+    waiting_.push_back(*place);
+    return false;
+  }
+
+  void cancel(operation& op) noexcept override {
+    if (op.cancelling || !waiting_of(op).linked()) return;
+    op.cancelling = true;
+    op.result = -ECANCELED;
+    finish(op);
+  }
+
+  void poll(time_point deadline, completions& done) override {
+    now_ += std::chrono::microseconds(1);
+    try_all();
+    if (over_.empty() && !woken() && deadline != time_point::min()) {
+      if (deadline == time_point::max()) {
+        wait_for_real();
+        try_all();
+      } else if (deadline > now_) {
+        now_ = deadline;
+      }
+    }
+    done.append(over_);
+  }
+
+ private:
+  void finish(operation& op) noexcept {
+    waiting_of(op).unlink();
+    over_.push(op);
+  }
+
+  void try_all() noexcept {
+    for (waiting* each = waiting_.front(); each != nullptr;) {
+      waiting* next = waiting_.next(*each);
+      if (attempt(*each->op)) finish(*each->op);
+      each = next;
+    }
+  }
+
+  bool woken() const noexcept {
+    std::uint64_t count = 0;
+    return ::read(wake_descriptor_, &count, sizeof count) > 0;
+  }
+
+  /// Nothing is due, ever: whatever happens next happens to a descriptor.
+  void wait_for_real() {
+    looks_.assign(1, {wake_descriptor_, POLLIN, 0});
+    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
+    }
+    ::poll(looks_.data(), looks_.size(), -1);
+    woken();
+  }
+
+  time_point now_ = std::chrono::steady_clock::now();
+  int wake_descriptor_ = -1;
+  list<waiting, waiting_tag> waiting_;
+  completions over_;
+  std::vector<pollfd> looks_;
+};
+
+}  // namespace
+
+std::unique_ptr<backend> make_sim_backend(const backend_options&) {
+  return std::make_unique<sim_backend>();
+}
+
+}  // namespace motet::detail

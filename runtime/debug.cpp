@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// See debug.hpp.
+#include <motet/debug.hpp>
+
+#include "thread_state.hpp"
+
+namespace motet {
+
+void dump(std::ostream& out) {
+  if (detail::thread_state* thread = detail::self()) thread->dump(out);
+}
+
+}  // namespace motet

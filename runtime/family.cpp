@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Parents and children: who is told of a failure, and how a parent outlives its children.
+#include <utility>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+void thread_state::cancel_family(family& children, const char* reason) noexcept {
+  for (control_block* child = children.children.front(); child != nullptr;
+       child = children.children.next(*child)) {
+    cancel(*child, reason);
+  }
+}
+
+wake_reason thread_state::await_family(family& children, bool all, bool interruptible) noexcept {
+  children.wait_for_all = all;
+  while ((all ? children.size : children.lasting) > 0) {
+    wait_record wait("its children");
+    wait.interruptible = interruptible;
+    children.waiter = &wait;
+    refresh_failures(*running_);
+    const wake_reason reason = park(wait);
+    children.waiter = nullptr;
+    if (reason != wake_reason::handed) {
+      refresh_failures(*running_);
+      return reason;
+    }
+  }
+  return wake_reason::handed;
+}
+
+void thread_state::leave_family(control_block& child) noexcept {
+  family& left = *child.belongs_to;
+  list<control_block, children_tag>::remove(child);
+  --left.size;
+  if (!child.transient) --left.lasting;
+  const bool over = (left.wait_for_all ? left.size : left.lasting) == 0;
+  if (over && left.waiter != nullptr) resume(*left.waiter, wake_reason::handed);
+}
+
+/// A group that outlives its owner's body is ended here and has no owner afterwards.
+void thread_state::end_children(control_block& fiber) noexcept {
+  for (family* each = &fiber.own; each != nullptr; each = each->next) {
+    each->closed = true;
+    cancel_family(*each, "its parent has ended");
+  }
+  ++fiber.shields;
+  await_family(fiber.own, true, false);
+  while (family* group = fiber.own.next) {
+    await_family(*group, true, false);
+    leave_owner(*group);
+  }
+  --fiber.shields;
+}
+
+void thread_state::enter_owner(family& group) noexcept {
+  group.owner = running_;
+  group.next = running_->own.next;
+  running_->own.next = &group;
+}
+
+/// What its owner has not been told of stays with the owner.
+void thread_state::leave_owner(family& group) noexcept {
+  family** place = &group.owner->own.next;
+  while (*place != &group) place = &(*place)->next;
+  *place = group.next;
+  control_block& owner = *std::exchange(group.owner, nullptr);
+  for (control_block* failed = owner.failures; failed != nullptr; failed = failed->next_failure) {
+    if (failed->belongs_to == &group) failed->belongs_to = nullptr;
+  }
+  refresh_failures(owner);
+}
+
+/// Called when nobody awaits `failed`, whose children have ended.
+void thread_state::report_failure(control_block& failed) noexcept {
+  family& from = *failed.belongs_to;
+  control_block& parent = *from.owner;
+  retain(failed);
+  failed.told_to = &parent;
+  control_block** last = &parent.failures;
+  while (*last != nullptr) last = &(*last)->next_failure;
+  *last = &failed;
+  if (from.one_fails_all_fail && !std::exchange(from.failing, true)) {
+    cancel_family(from, "another fiber of its group has failed");
+  }
+  refresh_failures(parent);
+}
+
+control_block* thread_state::take_failure(control_block& parent, const family* from) noexcept {
+  control_block** place = &parent.failures;
+  while (*place != nullptr && from != nullptr && (*place)->belongs_to != from) {
+    place = &(*place)->next_failure;
+  }
+  control_block* taken = *place;
+  if (taken == nullptr) return nullptr;
+  *place = std::exchange(taken->next_failure, nullptr);
+  taken->told_to = nullptr;
+  return taken;
+}
+
+/// Somebody else has claimed the failure of a dead fiber before its parent was told.
+void thread_state::withdraw_failure(control_block& failed) noexcept {
+  control_block* parent = std::exchange(failed.told_to, nullptr);
+  if (parent == nullptr) return;
+  control_block** place = &parent->failures;
+  while (*place != &failed) place = &(*place)->next_failure;
+  *place = std::exchange(failed.next_failure, nullptr);
+  refresh_failures(*parent);
+  release(failed);
+}
+
+}  // namespace motet::detail

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// See fd.hpp.
+#include <unistd.h>
+
+#include <motet/fd.hpp>
+
+#include "thread_state.hpp"
+
+namespace motet {
+
+/// An error of close(2) would tell of writes that failed; who must know calls io::close().
+void fd::close() noexcept {
+  const int number = release();
+  if (number < 0) return;
+  if (detail::thread_state* thread = detail::self()) thread->end_operations(number);
+  ::close(number);
+}
+
+}  // namespace motet

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// The operations that the kernel works on for this thread, found by their descriptor.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <motet/backend.hpp>
+#include <motet/detail/list.hpp>
+
+#include "wait_record.hpp"
+
+namespace motet::detail {
+
+struct in_flight_tag;
+
+/// A fiber that closes a descriptor and waits for an operation on it to end.
+struct close_wait {
+  explicit close_wait(int fd) noexcept : wait("close of fd", fd) { wait.interruptible = false; }
+  wait_record wait;
+  close_wait* next = nullptr;
+};
+
+/// One operation and the fiber that waits for it, in the frame of that fiber.
+struct pending_operation : tagged_link<in_flight_tag> {
+  pending_operation(operation& submitted, const char* what) noexcept
+      : op(&submitted), wait(what, submitted.fd) {}
+
+  operation* op;
+  wait_record wait;
+  bool done = false;
+  bool closed = false;  // its descriptor is being closed
+  close_wait* closers = nullptr;
+};
+
+/// A hash table without memory of its own.
+class in_flight {
+ public:
+  void add(pending_operation& entry) noexcept { row(entry.op->fd).push_back(entry); }
+  static void remove(pending_operation& entry) noexcept { table::remove(entry); }
+
+  /// Returns: an operation on `fd` behind `after` (null: the first one), or null.
+  pending_operation* find(int fd, pending_operation* after = nullptr) noexcept {
+    table& candidates = row(fd);
+    auto* entry = after == nullptr ? candidates.front() : candidates.next(*after);
+    while (entry != nullptr && entry->op->fd != fd) entry = candidates.next(*entry);
+    return entry;
+  }
+
+ private:
+  using table = list<pending_operation, in_flight_tag>;
+
+  table& row(int fd) noexcept { return rows_[static_cast<std::size_t>(fd) % rows_.size()]; }
+
+  std::array<table, 512> rows_;
+};
+
+}  // namespace motet::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// The seam: what the heart asks of the kernel, in six verbs. A backend knows no fibers; it takes
+// operations and hands each back exactly once.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <motet/clock.hpp>
+#include <string_view>
+
+namespace motet {
+
+/// What an operation does. A new one is one tag here and one case in each backend.
+enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
+
+/// Room for what a backend keeps about one direction of an owned descriptor between operations.
+/// Owned by the stream; means something only to the backend whose number it carries.
+struct kept_watch {
+  std::uint64_t backend = 0;
+  alignas(16) std::byte scratch[64];
+};
+
+/// One request to the kernel, a value on the stack of whoever waits for it. Owned by the backend
+/// from submit() until it comes back from submit() or poll(); so is the buffer it names.
+struct operation {
+  verb kind{};
+  int fd = -1;
+  /// Flags of recv(2), send(2) and accept4(2); the poll(2) mask of wait_fd.
+  int flags = 0;
+  /// Bytes in `buffer`, vectors in `vectors`, or the length of `address` (connect).
+  std::uint32_t length = 0;
+  union {
+    void* buffer = nullptr;
+    const iovec* vectors;
+    sockaddr* address;
+  };
+  /// Where accept puts the length of the peer's address; may be null together with `address`.
+  socklen_t* address_length = nullptr;
+
+  /// What came of it: bytes, a descriptor, a mask, or minus an errno value.
+  std::int32_t result = 0;
+
+  /// The caller knows that the descriptor is in non-blocking mode.
+  bool nonblocking = false;
+  /// The caller expects a wait: its last call took all there was.
+  bool drained = false;
+  /// Memory for a watcher that outlives the operation, or null.
+  kept_watch* kept = nullptr;
+
+  /// The submitter's own; a backend does not look at it.
+  void* owner = nullptr;
+
+  /// The backend's: its list of what it will hand back, and what it must remember.
+  operation* next = nullptr;
+  std::uint8_t stage = 0;
+  bool cancelling = false;
+  alignas(16) std::byte scratch[96];
+};
+
+/// Operations that are over, in the order in which they ended.
+class completions {
+ public:
+  bool empty() const noexcept { return head_ == nullptr; }
+
+  void push(operation& op) noexcept {
+    op.next = nullptr;
+    *(head_ == nullptr ? &head_ : &tail_->next) = &op;
+    tail_ = &op;
+  }
+
+  /// Returns: the first one, or null.
+  operation* pop() noexcept {
+    operation* first = head_;
+    if (first != nullptr) head_ = first->next;
+    return first;
+  }
+
+  /// Takes over everything in `others`, behind what is here.
+  void append(completions& others) noexcept {
+    if (others.empty()) return;
+    *(head_ == nullptr ? &head_ : &tail_->next) = others.head_;
+    tail_ = others.tail_;
+    others.head_ = nullptr;
+  }
+
+ private:
+  operation* head_ = nullptr;
+  operation* tail_ = nullptr;
+};
+
+/// What one thread asks the kernel through. Made, used and destroyed on that thread; knows no
+/// fibers.
+class backend {
+ public:
+  using time_point = clock::time_point;
+
+  virtual ~backend() = default;
+
+  /// Returns: "io_uring", "libev" or "sim".
+  virtual std::string_view name() const noexcept = 0;
+
+  /// Returns: the present instant, read from the clock now.
+  virtual time_point now() const noexcept = 0;
+
+  /// Takes `op`, which goes to the kernel at the next poll at the latest.
+  /// Returns: true if it is over already (op.result is set and the backend has let go of it).
+  virtual bool submit(operation& op) noexcept = 0;
+
+  /// Asks that `op` end soon. It still comes back from poll(), once: with -ECANCELED if nothing of
+  /// it happened, with its result if it was too late.
+  virtual void cancel(operation& op) noexcept = 0;
+
+  /// Appends to `done` what is over. Waits until something is, until `deadline`, until the wake
+  /// descriptor is written to, or until a signal; does not wait when `deadline` is
+  /// time_point::min(), waits without limit at time_point::max().
+  virtual void poll(time_point deadline, completions& done) = 0;
+
+  /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.
+  virtual void listen(int wake_descriptor) = 0;
+};
+
+/// How large a backend's queues are.
+struct backend_options {
+  /// Submission and completion entries of a ring; powers of two in [1, 32768] and [2, 65536].
+  unsigned submissions = 256;
+  unsigned completions = 4096;
+  /// Told, in one line, when a better backend was there but could not be had.
+  std::function<void(std::string_view)> on_notice;
+};
+
+}  // namespace motet

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// How the heart runs, destroys and gets the result of a callable whose type it does not know.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/detail/value_slot.hpp>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace motet::detail {
+
+struct body_kind {
+  std::size_t size;
+  std::size_t alignment;
+  std::size_t result_size;  // 0: void
+  std::size_t result_alignment;
+  /// Calls the body and puts what it returns into `result`, where a value may stand already.
+  void (*run)(void* body, void* result, bool& result_stands);
+  void (*destroy_body)(void* body) noexcept;
+  void (*destroy_result)(void* result) noexcept;
+  /// Puts a value that was given to stop() into `result`.
+  void (*place)(void* result, value_slot& value);
+};
+
+template <typename Body, typename Result>
+struct body_kind_of {
+  static void run(void* body, void* result, bool& result_stands) {
+    auto& callable = *static_cast<Body*>(body);
+    if constexpr (std::is_void_v<Result>) {
+      callable();
+      result_stands = false;
+    } else {
+      Result value = callable();
+      if (result_stands) destroy_result(result);
+      result_stands = false;
+      ::new (result) Result(std::move(value));
+      result_stands = true;
+    }
+  }
+
+  static void destroy_body(void* body) noexcept { std::destroy_at(static_cast<Body*>(body)); }
+
+  static void destroy_result([[maybe_unused]] void* result) noexcept {
+    if constexpr (!std::is_void_v<Result>) std::destroy_at(static_cast<Result*>(result));
+  }
+
+  static void place([[maybe_unused]] void* result, [[maybe_unused]] value_slot& value) {
+    if constexpr (!std::is_void_v<Result>) {
+      ::new (result) Result(value.template take<Result>());
+    }
+  }
+
+  static constexpr std::size_t result_size() {
+    if constexpr (std::is_void_v<Result>) {
+      return 0;
+    } else {
+      return sizeof(Result);
+    }
+  }
+
+  static constexpr std::size_t result_alignment() {
+    if constexpr (std::is_void_v<Result>) {
+      return 1;
+    } else {
+      return alignof(Result);
+    }
+  }
+
+  static constexpr body_kind kind{sizeof(Body), alignof(Body), result_size(),   result_alignment(),
+                                  &run,         &destroy_body, &destroy_result, &place};
+};
+
+/// Where a fiber was spun.
+struct spin_site {
+  const char* file = "";
+  unsigned line = 0;
+
+  static constexpr spin_site here(const char* file = __builtin_FILE(),
+                                  unsigned line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+};
+
+}  // namespace motet::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// One fiber at a time, in the order in which they asked: the kernel promises no order among
+// operations on one descriptor, a stream does.
+#pragma once
+
+#include <atomic>
+#include <motet/detail/list.hpp>
+
+namespace motet::detail {
+
+class thread_state;
+struct turn_tag;
+struct turn_wait;
+
+enum class turn_result { taken, interrupted, closed };
+
+class turn {
+ public:
+  /// Waits until it is this fiber's turn.
+  /// Throws: std::logic_error if a fiber of another thread has it.
+  turn_result take(const char* what, int fd);
+  /// Hands it to whoever has waited longest.
+  void pass() noexcept;
+  /// Sends away whoever waits, now and later.
+  void close() noexcept;
+  bool in_use() const noexcept { return holder_.load(std::memory_order_relaxed) != nullptr; }
+  /// Returns: whether a fiber of another thread than this has it. Any thread.
+  bool taken_elsewhere() const noexcept;
+
+ private:
+  std::atomic<thread_state*> holder_{nullptr};
+  bool closed_ = false;
+  list<turn_wait, turn_tag> waiting_;
+};
+
+}  // namespace motet::detail

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Everything motet throws, and who it is meant for.
+#pragma once
+
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace motet {
+
+namespace detail {
+struct control_block;
+class interruption;
+}  // namespace detail
+
+/// Thrown at a switchpoint of a fiber, or of a scope in it, that has been asked to end. Always
+/// means the fiber that catches it, and is deliberately not a std::exception: a handler for
+/// failures lets it pass.
+class cancelled {
+ public:
+  /// Returns: why, as the one who asked put it; a string literal, never null.
+  /// Not a switchpoint.
+  const char* reason() const noexcept { return reason_; }
+
+ private:
+  friend class detail::interruption;
+  cancelled(const char* reason, std::uint64_t scope) noexcept : reason_(reason), scope_(scope) {}
+
+  const char* reason_;
+  std::uint64_t scope_;  // 0: the fiber itself
+};
+
+/// Thrown by awaiting a fiber that ended because it was cancelled.
+class fiber_cancelled : public std::runtime_error {
+ public:
+  fiber_cancelled(const std::string& fiber, const char* reason);
+
+  /// Returns: why it was cancelled; a string literal.
+  /// Not a switchpoint.
+  const char* reason() const noexcept { return reason_; }
+  /// Returns: the name of the fiber that was cancelled, or its number.
+  /// Not a switchpoint.
+  const std::string& fiber() const noexcept { return fiber_; }
+
+ private:
+  std::string fiber_;
+  const char* reason_;
+};
+
+/// Thrown in the main fiber when it waits for something that nobody is left to bring about. what()
+/// is the report of who waits on what.
+class deadlock : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// Thrown by suspend_with() when its resumer was dropped without having been called.
+class broken_resumer : public std::logic_error {
+ public:
+  broken_resumer() : std::logic_error("the resumer of this fiber was dropped unused") {}
+};
+
+/// Thrown by spin() when there is no memory, or no mapping left, for another stack.
+class stack_unavailable : public std::bad_alloc {
+ public:
+  explicit stack_unavailable(const char* why) noexcept : why_(why) {}
+  const char* what() const noexcept override { return why_; }
+
+ private:
+  const char* why_;
+};
+
+namespace detail {
+
+/// Throws std::system_error for `error` (an errno value) with "call(fd N)" as its text.
+[[noreturn]] void throw_errno(int error, const char* call, int fd);
+[[noreturn]] void throw_errno(int error, const char* call);
+
+/// The one place that makes and looks into a `cancelled`.
+class interruption {
+ public:
+  [[noreturn]] static void throw_cancelled(const char* reason, std::uint64_t scope) {
+    throw cancelled(reason, scope);
+  }
+  static std::uint64_t scope_of(const cancelled& c) noexcept { return c.scope_; }
+};
+
+}  // namespace detail
+
+}  // namespace motet

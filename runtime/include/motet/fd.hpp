@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// A descriptor that is closed with its owner.
+#pragma once
+
+#include <utility>
+
+namespace motet {
+
+/// Owns one descriptor, or none. Move-only.
+class fd {
+ public:
+  fd() noexcept = default;
+  /// Takes ownership of `number`; a negative one is none.
+  explicit fd(int number) noexcept : number_(number < 0 ? -1 : number) {}
+  fd(fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  fd& operator=(fd&& other) noexcept {
+    if (this != &other) {
+      close();
+      number_ = std::exchange(other.number_, -1);
+    }
+    return *this;
+  }
+  ~fd() { close(); }
+
+  /// Returns: the descriptor, -1 for none.
+  /// Not a switchpoint.
+  int get() const noexcept { return number_; }
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  /// Gives up ownership.
+  /// Returns: the descriptor, now the caller's.
+  /// Not a switchpoint.
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+
+  /// Closes it, as motet::io::close() does; does nothing if there is none.
+  /// Switchpoint if this thread has operations on it; nothing interrupts it.
+  void close() noexcept;
+
+ private:
+  int number_ = -1;
+};
+
+}  // namespace motet

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// Fibers: starting them, giving way, waiting for a value, and handles to them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <motet/clock.hpp>
+#include <motet/detail/body.hpp>
+#include <motet/detail/handle.hpp>
+#include <motet/detail/states.hpp>
+#include <motet/detail/value_slot.hpp>
+#include <motet/errors.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace motet {
+
+/// A handle to a fiber. Copyable; may be used on any thread, and after the fiber or its thread has
+/// ended. An empty one refers to none; calling anything but operator bool on it is a
+/// std::logic_error.
+class fiber_ref {
+ public:
+  fiber_ref() noexcept = default;
+
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return block_.get() != nullptr; }
+  friend bool operator==(const fiber_ref& a, const fiber_ref& b) noexcept {
+    return a.block_.get() == b.block_.get();
+  }
+
+  /// Returns: a number that no other fiber of this process has.
+  /// Not a switchpoint.
+  std::uint64_t id() const;
+  /// Returns: the name it was spun with; may be empty. Valid as long as the handle.
+  /// Not a switchpoint.
+  const std::string& name() const;
+  /// Returns: what it is doing; from another thread a snapshot, but `dead` is final.
+  /// Not a switchpoint.
+  fiber_state state() const;
+  /// Returns: the fiber that spun it, or the owner of its group; empty for a main fiber.
+  /// Not a switchpoint.
+  fiber_ref parent() const;
+  /// Returns: its children that are not dead, oldest first, those in its groups included.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error on another thread than its home.
+  std::vector<fiber_ref> children() const;
+  /// Returns: the thread that it runs on.
+  /// Not a switchpoint.
+  std::thread::id home() const;
+  /// Returns: when it was spun, within the time between two polls of its thread.
+  /// Not a switchpoint.
+  clock::time_point spun_at() const;
+
+  /// Gives it a token for its next suspend(), which it may be in; the last one given wins.
+  /// Returns: false if its body has been left (from another thread: if it is dead).
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if it is the running fiber; std::bad_alloc for a value of more than
+  ///         32 bytes, before anything has happened.
+  bool schedule() const { return schedule(detail::nothing{}); }
+  template <typename T>
+  bool schedule(T value) const {
+    return schedule_slot(detail::value_slot::holding<T>(std::move(value)));
+  }
+
+  /// Throws `error` at the switchpoint it waits at, or else at its next one; a fiber that has not
+  /// started ends with it.
+  /// Returns: false if another raised exception is still pending, or its body has been left.
+  /// Not a switchpoint.
+  bool raise(std::exception_ptr error) const;
+  template <typename E>
+    requires std::is_base_of_v<std::exception, std::decay_t<E>>
+  bool raise(E&& error) const {
+    return raise(std::make_exception_ptr(std::forward<E>(error)));
+  }
+
+  /// Asks it to end: throws `cancelled` once, at the switchpoint it waits at or its next one.
+  /// `reason` is a string literal and is not copied.
+  /// Not a switchpoint.
+  cancel_result cancel(const char* reason = "it was cancelled") const;
+
+  /// Waits until it is dead.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; std::logic_error if it
+  ///         is the running fiber.
+  void await() const;
+
+ protected:
+  explicit fiber_ref(detail::handle block) noexcept : block_(std::move(block)) {}
+  friend fiber_ref current();
+  friend class group;
+  template <typename T>
+  friend class resumer;
+
+  detail::control_block& block() const;
+  bool schedule_slot(detail::value_slot&& token) const;
+
+  detail::handle block_;
+};
+
+/// A fiber and what its body returns. Move-only; destroying it neither ends nor awaits the fiber.
+template <typename T>
+class fiber;
+
+/// How a fiber is to be spun.
+struct spin_options {
+  std::string name = {};
+  /// Usable bytes; empty: the thread's default.
+  std::optional<std::size_t> stack_size = {};
+  /// Not waited for by group::await_all(); what it waits for does not count as able to wake others.
+  bool transient = false;
+};
+
+/// Returns: the running fiber.
+/// Not a switchpoint.
+/// Throws: std::logic_error if this thread's runtime has ended.
+fiber_ref current();
+
+/// Goes to the back of the run queue, behind every fiber that is runnable now.
+/// Switchpoint.
+/// Throws: what is pending for this fiber.
+void snooze();
+
+/// For loops that compute: delivers what is pending, submits what is queued for the kernel, and
+/// gives way if 500 us have passed since the thread last looked at its backend.
+/// Switchpoint.
+/// Throws: what is pending for this fiber.
+void checkpoint();
+
+namespace detail {
+
+value_slot suspend_for_token(bool conditional);
+void check_token(bool right_type);
+
+}  // namespace detail
+
+/// Waits until somebody schedules this fiber with a value of this very type.
+/// suspend() in a main fiber also returns when nothing is runnable and nothing pends that could
+/// wake a fiber: so a program runs until all is done.
+/// Returns: the value that was given to schedule(), perhaps before this call.
+/// Switchpoint.
+/// Throws: std::logic_error if the value was of another type; what is pending for this fiber.
+template <typename T = void>
+T suspend() {
+  detail::value_slot token = detail::suspend_for_token(!std::is_void_v<T>);
+  if constexpr (std::is_void_v<T>) {
+    detail::check_token(!token.filled() || token.holds<detail::nothing>());
+  } else {
+    detail::check_token(token.holds<T>());
+    return token.take<T>();
+  }
+}
+
+/// Starts a fiber that calls `body`, moved into it; it runs when it is its turn, not now. It is a
+/// child of the running fiber and is ended when that fiber's body has been left: after that body's
+/// locals are gone, so `body` must own what it captures. What borrows belongs in a group.
+/// Returns: the handle, which may be dropped.
+/// Not a switchpoint.
+/// Throws: stack_unavailable; std::invalid_argument for a stack size that cannot be; `cancelled` if
+///         the running fiber is ending.
+template <typename F>
+auto spin(F&& body, detail::spin_site site = detail::spin_site::here());
+template <typename F>
+auto spin(spin_options how, F&& body, detail::spin_site site = detail::spin_site::here());
+
+namespace detail {
+
+struct family;
+
+/// A fiber that has been made but not started; gives everything back if it never is.
+class launch {
+ public:
+  launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site);
+  launch(const launch&) = delete;
+  launch& operator=(const launch&) = delete;
+  ~launch();
+
+  /// Returns: where the callable is to be constructed.
+  void* body() const noexcept;
+  /// Makes it runnable.
+  handle start() noexcept;
+
+ private:
+  control_block* block_;
+};
+
+void* result_of(control_block& dead);
+void* take_result_of(control_block& dead);
+cancel_result stop_with(control_block& fiber, value_slot&& result);
+
+template <typename F>
+using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
+
+template <typename F>
+fiber<result_of_body<F>> spin_in(family* parents, spin_options&& how, F&& body, spin_site site);
+
+}  // namespace detail
+
+template <typename T>
+class fiber : public fiber_ref {
+  static_assert(!std::is_reference_v<T>,
+                "a fiber's body cannot return a reference: return a pointer or a value");
+
+ public:
+  fiber() noexcept = default;
+  fiber(fiber&&) noexcept = default;
+  fiber& operator=(fiber&&) noexcept = default;
+
+  /// Waits until it is dead.
+  /// Returns: what its body returned, valid as long as a handle to it lives and nobody takes it.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: as fiber_ref::await(); std::logic_error if the value has been taken.
+  const T& await() const& {
+    fiber_ref::await();
+    return *static_cast<const T*>(detail::result_of(block()));
+  }
+  /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
+  T await() && {
+    fiber_ref::await();
+    return std::move(*static_cast<T*>(detail::take_result_of(block())));
+  }
+
+  /// Cancels it and lets it end with `result` if its body ends by that.
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
+  cancel_result stop(T result) const {
+    return detail::stop_with(block(), detail::value_slot::holding<T>(std::move(result)));
+  }
+
+ private:
+  explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
+  template <typename F>
+  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options&&, F&&,
+                                                          detail::spin_site);
+};
+
+template <>
+class fiber<void> : public fiber_ref {
+ public:
+  fiber() noexcept = default;
+  fiber(fiber&&) noexcept = default;
+  fiber& operator=(fiber&&) noexcept = default;
+
+  /// Cancels it and lets it end as if its body had returned, if its body ends by that.
+  /// Not a switchpoint.
+  cancel_result stop() const {
+    return detail::stop_with(block(), detail::value_slot::holding(detail::nothing{}));
+  }
+
+ private:
+  explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
+  template <typename F>
+  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options&&, F&&,
+                                                          detail::spin_site);
+};
+
+template <typename F>
+fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options&& how, F&& body,
+                                                 spin_site site) {
+  using body_type = std::decay_t<F>;
+  using result_type = result_of_body<F>;
+  launch fresh(parents, std::move(how), body_kind_of<body_type, result_type>::kind, site);
+  ::new (fresh.body()) body_type(std::forward<F>(body));
+  return fiber<result_type>(fresh.start());
+}
+
+template <typename F>
+auto spin(F&& body, detail::spin_site site) {
+  return detail::spin_in(nullptr, {}, std::forward<F>(body), site);
+}
+
+template <typename F>
+auto spin(spin_options how, F&& body, detail::spin_site site) {
+  return detail::spin_in(nullptr, std::move(how), std::forward<F>(body), site);
+}
+
+}  // namespace motet

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Blocking calls on raw descriptors that block only the calling fiber. They work on descriptors in
+// either mode and never change it. Concurrent calls on one descriptor have no order among them.
+//
+// Every one of these is a switchpoint, also when it need not wait. An interruption that comes while
+// it waits ends it, and then nothing has happened: no byte was moved, no connection accepted. What
+// had happened is returned as usual, and the interruption waits for the next switchpoint.
+//
+// Each throws std::system_error if the kernel refuses, and what is pending for this fiber. The
+// forms with a std::error_code are noexcept and leave an interruption pending: they set it to
+// std::errc::operation_canceled.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+#include <system_error>
+
+namespace motet::io {
+
+/// Reads at most `buffer.size()` bytes at the current position. A regular file blocks the thread on
+/// libev and sim.
+/// Returns: bytes read, in [0, buffer.size()]; 0 at end of file.
+/// Switchpoint.
+/// Source: read(2).
+std::size_t read(int fd, std::span<std::byte> buffer);
+std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept;
+
+/// Writes at most `buffer.size()` bytes, perhaps fewer. Nobody gets a SIGPIPE.
+/// Returns: bytes written, in [0, buffer.size()].
+/// Switchpoint.
+/// Source: write(2).
+std::size_t write(int fd, std::span<const std::byte> buffer);
+std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+/// As read() and write(), for several buffers; at most IOV_MAX of them.
+/// Switchpoint.
+/// Source: readv(2).
+std::size_t readv(int fd, std::span<const iovec> buffers);
+std::size_t writev(int fd, std::span<const iovec> buffers);
+
+/// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
+/// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
+/// Switchpoint.
+/// Source: recv(2).
+std::size_t recv(int fd, std::span<std::byte> buffer, int flags = 0);
+std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept;
+
+/// Sends at most `buffer.size()` bytes, perhaps fewer; MSG_NOSIGNAL is implied.
+/// Returns: bytes sent, in [0, buffer.size()].
+/// Switchpoint.
+/// Source: send(2).
+std::size_t send(int fd, std::span<const std::byte> buffer, int flags = 0);
+std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
+                 std::error_code& error) noexcept;
+
+/// Takes the next connection of a listening socket. `address` may be null; otherwise `*length` is
+/// its room, and then its length. SOCK_CLOEXEC is implied.
+/// Returns: the new descriptor, the caller's.
+/// Switchpoint.
+/// Source: accept4(2).
+int accept(int fd, sockaddr* address = nullptr, socklen_t* length = nullptr);
+int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept;
+
+/// Connects a socket.
+/// Switchpoint.
+/// Source: connect(2).
+void connect(int fd, const sockaddr* address, socklen_t length);
+void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept;
+
+/// Waits until the descriptor is ready for one of `events`, poll(2)'s POLLIN, POLLOUT or POLLPRI.
+/// Returns: those it is ready for, and POLLERR, POLLHUP if they are so.
+/// Switchpoint.
+/// Throws: std::invalid_argument for an empty or unknown mask.
+short wait_fd(int fd, short events);
+
+/// Ends a direction of a connection: SHUT_RD, SHUT_WR or SHUT_RDWR.
+/// Not a switchpoint.
+/// Source: shutdown(2).
+void shutdown(int fd, int how);
+
+/// Ends this thread's operations on the descriptor, whose fibers get bad_file_descriptor, waits for
+/// that, and closes it. Operations of other threads must have ended before.
+/// Switchpoint; nothing interrupts it.
+/// Source: close(2).
+void close(int fd);
+
+}  // namespace motet::io

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// An address and a port, of IPv4 or IPv6.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace motet::net {
+
+class endpoint {
+ public:
+  /// 0.0.0.0:0.
+  endpoint() noexcept;
+  /// Takes the address that a system call has filled in.
+  /// Throws: std::invalid_argument if it is neither of IPv4 nor of IPv6.
+  endpoint(const sockaddr* address, socklen_t length);
+
+  /// Returns: 127.0.0.1 with that port; 0 lets the kernel choose one when it is bound.
+  /// Not a switchpoint.
+  static endpoint loopback(std::uint16_t port) noexcept;
+  /// Returns: every IPv4 address of this host, with that port.
+  /// Not a switchpoint.
+  static endpoint any(std::uint16_t port) noexcept;
+  /// Reads "127.0.0.1:80" or "[::1]:80"; numbers only, names are not resolved.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument that says what is wrong with the text.
+  static endpoint parse(std::string_view text);
+
+  /// Returns: the text that parse() reads.
+  /// Not a switchpoint.
+  std::string to_string() const;
+  /// Not a switchpoint.
+  std::uint16_t port() const noexcept;
+  /// Not a switchpoint.
+  const sockaddr* address() const noexcept { return &any_.head; }
+  /// Not a switchpoint.
+  socklen_t length() const noexcept;
+
+  friend bool operator==(const endpoint& a, const endpoint& b) noexcept;
+
+ private:
+  union storage {
+    sockaddr head;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  };
+  storage any_{};
+};
+
+}  // namespace motet::net

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// A TCP connection.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet::net {
+
+/// Owns a connection. Move-only. One fiber may read while another writes; several that read, or
+/// that write, take turns in the order in which they asked, and write_all() keeps its turn to the
+/// end.
+class tcp_stream {
+ public:
+  /// Connects to `peer`; TCP_NODELAY is set.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber.
+  static tcp_stream connect(const endpoint& peer);
+  static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
+
+  /// Not connected; every call on it is bad_file_descriptor.
+  tcp_stream() noexcept;
+  /// Takes over a connected socket and sets TCP_NODELAY.
+  explicit tcp_stream(fd connected);
+  tcp_stream(tcp_stream&&) noexcept;
+  tcp_stream& operator=(tcp_stream&&) noexcept;
+  /// As close(). Ends the process if operations of another thread are under way.
+  ~tcp_stream();
+
+  /// Reads at most `buffer.size()` bytes.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer will send no more.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber, and then nothing was read;
+  ///         std::logic_error if another thread's fiber is reading.
+  std::size_t read(std::span<std::byte> buffer);
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Writes at most `buffer.size()` bytes, perhaps fewer.
+  /// Returns: bytes written.
+  /// Switchpoint.
+  /// Throws: as read().
+  std::size_t write(std::span<const std::byte> buffer);
+  std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Writes all of `buffer`.
+  /// Switchpoint.
+  /// Throws: as read(); some of it may have been written then.
+  void write_all(std::span<const std::byte> buffer);
+  void write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Ends a direction: SHUT_RD, SHUT_WR or SHUT_RDWR. Also while others read and write.
+  /// Not a switchpoint. Any thread.
+  /// Throws: std::system_error.
+  void shutdown(int how);
+
+  /// Ends what reads and writes on it, with bad_file_descriptor, and closes it.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error if operations of another thread are under way.
+  void close();
+
+  /// Not a switchpoint.
+  /// Throws: std::system_error.
+  endpoint local_endpoint() const;
+  endpoint peer_endpoint() const;
+  void set_no_delay(bool on);
+
+  /// Returns: the descriptor, which stays the stream's; -1 if there is none.
+  /// Not a switchpoint.
+  int native_handle() const noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace motet::net

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What can be chosen when a thread's runtime starts.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <motet/backend.hpp>
+#include <string>
+#include <string_view>
+
+namespace motet {
+
+/// The defaults suit a server. A program that never calls run() gets them too.
+struct options {
+  /// "io_uring", "libev", "sim", or "auto": the first real one that works. Empty: what the
+  /// environment variable MOTET_BACKEND says, else "auto".
+  std::string backend;
+
+  /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB.
+  std::size_t stack_size = std::size_t{96} * 1024;
+
+  /// While something is pending, the backend is looked at after more switches than this and than
+  /// the run queue is long, and after this time: [1, 1,000,000] and [1 us, 1 s].
+  std::size_t switches_between_polls = 64;
+  std::chrono::microseconds time_between_polls{500};
+
+  /// Sizes of the rings: powers of two in [1, 32768] and [2, 65536].
+  unsigned ring_submissions = 256;
+  unsigned ring_completions = 4096;
+
+  /// How long a thread whose fibers all wait for others may sleep before it says so, once; 0:
+  /// never.
+  std::chrono::milliseconds deadlock_report{10'000};
+
+  /// Told what a user may want to know, in one line. Empty: a line on stderr.
+  std::function<void(std::string_view)> on_notice;
+
+  /// Given each failure that no fiber is left to be told of. Empty: a line on stderr, and the
+  /// process's exit code becomes 1.
+  std::function<void(std::exception_ptr)> on_unhandled;
+};
+
+}  // namespace motet

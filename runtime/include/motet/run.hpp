@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// A runtime with a definite beginning and end, for tests, plugins and threads of others. A program
+// whose main() simply uses motet needs none.
+#pragma once
+
+#include <motet/options.hpp>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace motet {
+
+namespace detail {
+
+/// This thread's runtime from construction to end().
+class session {
+ public:
+  explicit session(const options& chosen);
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  ~session();
+
+  /// Ends every fiber.
+  /// Throws: the first failure that nobody was told of.
+  void end();
+
+ private:
+  bool ended_ = false;
+};
+
+}  // namespace detail
+
+/// Calls `f` as the main fiber of a runtime of its own on this thread, then cancels and awaits
+/// every fiber that is left. Returns: what `f` returned. Switchpoint. Throws: what `f` throws, else
+/// the first failure of a fiber that nobody was told of;
+///         std::logic_error if the thread has a runtime already; std::invalid_argument for an
+///         option that cannot be; std::system_error if the chosen backend cannot be had.
+template <typename F>
+auto run(const options& chosen, F&& f) -> std::invoke_result_t<F&> {
+  detail::session running(chosen);
+  if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+    f();
+    running.end();
+  } else {
+    auto result = f();
+    running.end();
+    return result;
+  }
+}
+
+template <typename F>
+auto run(F&& f) -> std::invoke_result_t<F&> {
+  return run(options{}, std::forward<F>(f));
+}
+
+/// Returns: "io_uring", "libev" or "sim", whichever this thread uses.
+/// Not a switchpoint.
+/// Throws: as the first use of motet on a thread does.
+std::string_view backend_name();
+
+}  // namespace motet

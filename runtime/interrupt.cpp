@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What makes a switchpoint throw: an exception raised in the fiber, its cancellation, a deadline
+// that has passed, a child that has failed. All are levels or slots of the fiber, so that none can
+// displace another, and a wait that is over stays over.
+#include <utility>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+/// An exception takes the place of a token that was given but not yet seen; every other hand-over
+/// stands, and the exception waits for the next switchpoint.
+void thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept {
+  fiber.interrupts |= why;
+  wait_record* wait = fiber.wait;
+  if (wait == nullptr || !wait->interruptible) return;
+  if (resume(*wait, wake_reason::interrupted)) return;
+  if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
+    wait->ended = wake_reason::interrupted;
+    fiber.token.reset();
+  }
+}
+
+bool thread_state::raise(control_block& fiber, std::exception_ptr error) noexcept {
+  if (fiber.ending || fiber.raised != nullptr) return false;
+  fiber.raised = std::move(error);
+  interrupt_fiber(fiber, interrupt_raised);
+  return true;
+}
+
+cancel_result thread_state::cancel(control_block& fiber, const char* reason) noexcept {
+  if (fiber.ending) return cancel_result::finished;
+  if (fiber.cancel_reason != nullptr) return cancel_result::already;
+  fiber.cancel_reason = reason;
+  interrupt_fiber(fiber, interrupt_cancel);
+  return cancel_result::accepted;
+}
+
+cancel_result thread_state::give_result(control_block& fiber, const char* reason,
+                                        value_slot&& value) noexcept {
+  const cancel_result answer = cancel(fiber, reason);
+  if (answer != cancel_result::accepted) return answer;
+  fiber.kind->place(fiber.result, value);
+  fiber.result_stands = true;
+  return answer;
+}
+
+bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept {
+  if (fiber.ending) return false;
+  fiber.token = std::move(token);
+  if (fiber.wait != nullptr && fiber.wait->for_token) resume(*fiber.wait, wake_reason::handed);
+  return true;
+}
+
+/// The wait that `number` was given to may be over: then the value goes nowhere.
+void thread_state::resume_with(control_block& fiber, std::uint64_t number, bool broken,
+                               value_slot&& value) noexcept {
+  resume_wait* waiting = fiber.resuming;
+  while (waiting != nullptr && waiting->number != number) waiting = waiting->outer;
+  if (waiting == nullptr) return;
+  if (!waiting->wait.claim(wake_reason::handed)) return;
+  waiting->broken = broken;
+  waiting->value = std::move(value);
+  // Resumed before it has parked, it finds the claim when it comes to park.
+  if (fiber.wait == &waiting->wait) make_runnable(fiber);
+}
+
+void thread_state::refresh_failures(control_block& fiber) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
+  for (control_block* failed = fiber.failures; failed != nullptr; failed = failed->next_failure) {
+    const family* from = failed->belongs_to;
+    const bool collected = from != nullptr && from->one_fails_all_fail && from->waiter != nullptr;
+    if (collected) continue;
+    interrupt_fiber(fiber, interrupt_failure);
+    return;
+  }
+}
+
+void thread_state::refresh_scopes(control_block& fiber) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
+  for (const scope* entered = fiber.scopes; entered != nullptr; entered = entered->outer_) {
+    if (entered->expired_ && !entered->delivered_) {
+      interrupt_fiber(fiber, interrupt_scope);
+      return;
+    }
+  }
+}
+
+/// What was raised speaks before what was cancelled, and of several deadlines the outermost.
+void thread_state::throw_pending() {
+  control_block& fiber = *running_;
+  if (fiber.raised != nullptr) {
+    fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);
+    std::rethrow_exception(std::exchange(fiber.raised, nullptr));
+  }
+  if ((fiber.interrupts & interrupt_cancel) != 0) {
+    fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_cancel);
+    interruption::throw_cancelled(fiber.cancel_reason, 0);
+  }
+  if ((fiber.interrupts & interrupt_failure) != 0) {
+    control_block* failed = take_failure(fiber, nullptr);
+    refresh_failures(fiber);
+    const std::exception_ptr error = failed->error;
+    release(*failed);
+    std::rethrow_exception(error);
+  }
+  scope* outermost = nullptr;
+  for (scope* entered = fiber.scopes; entered != nullptr; entered = entered->outer_) {
+    if (entered->expired_ && !entered->delivered_) outermost = entered;
+  }
+  outermost->delivered_ = true;
+  refresh_scopes(fiber);
+  interruption::throw_cancelled("a deadline has passed", outermost->id_);
+}
+
+}  // namespace motet::detail

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// A fiber from spin to burial. Its epilogue runs on its own stack: the body is left, the children
+// are ended, what the body captured is destroyed, the outcome is published, and whoever runs next
+// frees the stack.
+#include <new>
+#include <utility>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+constexpr std::size_t small_result_size = sizeof(control_block::small_result);
+
+bool fits_in_block(const body_kind& kind) noexcept {
+  return kind.result_size <= small_result_size &&
+         kind.result_alignment <= alignof(std::max_align_t);
+}
+
+/// Rounds down to where something so aligned can stand.
+std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(end - size);
+  return end - size - address % alignment;
+}
+
+}  // namespace
+
+control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
+                                        std::size_t stack_size) {
+  if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
+  timers_.reserve(timers_wanted_ + 1);
+  control_block& block = *take_block();
+  try {
+    block.kind = &kind;
+    block.result = block.small_result;
+    if (!fits_in_block(kind)) {
+      block.result = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
+    }
+    block.runs_on = stacks_.take(stack_size + kind.size);
+  } catch (...) {
+    free_block(block);
+    throw;
+  }
+  block.belongs_to = &parents;
+  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
+  return block;
+}
+
+void thread_state::unmake(control_block& fiber) noexcept {
+  stacks_.give_back(fiber.runs_on);
+  free_block(fiber);
+}
+
+void thread_state::start(control_block& fiber) noexcept {
+  family& parents = *fiber.belongs_to;
+  fiber.id = next_id_++;
+  fiber.parent = parents.owner;
+  retain(*fiber.parent);
+  fiber.spun_at = reading_;
+  fiber.own.owner = &fiber;
+  fiber.references = 2;  // the handle's and ours
+  std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
+  fiber.where.stack_pointer = lay_out(top, &fiber_main, &fiber);
+  sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
+  parents.children.push_back(fiber);
+  ++parents.size;
+  if (!fiber.transient) ++parents.lasting;
+  fibers_.push_back(fiber);
+  ++timers_wanted_;
+  ++living_;
+  make_runnable(fiber);
+}
+
+void thread_state::fiber_main(void* block) {
+  control_block& fiber = *static_cast<control_block*>(block);
+  sanitizer::after_switch(fiber.where.watched);
+  fiber.home->live(fiber);
+}
+
+void thread_state::live(control_block& fiber) noexcept {
+  bury();
+  run_body(fiber);
+  fiber.ending = true;
+  end_children(fiber);
+  ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
+  fiber.kind->destroy_body(fiber.body);
+  publish(fiber);
+  ended_ = &fiber;
+  hand_on(true);
+}
+
+void thread_state::run_body(control_block& fiber) noexcept {
+  try {
+    deliver();
+    fiber.kind->run(fiber.body, fiber.result, fiber.result_stands);
+    fiber.ended_by = outcome::value;
+  } catch (const cancelled& how) {
+    if (fiber.cancel_reason == nullptr) fiber.cancel_reason = how.reason();
+    fiber.ended_by = fiber.result_stands ? outcome::value : outcome::cancelled;
+  } catch (...) {
+    fiber.error = std::current_exception();
+    fiber.ended_by = outcome::error;
+  }
+}
+
+/// From here on the outcome stands and others may read it.
+void thread_state::publish(control_block& fiber) noexcept {
+  while (control_block* failed = take_failure(fiber, nullptr)) {
+    if (fiber.ended_by != outcome::error) fiber.error = failed->error;
+    fiber.ended_by = outcome::error;
+    release(*failed);
+  }
+  fiber.raised = nullptr;
+  fiber.token.reset();
+  list<control_block, fibers_tag>::remove(fiber);
+  --timers_wanted_;
+  --living_;
+  const bool awaited = !fiber.awaiters.empty();
+  fiber.state.store(fiber_state::dead, std::memory_order_release);
+  if (fiber.ended_by == outcome::error && !awaited) report_failure(fiber);
+  while (awaiter* waiting = fiber.awaiters.pop_front()) waiting->tell(*waiting);
+  leave_family(fiber);
+  if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
+}
+
+control_block* thread_state::take_block() {
+  void* memory = nullptr;
+  if (free_blocks_.empty()) {
+    if (free_blocks_.capacity() <= mail_->blocks) {  // so that giving one back cannot fail
+      free_blocks_.reserve(2 * mail_->blocks + 16);
+    }
+    memory = ::operator new(sizeof(control_block));
+  } else {
+    memory = free_blocks_.back();
+    free_blocks_.pop_back();
+  }
+  auto* block = ::new (memory) control_block;
+  block->home = this;
+  block->mail = mail_;
+  block->abroad.fiber = block;
+  ++mail_->blocks;
+  return block;
+}
+
+void thread_state::free_block(control_block& block) noexcept {
+  control_block* parent = block.parent;
+  destroy_block(block);
+  --mail_->blocks;
+  free_blocks_.push_back(&block);
+  if (parent != nullptr) release(*parent);
+}
+
+void thread_state::release(control_block& block) noexcept {
+  if (--block.references > 0) return;
+  if (block.went_abroad.load(std::memory_order_relaxed)) {
+    const std::lock_guard guard(mail_->lock());
+    if (block.abroad.queued || block.references + block.abroad.references > 0) return;
+  }
+  free_block(block);
+}
+
+void release_after_end(control_block& unreferred) noexcept {
+  for (control_block* block = &unreferred; block != nullptr;) {
+    mailbox& mail = *block->mail;
+    std::unique_lock guard(mail.lock());
+    --block->abroad.references;
+    const bool unused = block->references + block->abroad.references == 0;
+    guard.unlock();
+    if (!unused) return;
+    control_block* parent = block->parent;
+    destroy_block(*block);  // not under the lock: it runs destructors of the user's
+    ::operator delete(block);
+    guard.lock();
+    const bool last = --mail.blocks == 0;
+    guard.unlock();
+    if (last) mailbox::dispose(&mail);
+    block = parent;
+  }
+}
+
+void destroy_block(control_block& block) noexcept {
+  if (block.result_stands) block.kind->destroy_result(block.result);
+  if (block.result != nullptr && block.result != block.small_result) {
+    ::operator delete(block.result, std::align_val_t(block.kind->result_alignment));
+  }
+  block.~control_block();
+}
+
+}  // namespace motet::detail

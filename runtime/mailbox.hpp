@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What other threads leave for a thread, and how they end its sleep: the inbox, the sleep flag and
+// the wake descriptor. Outlives its thread for as long as a control block refers to it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <thread>
+
+namespace motet::detail {
+
+class thread_state;
+
+/// Something left for a thread; arrive() is called on it, once, and may end its lifetime.
+struct post {
+  void (*arrive)(post&, thread_state&) noexcept = nullptr;
+  post* next = nullptr;
+};
+
+class mailbox {
+ public:
+  /// Throws: std::system_error if there is no descriptor for it.
+  mailbox();
+  mailbox(const mailbox&) = delete;
+  mailbox& operator=(const mailbox&) = delete;
+
+  /// Guards the inbox and whatever foreign threads keep in this thread's control blocks.
+  std::mutex& lock() noexcept { return lock_; }
+
+  /// Leaves `item` and wakes the thread if it sleeps. Any thread.
+  /// Returns: false if the thread has ended; `item` is the caller's again.
+  bool push(post& item) noexcept;
+  /// The same, for a caller that holds lock().
+  bool push_locked(post& item) noexcept;
+  /// Any thread, lock() held.
+  bool closed() const noexcept { return closed_; }
+
+  // The rest is for the thread itself.
+  bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
+  /// Returns: everything that has been left, oldest first.
+  post* take() noexcept;
+  /// From here to awake() whoever leaves something also wakes.
+  /// Returns: false if something has been left already; then it is no time to sleep.
+  bool announce_sleep() noexcept;
+  void awake() noexcept { asleep_.store(false, std::memory_order_relaxed); }
+  int wake_descriptor() const noexcept { return wake_descriptor_; }
+  /// Returns: false, and stays open, if something has been left.
+  bool close() noexcept;
+
+  /// The thread it belongs, or belonged, to.
+  std::thread::id thread() const noexcept { return thread_; }
+
+  /// Control blocks that refer to it. At home while open, under lock() afterwards.
+  std::size_t blocks = 0;
+  /// Destroys a closed mailbox to which no block refers.
+  static void dispose(mailbox* used) noexcept { delete used; }
+
+ private:
+  ~mailbox();
+
+  std::mutex lock_;
+  post* first_ = nullptr;
+  post* last_ = nullptr;
+  bool closed_ = false;
+  std::atomic<bool> filled_{false};
+  std::atomic<bool> asleep_{false};
+  std::thread::id thread_ = std::this_thread::get_id();
+  int wake_descriptor_;
+};
+
+}  // namespace motet::detail

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// See net/tcp_stream.hpp.
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <motet/detail/turn.hpp>
+#include <motet/errors.hpp>
+#include <motet/io.hpp>
+#include <motet/net/tcp_stream.hpp>
+#include <stdexcept>
+
+#include "../operations.hpp"
+#include "../thread_state.hpp"
+
+namespace motet::net {
+
+namespace {
+
+/// One direction of a connection.
+struct direction {
+  detail::turn turn;
+  kept_watch watch;
+  bool drained = false;  // the last call took, or filled, all that there was
+};
+
+/// Has the turn of a direction, or the reason why not.
+class turn_guard {
+ public:
+  turn_guard(direction& way, const char* what, int fd)
+      : way_(way), result_(way.turn.take(what, fd)) {}
+  turn_guard(const turn_guard&) = delete;
+  turn_guard& operator=(const turn_guard&) = delete;
+  ~turn_guard() {
+    if (result_ == detail::turn_result::taken) way_.turn.pass();
+  }
+
+  /// Returns: 0, -ECANCELED or -EBADF.
+  std::int32_t refusal() const noexcept {
+    switch (result_) {
+      case detail::turn_result::taken:
+        return 0;
+      case detail::turn_result::interrupted:
+        return -ECANCELED;
+      case detail::turn_result::closed:
+        return -EBADF;
+    }
+    return 0;
+  }
+
+ private:
+  direction& way_;
+  detail::turn_result result_;
+};
+
+}  // namespace
+
+struct tcp_stream::state {
+  explicit state(motet::fd connected) noexcept : socket(std::move(connected)) {}
+
+  motet::fd socket;
+  direction in;
+  direction out;
+
+  /// Moves at most `size` bytes; the caller has the turn.
+  std::int32_t move(verb kind, direction& way, const std::byte* buffer, std::size_t size) {
+    constexpr std::size_t most = 0x7ffff000;
+    operation op;
+    op.kind = kind;
+    op.fd = socket.get();
+    op.flags = kind == verb::send ? MSG_NOSIGNAL : 0;
+    op.buffer = const_cast<std::byte*>(buffer);
+    op.length = static_cast<std::uint32_t>(std::min(size, most));
+    op.kept = &way.watch;
+    op.drained = way.drained;
+    const std::int32_t result =
+        detail::perform_now(op, kind == verb::send ? "write on fd" : "read on fd");
+    way.drained =
+        kind == verb::recv && result > 0 && static_cast<std::uint32_t>(result) < op.length;
+    return result;
+  }
+
+  std::int32_t read(std::span<std::byte> buffer) {
+    const turn_guard turn(in, "turn to read on fd", socket.get());
+    if (turn.refusal() != 0) return turn.refusal();
+    return move(verb::recv, in, buffer.data(), buffer.size());
+  }
+
+  std::int32_t write(std::span<const std::byte> buffer) {
+    const turn_guard turn(out, "turn to write on fd", socket.get());
+    if (turn.refusal() != 0) return turn.refusal();
+    return move(verb::send, out, buffer.data(), buffer.size());
+  }
+
+  std::int32_t write_all(std::span<const std::byte> buffer) {
+    const turn_guard turn(out, "turn to write on fd", socket.get());
+    if (turn.refusal() != 0) return turn.refusal();
+    while (!buffer.empty()) {
+      const std::int32_t sent = move(verb::send, out, buffer.data(), buffer.size());
+      if (sent < 0) return sent;
+      buffer = buffer.subspan(static_cast<std::size_t>(sent));
+    }
+    return 0;
+  }
+
+  void check_threads() const {
+    if (in.turn.taken_elsewhere() || out.turn.taken_elsewhere()) {
+      throw std::logic_error("a fiber of another thread reads or writes on the stream");
+    }
+  }
+};
+
+namespace {
+
+std::size_t moved_or_throw(std::int32_t result, const char* what, int fd) {
+  if (result >= 0) return static_cast<std::size_t>(result);
+  if (result == -ECANCELED) detail::here().deliver();
+  detail::throw_errno(-result, what, fd);
+}
+
+/// Calls `transfer` and tells how it went without throwing.
+template <typename Transfer>
+std::size_t moved_quietly(std::error_code& error, Transfer transfer) noexcept {
+  std::int32_t result = 0;
+  try {
+    result = transfer();
+  } catch (const std::system_error& refused) {
+    error = refused.code();
+    return 0;
+  } catch (...) {
+    result = -EPERM;  // misuse, or the thread's runtime has ended
+  }
+  error = result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
+  if (result == -ECANCELED) error = std::make_error_code(std::errc::operation_canceled);
+  return result < 0 ? 0 : static_cast<std::size_t>(result);
+}
+
+template <typename GetName>
+endpoint name_of(int fd, const char* what, GetName get_name) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  auto* address = reinterpret_cast<sockaddr*>(&name);
+  if (get_name(fd, address, &size) != 0) detail::throw_errno(errno, what, fd);
+  return endpoint(address, size);
+}
+
+}  // namespace
+
+tcp_stream::tcp_stream() noexcept = default;
+tcp_stream::tcp_stream(tcp_stream&&) noexcept = default;
+
+tcp_stream& tcp_stream::operator=(tcp_stream&& other) noexcept {
+  if (this != &other) {
+    close();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+tcp_stream::tcp_stream(fd connected) : state_(std::make_unique<state>(std::move(connected))) {
+  set_no_delay(true);
+}
+
+tcp_stream::~tcp_stream() {
+  close();
+}
+
+tcp_stream tcp_stream::connect(const endpoint& peer) {
+  fd socket(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) detail::throw_errno(errno, "socket");
+  io::connect(socket.get(), peer.address(), peer.length());
+  return tcp_stream(std::move(socket));
+}
+
+tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noexcept {
+  try {
+    fd socket(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket) detail::throw_errno(errno, "socket");
+    io::connect(socket.get(), peer.address(), peer.length(), error);
+    if (!error) return tcp_stream(std::move(socket));
+  } catch (const std::system_error& refused) {
+    error = refused.code();
+  } catch (...) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
+  return {};
+}
+
+std::size_t tcp_stream::read(std::span<std::byte> buffer) {
+  detail::here().deliver();
+  const std::int32_t result = state_ == nullptr ? -EBADF : state_->read(buffer);
+  return moved_or_throw(result, "read", native_handle());
+}
+
+std::size_t tcp_stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+  return moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->read(buffer); });
+}
+
+std::size_t tcp_stream::write(std::span<const std::byte> buffer) {
+  detail::here().deliver();
+  const std::int32_t result = state_ == nullptr ? -EBADF : state_->write(buffer);
+  return moved_or_throw(result, "write", native_handle());
+}
+
+std::size_t tcp_stream::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
+  return moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write(buffer); });
+}
+
+void tcp_stream::write_all(std::span<const std::byte> buffer) {
+  detail::here().deliver();
+  const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_all(buffer);
+  moved_or_throw(result, "write_all", native_handle());
+}
+
+void tcp_stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
+  moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write_all(buffer); });
+}
+
+void tcp_stream::shutdown(int how) {
+  io::shutdown(native_handle(), how);
+}
+
+/// Whoever is in a call on the stream must be out of it before its state goes.
+void tcp_stream::close() {
+  if (state_ == nullptr) return;
+  state_->check_threads();
+  const std::unique_ptr<state> closed = std::move(state_);
+  closed->in.turn.close();
+  closed->out.turn.close();
+  closed->socket.close();
+  if (detail::thread_state* thread = detail::self()) {
+    while (closed->in.turn.in_use() || closed->out.turn.in_use()) thread->snooze();
+  }
+}
+
+endpoint tcp_stream::local_endpoint() const {
+  return name_of(native_handle(), "getsockname", ::getsockname);
+}
+
+endpoint tcp_stream::peer_endpoint() const {
+  return name_of(native_handle(), "getpeername", ::getpeername);
+}
+
+void tcp_stream::set_no_delay(bool on) {
+  const int value = on ? 1 : 0;
+  if (::setsockopt(native_handle(), IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) != 0 &&
+      errno != EOPNOTSUPP) {
+    detail::throw_errno(errno, "setsockopt(TCP_NODELAY)", native_handle());
+  }
+}
+
+int tcp_stream::native_handle() const noexcept {
+  return state_ == nullptr ? -1 : state_->socket.get();
+}
+
+}  // namespace motet::net

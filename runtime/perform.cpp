@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// An operation from its submission to its end. The kernel may write to its buffer until then, so an
+// interruption asks for cancellation and goes on waiting; what was too late to cancel is returned
+// as if nothing had been asked, and the interruption waits for the next switchpoint.
+#include <cerrno>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+/// A disk read in a kernel worker that was cancelled may tell so in the kernel's own words.
+constexpr std::int32_t erestartsys = 512;
+
+bool means_cancelled(std::int32_t result) {
+  return result == -ECANCELED || result == -EINTR || result == -erestartsys;
+}
+
+}  // namespace
+
+std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
+  pending_operation pending(op, what);
+  op.owner = &pending;
+  if (kernel_->submit(op)) {
+    give_way();
+    return op.result;
+  }
+  submitted_since_poll_ = true;
+  operations_.add(pending);
+  pend(*running_);
+  const bool interrupted = park(pending.wait) == wake_reason::interrupted;
+  if (!pending.done) {
+    kernel_->cancel(op);
+    pending.wait.reopen();
+    pending.wait.interruptible = false;
+    pending.wait.cancelling = true;
+    park(pending.wait);
+  }
+  if ((interrupted || pending.closed) && means_cancelled(op.result)) {
+    return pending.closed ? -EBADF : -ECANCELED;
+  }
+  return op.result;
+}
+
+void thread_state::complete(operation& op) noexcept {
+  auto& pending = *static_cast<pending_operation*>(op.owner);
+  in_flight::remove(pending);
+  unpend(*pending.wait.fiber);
+  pending.done = true;
+  resume(pending.wait, wake_reason::handed);
+  for (close_wait* closer = pending.closers; closer != nullptr;) {
+    close_wait* next = closer->next;
+    resume(closer->wait, wake_reason::handed);
+    closer = next;
+  }
+}
+
+void thread_state::end_operations(int fd) noexcept {
+  for (auto* pending = operations_.find(fd); pending != nullptr;
+       pending = operations_.find(fd, pending)) {
+    if (pending->closed) continue;
+    pending->closed = true;
+    kernel_->cancel(*pending->op);
+  }
+  while (auto* pending = operations_.find(fd)) {
+    close_wait closer(fd);
+    closer.next = pending->closers;
+    pending->closers = &closer;
+    park(closer.wait);
+  }
+}
+
+}  // namespace motet::detail

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// When the backend is looked at, and what comes of it: completions, timers and mail make fibers
+// runnable, nothing more.
+#include <algorithm>
+
+#include "thread_state.hpp"
+#include "ticks.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+/// Every so many switches the inbox and the counter are looked at.
+constexpr std::size_t switches_between_looks = 16;
+
+}  // namespace
+
+/// Looks again after 16 switches, or just when the number of switches calls for a poll.
+void thread_state::set_countdown() noexcept {
+  const std::size_t limit = std::max(options_.switches_between_polls, length_at_poll_) + 1;
+  const std::size_t left =
+      limit > switches_since_poll_ ? limit - switches_since_poll_ : switches_between_looks;
+  look_after_ = std::min(switches_between_looks, left);
+  until_look_ = static_cast<int>(look_after_);
+}
+
+bool thread_state::poll_overdue() const noexcept {
+  return ticks() - polled_at_ > ticks_in(options_.time_between_polls);
+}
+
+void thread_state::look_around() noexcept {
+  switches_since_poll_ += look_after_;
+  if (mail_->filled()) collect_mail();
+  const std::size_t limit = std::max(options_.switches_between_polls, length_at_poll_);
+  if (anything_pending() && (switches_since_poll_ > limit || poll_overdue())) {
+    poll(false);
+  } else {
+    set_countdown();
+  }
+}
+
+void thread_state::collect_mail() noexcept {
+  for (post* item = mail_->take(); item != nullptr;) {
+    post* next = item->next;
+    item->arrive(*item, *this);
+    item = next;
+  }
+}
+
+void thread_state::poll(bool wait) noexcept {
+  if (mail_->filled()) collect_mail();
+  if (wait && !queue_.empty()) return;
+  auto deadline = backend::time_point::min();
+  if (wait) {
+    deadline = timers_.empty() ? report_at_ : std::min(timers_.first()->due, report_at_);
+    if (!mail_->announce_sleep()) return;
+  }
+  completions done;
+  kernel_->poll(deadline, done);
+  if (wait) mail_->awake();
+  while (operation* op = done.pop()) complete(*op);
+  if (wait || !timers_.empty()) {
+    reading_ = kernel_->now();
+    fire_timers();
+  }
+  polled_at_ = ticks();
+  switches_since_poll_ = 0;
+  length_at_poll_ = queue_length_;
+  submitted_since_poll_ = false;
+  set_countdown();
+}
+
+/// All that are due at the one reading of this poll. Firing makes runnable and arms nothing, so a
+/// fiber that sleeps again and again for no time cannot hold this loop.
+void thread_state::fire_timers() noexcept {
+  for (timer* first = timers_.first(); first != nullptr && first->due <= reading_;
+       first = timers_.first()) {
+    disarm(*first);
+    first->fire(*first);
+  }
+}
+
+/// Nobody is runnable: sleeps until somebody may be.
+void thread_state::rest() noexcept {
+  if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
+  poll(true);
+}
+
+void thread_state::arm(timer& alarm) noexcept {
+  timers_.push(alarm);
+  pend(*alarm.fiber);
+}
+
+void thread_state::disarm(timer& alarm) noexcept {
+  if (!alarm.armed()) return;
+  timers_.remove(alarm);
+  unpend(*alarm.fiber);
+}
+
+void thread_state::reserve_timers(std::size_t more) {
+  timers_.reserve(timers_wanted_ + more);
+  timers_wanted_ += more;
+}
+
+}  // namespace motet::detail

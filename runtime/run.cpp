@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
+// with run(), or by a hook when the thread, or the process, does.
+#include <cstdio>
+#include <cstdlib>
+#include <motet/run.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "backends.hpp"
+#include "thread_state.hpp"
+
+extern "C" {
+/// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
+int __cxa_thread_atexit(void (*hook)(void*), void* argument, void* dso) noexcept;
+extern void* __dso_handle;
+}
+
+namespace motet {
+
+namespace detail {
+
+namespace {
+
+/// motet's only thread-local: the thread's runtime, null, or the mark of one that has ended.
+[[gnu::tls_model("initial-exec")]] constinit thread_local thread_state* motet_self = nullptr;
+
+constinit char ended_object = 0;
+
+thread_state* ended_mark() noexcept {
+  return reinterpret_cast<thread_state*>(&ended_object);
+}
+
+/// Set when a failure reached nobody; the process then ends with exit code 1.
+constinit bool failed_unhandled = false;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+bool power_of_two(unsigned value) {
+  return value != 0 && (value & (value - 1)) == 0;
+}
+
+void check(const options& chosen) {
+  using namespace std::chrono_literals;
+  stack_pool::check_size(chosen.stack_size);
+  require(chosen.switches_between_polls >= 1 && chosen.switches_between_polls <= 1'000'000,
+          "options.switches_between_polls must be 1 to 1,000,000");
+  require(chosen.time_between_polls >= 1us && chosen.time_between_polls <= 1s,
+          "options.time_between_polls must be 1 us to 1 s");
+  require(power_of_two(chosen.ring_submissions) && chosen.ring_submissions <= 32768,
+          "options.ring_submissions must be a power of two up to 32768");
+  require(power_of_two(chosen.ring_completions) && chosen.ring_completions >= 2 &&
+              chosen.ring_completions <= 65536,
+          "options.ring_completions must be a power of two from 2 to 65536");
+  require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
+}
+
+std::unique_ptr<backend> kernel_for(const options& chosen) {
+  std::string name = chosen.backend;
+  const char* wanted = std::getenv("MOTET_BACKEND");
+  if (name.empty() && wanted != nullptr) name = wanted;
+  backend_options sizes;
+  sizes.submissions = chosen.ring_submissions;
+  sizes.completions = chosen.ring_completions;
+  sizes.on_notice = chosen.on_notice;
+  return make_backend(name, sizes);
+}
+
+void start_runtime(const options& chosen) {
+  check(chosen);
+  motet_self = new thread_state(chosen, kernel_for(chosen));
+}
+
+void tell_unhandled(const options& settings, const std::vector<std::exception_ptr>& untold,
+                    std::size_t from) noexcept {
+  for (std::size_t i = from; i < untold.size(); ++i) {
+    try {
+      if (settings.on_unhandled) {
+        settings.on_unhandled(untold[i]);
+        continue;
+      }
+      failed_unhandled = true;
+      std::rethrow_exception(untold[i]);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told: %s\n", e.what());
+    } catch (...) {
+      std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told\n");
+    }
+  }
+}
+
+/// Ends this thread's runtime; from then on `mark` stands in its place. The first failure that
+/// nobody was told of is left to the caller if `leave_first`.
+std::exception_ptr finish(thread_state* mark, bool leave_first) noexcept {
+  thread_state* thread = self();
+  const std::vector<std::exception_ptr> untold = thread->end();
+  const options settings = thread->settings();
+  motet_self = mark;
+  delete thread;
+  tell_unhandled(settings, untold, leave_first ? 1 : 0);
+  return leave_first && !untold.empty() ? untold.front() : nullptr;
+}
+
+/// Runs when a thread ends, or in exit(); in the latter case perhaps on the stack of a spun fiber,
+/// whose frames, like those of the main fiber, are left as they are.
+void end_with_thread(void*) noexcept {
+  thread_state* thread = self();
+  if (thread == nullptr) return;
+  if (&thread->running() == &thread->main_fiber()) {
+    finish(ended_mark(), false);
+    return;
+  }
+  const std::vector<std::exception_ptr> untold = thread->end_others();
+  motet_self = ended_mark();
+  tell_unhandled(thread->settings(), untold, 0);
+}
+
+/// After every static's destructor: the last word on the exit code.
+[[gnu::destructor]] void fail_if_unhandled() {
+  if (!failed_unhandled) return;
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+}  // namespace
+
+thread_state* self() noexcept {
+  return motet_self == ended_mark() ? nullptr : motet_self;
+}
+
+thread_state& here() {
+  if (thread_state* thread = self()) return *thread;
+  if (motet_self == ended_mark()) throw std::logic_error("this thread's runtime has ended");
+  start_runtime({});
+  ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
+  return *motet_self;
+}
+
+session::session(const options& chosen) {
+  if (motet_self == ended_mark()) throw std::logic_error("this thread's runtime has ended");
+  if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
+  start_runtime(chosen);
+}
+
+void session::end() {
+  ended_ = true;
+  if (const std::exception_ptr first = finish(nullptr, true)) std::rethrow_exception(first);
+}
+
+session::~session() {
+  if (!ended_) finish(nullptr, false);
+}
+
+}  // namespace detail
+
+std::string_view backend_name() {
+  return detail::here().kernel().name();
+}
+
+}  // namespace motet

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// One thread on one page: who runs, who is runnable, what is due, what the kernel works on.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iosfwd>
+#include <memory>
+#include <motet/backend.hpp>
+#include <motet/detail/timer_heap.hpp>
+#include <motet/options.hpp>
+#include <vector>
+
+#include "control_block.hpp"
+#include "in_flight.hpp"
+
+namespace motet::detail {
+
+class thread_state {
+ public:
+  /// Throws: what making the mailbox throws.
+  thread_state(const options& chosen, std::unique_ptr<backend> kernel);
+  thread_state(const thread_state&) = delete;
+  thread_state& operator=(const thread_state&) = delete;
+  ~thread_state();
+
+  control_block& running() noexcept { return *running_; }
+  control_block& main_fiber() noexcept { return *main_; }
+  backend& kernel() noexcept { return *kernel_; }
+  mailbox& mail() noexcept { return *mail_; }
+  const options& settings() const noexcept { return options_; }
+
+  // The switchpoint: switchpoint.cpp.
+  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
+  /// Returns at once if something is pending that interrupts it.
+  wake_reason park(wait_record& wait) noexcept;
+  /// Goes to the back of the queue and hands the thread on.
+  void snooze() noexcept;
+  /// The same unless nobody else could run and no poll is due: after a call that did not wait.
+  void give_way() noexcept;
+  /// snooze() if 500 us have passed since the last poll; submits what is queued.
+  void checkpoint() noexcept;
+  void make_runnable(control_block& fiber) noexcept;
+  /// Claims the wait that `fiber` is in, if it is in one, and makes it runnable.
+  bool resume(wait_record& wait, wake_reason reason) noexcept;
+
+  // Time: poll.cpp.
+  /// reserve_timers() must have made room.
+  void arm(timer& alarm) noexcept;
+  void disarm(timer& alarm) noexcept;
+  /// Makes room for `more` timers, so that arm() need not.
+  void reserve_timers(std::size_t more);
+  void unreserve_timer() noexcept { --timers_wanted_; }
+
+  // Operations: perform.cpp.
+  /// Hands `op` to the kernel and waits until it is over; an interruption ends it early.
+  /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
+  ///          closed, before anything happened.
+  std::int32_t perform(operation& op, const char* what) noexcept;
+  /// Ends this thread's operations on `fd` and waits for that.
+  void end_operations(int fd) noexcept;
+
+  // Interruption: interrupt.cpp.
+  bool raise(control_block& fiber, std::exception_ptr error) noexcept;
+  cancel_result cancel(control_block& fiber, const char* reason) noexcept;
+  bool give_token(control_block& fiber, value_slot&& token) noexcept;
+  cancel_result give_result(control_block& fiber, const char* reason, value_slot&& value) noexcept;
+  void resume_with(control_block& fiber, std::uint64_t number, bool broken,
+                   value_slot&& value) noexcept;
+  void interrupt_fiber(control_block& fiber, interrupt why) noexcept;
+  /// Recomputes whether a deadline or a child's failure is pending.
+  void refresh_scopes(control_block& fiber) noexcept;
+  void refresh_failures(control_block& fiber) noexcept;
+  /// Returns: whether a switchpoint of the running fiber must throw now.
+  bool must_throw() const noexcept { return running_->interrupts != 0 && !shielded(); }
+  /// A running fiber that unwinds, or is in one of motet's destructors, is not interrupted.
+  bool shielded() const noexcept { return live_exceptions_->uncaught > 0 || running_->shields > 0; }
+  [[noreturn]] void throw_pending();
+  void deliver() {
+    if (must_throw()) throw_pending();
+  }
+
+  // Life: life.cpp and family.cpp.
+  control_block& make_fiber(family& parents, const body_kind& kind, std::size_t stack_size);
+  /// Gives back a fiber that was made but not started.
+  void unmake(control_block& fiber) noexcept;
+  void start(control_block& fiber) noexcept;
+  void retain(control_block& block) noexcept { ++block.references; }
+  void release(control_block& block) noexcept;
+  /// Waits until the family's children are over; an interruption ends the wait (if it may).
+  wake_reason await_family(family& children, bool all, bool interruptible) noexcept;
+  void cancel_family(family& children, const char* reason) noexcept;
+  /// Makes `group` one of the running fiber's families; takes it from its owner's.
+  void enter_owner(family& group) noexcept;
+  void leave_owner(family& group) noexcept;
+  /// Cancels the children of `fiber`, which runs, in every family, and awaits them.
+  void end_children(control_block& fiber) noexcept;
+  /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
+  control_block* take_failure(control_block& parent, const family* from) noexcept;
+  void withdraw_failure(control_block& failed) noexcept;
+
+  /// Ends every fiber and the mailbox. The running fiber is the main one.
+  /// Returns: what the main fiber would have had to be told, first failure first.
+  std::vector<std::exception_ptr> end() noexcept;
+  /// Ends every fiber but the running one, which calls std::exit, and those that wait for it.
+  std::vector<std::exception_ptr> end_others() noexcept;
+
+  /// One line a fiber: name, state, what it waits for and for how long, where it was spun.
+  void dump(std::ostream& out);
+  void notice(std::string_view line) noexcept;
+
+  /// Returns: an identity for a scope that no other has.
+  std::uint64_t next_scope() noexcept { return ++last_scope_; }
+
+  /// Looks at the inbox.
+  void collect_mail() noexcept;
+
+  /// Something pends that may wake a fiber (a transient one's counts only for polling).
+  void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
+  void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
+
+ private:
+  // switchpoint.cpp
+  control_block& next_runnable() noexcept;
+  void hand_on(bool last) noexcept;
+  void switch_to(control_block& next, bool last) noexcept;
+  void bury() noexcept;
+
+  // poll.cpp
+  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
+  void look_around() noexcept;
+  void poll(bool wait) noexcept;
+  void fire_timers() noexcept;
+  void rest() noexcept;
+  void complete(operation& op) noexcept;
+  void set_countdown() noexcept;
+  bool poll_overdue() const noexcept;
+
+  // deadlock.cpp
+  bool end_idle() noexcept;
+  void report_deadlock(std::ostream& out);
+  bool alone_in_process() const noexcept;
+
+  std::vector<std::exception_ptr> untold() noexcept;
+
+  // life.cpp
+  static void fiber_main(void* block);
+  void live(control_block& self) noexcept;
+  void run_body(control_block& self) noexcept;
+  void publish(control_block& self) noexcept;
+  void report_failure(control_block& failed) noexcept;
+  void leave_family(control_block& child) noexcept;
+  control_block* take_block();
+  void free_block(control_block& block) noexcept;
+
+  // What every switch touches.
+  control_block* running_ = nullptr;
+  list<control_block, queue_tag> queue_;
+  std::size_t queue_length_ = 0;
+  int until_look_ = 1;
+  exception_state* live_exceptions_;
+  int* live_errno_;
+  control_block* ended_ = nullptr;  // whoever runs next buries it
+
+  // What is pending, and since when nobody has looked.
+  std::array<std::size_t, 2> pending_{};  // of lasting fibers, of transient ones
+  std::size_t switches_since_poll_ = 0;
+  std::size_t look_after_ = 0;
+  std::size_t length_at_poll_ = 0;
+  std::uint64_t polled_at_ = 0;  // in ticks
+  bool submitted_since_poll_ = false;
+  clock::time_point reading_{};  // of the clock, at the last poll that read it
+  timer_heap timers_;
+  std::size_t timers_wanted_ = 0;
+  in_flight operations_;
+
+  std::unique_ptr<backend> kernel_;
+  mailbox* mail_;
+  options options_;
+  control_block* main_ = nullptr;
+  std::size_t living_ = 0;  // spun fibers that are not dead
+  wait_record* exit_waiter_ = nullptr;
+  list<control_block, fibers_tag> fibers_;
+  std::uint64_t next_id_;
+  std::uint64_t last_scope_ = 0;
+  stack_pool stacks_;
+  std::vector<control_block*> free_blocks_;
+  clock::time_point report_at_ = clock::time_point::max();  // when to say that all fibers wait
+  bool deadlock_reported_ = false;
+};
+
+/// Destroys what a block that nobody refers to holds, but not its memory.
+void destroy_block(control_block& block) noexcept;
+
+/// Gives up a reference to a block whose thread has ended, and frees what is not referred to then.
+void release_after_end(control_block& unreferred) noexcept;
+
+/// Returns: this thread's runtime, or null.
+thread_state* self() noexcept;
+/// Returns: this thread's runtime, started now if there was none.
+/// Throws: std::logic_error if it has ended; what making a backend throws.
+thread_state& here();
+
+}  // namespace motet::detail

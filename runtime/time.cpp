@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Sleeping: a timer in the frame of the sleeper.
+#include <motet/time.hpp>
+
+#include "deadline.hpp"
+#include "thread_state.hpp"
+
+namespace motet {
+
+namespace detail {
+
+namespace {
+
+struct sleeper : timer {
+  sleeper(control_block& self, clock::time_point when) noexcept {
+    due = when;
+    fiber = &self;
+    fire = [](timer& alarm) noexcept {
+      auto& sleeping = static_cast<sleeper&>(alarm);
+      sleeping.fiber->home->resume(sleeping.wait, wake_reason::time);
+    };
+  }
+  wait_record wait{"sleep"};
+};
+
+}  // namespace
+
+clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
+  const auto left = clock::time_point::max() - from;
+  return span < left ? from + span : clock::time_point::max();
+}
+
+}  // namespace detail
+
+clock::time_point clock::now() noexcept {
+  const detail::thread_state* thread = detail::self();
+  if (thread == nullptr) return std::chrono::steady_clock::now();
+  return const_cast<detail::thread_state*>(thread)->kernel().now();
+}
+
+void sleep_until(clock::time_point when) {
+  detail::thread_state& thread = detail::here();
+  thread.deliver();
+  detail::sleeper asleep(thread.running(), when);
+  thread.arm(asleep);
+  thread.park(asleep.wait);
+  thread.disarm(asleep);
+  thread.deliver();
+}
+
+void sleep_for(clock::duration span) {
+  detail::here();
+  sleep_until(detail::deadline_after(clock::now(), span));
+}
+
+void sleep() {
+  detail::thread_state& thread = detail::here();
+  for (;;) {
+    thread.deliver();
+    detail::wait_record wait("sleep without end");
+    thread.park(wait);
+  }
+}
+
+}  // namespace motet

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// See turn.hpp.
+#include <motet/detail/turn.hpp>
+#include <stdexcept>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+struct turn_wait : tagged_link<turn_tag> {
+  turn_wait(const char* what, int fd) noexcept : wait(what, fd) {}
+  wait_record wait;
+  bool closed = false;
+};
+
+turn_result turn::take(const char* what, int fd) {
+  thread_state& thread = here();
+  if (closed_) return turn_result::closed;
+  thread_state* holder = holder_.load(std::memory_order_relaxed);
+  if (holder == nullptr) {
+    holder_.store(&thread, std::memory_order_relaxed);
+    return turn_result::taken;
+  }
+  if (holder != &thread) {
+    throw std::logic_error("a fiber of another thread uses this direction of the stream");
+  }
+  turn_wait waiting(what, fd);
+  waiting_.push_back(waiting);
+  if (thread.park(waiting.wait) == wake_reason::interrupted) {
+    waiting.unlink();
+    return turn_result::interrupted;
+  }
+  return waiting.closed ? turn_result::closed : turn_result::taken;
+}
+
+/// A waiter that was interrupted first does not take it: the next one does.
+void turn::pass() noexcept {
+  thread_state& thread = *holder_.load(std::memory_order_relaxed);
+  while (turn_wait* next = waiting_.pop_front()) {
+    if (thread.resume(next->wait, wake_reason::handed)) return;
+  }
+  holder_.store(nullptr, std::memory_order_relaxed);
+}
+
+void turn::close() noexcept {
+  closed_ = true;
+  while (turn_wait* next = waiting_.pop_front()) {
+    next->closed = true;
+    holder_.load(std::memory_order_relaxed)->resume(next->wait, wake_reason::handed);
+  }
+}
+
+bool turn::taken_elsewhere() const noexcept {
+  const thread_state* holder = holder_.load(std::memory_order_relaxed);
+  return holder != nullptr && holder != self();
+}
+
+}  // namespace motet::detail

@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# What the scripts share: where the project is, how it is built, and how test results are counted.
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+export PYTHONDONTWRITEBYTECODE=1
+
+# The builds that watch the program while it runs.
+# shellcheck disable=SC2034
+asan_build=(-Doptimization=1 -Ddebug=true "-Db_sanitize=address,undefined" -Db_lundef=false)
+# shellcheck disable=SC2034
+tsan_build=(-Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Djitter=true)
+
+# The sanitizers' own settings: end at the first finding, with names in its trace.
+set_sanitizer_options() {
+  local names
+  names=external_symbolizer_path="'$(command -v llvm-symbolizer-19)'"
+  export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=1:$names"
+  export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:$names"
+  export TSAN_OPTIONS="halt_on_error=1:suppressions='$root/tests/tsan.supp':$names"
+}
+
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# number OPTION VALUE...: the value of an option that takes a number.
+number() {
+  [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
+  printf '%s' "$2"
+}
+
+# build_in DIR OPTION...: sets DIR up and builds it. A directory that was set up with other options,
+# or is broken, is made anew; one that holds anything else than a build is left alone.
+build_in() {
+  local dir=$1 wanted="$root|${CXX:-}|${CXXFLAGS:-}|${LDFLAGS:-}|$*"
+  local how=$dir/meson-private/motet-setup
+  shift
+  if [[ ! -e $how || $(<"$how") != "$wanted" ]] || ! meson setup --reconfigure "$dir" "$root"; then
+    if [[ $dir != "$root"/build/* && ! -d $dir/meson-private && -n $(ls -A "$dir" 2>&-) ]]; then
+      die "$dir is not a build directory and not empty"
+    fi
+    rm -rf -- "$dir"
+    meson setup "$dir" "$root" "$@" || return
+    printf '%s\n' "$wanted" >"$how"
+  fi
+  meson compile -C "$dir"
+}
+
+# test_in DIR ARGUMENT...: runs the tests that were built there.
+test_in() {
+  local dir=$1
+  shift
+  meson test -C "$dir" --no-rebuild --print-errorlogs "$@"
+}
+
+# test_names DIR STEM...: the tests there of the files STEM, one a line, for every backend.
+test_names() {
+  meson introspect --tests "$1" | python3 -c '
+import json, sys
+for test in json.load(sys.stdin):
+    if test["name"].split()[0] in sys.argv[1:]:
+        print(test["name"])' "${@:2}"
+}
+
+# tally LOG: "PASSED FAILED SKIPPED SECONDS NAME" of a run, the last two about its longest test.
+tally() {
+  python3 - "$1" <<'EOF'
+import json, os, sys
+log = sys.argv[1]
+tests = [json.loads(line) for line in open(log)] if os.path.exists(log) else []
+results = [test["result"] for test in tests]
+passed = sum(result in ("OK", "EXPECTEDFAIL") for result in results)
+skipped = results.count("SKIP")
+longest = max(tests, key=lambda test: test["duration"], default={"duration": 0, "name": "-"})
+failed = len(tests) - passed - skipped
+name = longest["name"].split(" / ")[-1]
+print(passed, failed, skipped, f"{longest['duration']:.1f}", name)
+EOF
+}
+
+# summary PASSED FAILED SKIPPED
+summary() {
+  printf '%d passed, %d failed' "$1" "$2"
+  if (($3)); then printf ', %d skipped' "$3"; fi
+  printf '\n'
+}
+
+# give_back DIR: what root built here through sudo belongs to the user who asked for it.
+give_back() {
+  if ((EUID == 0)) && [[ -n ${SUDO_UID:-} && -d $1/meson-private ]]; then
+    chown -hR "$SUDO_UID:${SUDO_GID:-}" "$1"
+    if [[ $1 == "$root"/build/* ]]; then chown "$SUDO_UID:${SUDO_GID:-}" "$root/build"; fi
+  fi
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails when an include goes upstairs: each floor of the house uses only what is below it.
+
+usage: floors_test.py SOURCE-ROOT | --self-test
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+# Each file lives on exactly one floor.
+FLOOR_OF = {
+    "runtime/include/motet/backend.hpp": "words",
+    "runtime/include/motet/clock.hpp": "words",
+    "runtime/include/motet/errors.hpp": "words",
+    "runtime/include/motet/options.hpp": "words",
+    "runtime/include/motet/detail/body.hpp": "words",
+    "runtime/include/motet/detail/handle.hpp": "words",
+    "runtime/include/motet/detail/list.hpp": "words",
+    "runtime/include/motet/detail/states.hpp": "words",
+    "runtime/include/motet/detail/value_slot.hpp": "words",
+    "runtime/errors.cpp": "words",
+    "runtime/context.hpp": "ground",
+    "runtime/context/*": "ground",
+    "runtime/exception_state.hpp": "ground",
+    "runtime/jitter.hpp": "ground",
+    "runtime/sanitizers.hpp": "ground",
+    "runtime/stack.*": "ground",
+    "runtime/ticks.*": "ground",
+    "runtime/include/motet/detail/family.hpp": "heart",
+    "runtime/include/motet/detail/scope.hpp": "heart",
+    "runtime/include/motet/detail/timer_heap.hpp": "heart",
+    "runtime/control_block.hpp": "heart",
+    "runtime/deadlock.cpp": "heart",
+    "runtime/dump.cpp": "heart",
+    "runtime/family.cpp": "heart",
+    "runtime/in_flight.hpp": "heart",
+    "runtime/interrupt.cpp": "heart",
+    "runtime/life.cpp": "heart",
+    "runtime/mailbox.*": "heart",
+    "runtime/perform.cpp": "heart",
+    "runtime/poll.cpp": "heart",
+    "runtime/switchpoint.cpp": "heart",
+    "runtime/thread_state.*": "heart",
+    "runtime/wait_record.hpp": "heart",
+    "runtime/include/motet/detail/turn.hpp": "verbs",
+    "runtime/include/motet/cancel.hpp": "verbs",
+    "runtime/include/motet/debug.hpp": "verbs",
+    "runtime/include/motet/fd.hpp": "verbs",
+    "runtime/include/motet/fiber.hpp": "verbs",
+    "runtime/include/motet/group.hpp": "verbs",
+    "runtime/include/motet/io.hpp": "verbs",
+    "runtime/include/motet/motet.hpp": "verbs",
+    "runtime/include/motet/net.hpp": "verbs",
+    "runtime/include/motet/net/*": "verbs",
+    "runtime/include/motet/run.hpp": "verbs",
+    "runtime/include/motet/suspend.hpp": "verbs",
+    "runtime/include/motet/time.hpp": "verbs",
+    "runtime/abroad.*": "verbs",
+    "runtime/await.cpp": "verbs",
+    "runtime/deadline.hpp": "verbs",
+    "runtime/debug.cpp": "verbs",
+    "runtime/fd.cpp": "verbs",
+    "runtime/fiber.cpp": "verbs",
+    "runtime/group.cpp": "verbs",
+    "runtime/io.cpp": "verbs",
+    "runtime/net/*": "verbs",
+    "runtime/operations.hpp": "verbs",
+    "runtime/run.cpp": "verbs",
+    "runtime/scope.cpp": "verbs",
+    "runtime/suspend.cpp": "verbs",
+    "runtime/time.cpp": "verbs",
+    "runtime/turn.cpp": "verbs",
+    "backends/attempt.*": "backends",
+    "backends/io_uring.cpp": "backends",
+    "backends/libev.cpp": "backends",
+    "backends/sigpipe.hpp": "backends",
+    "backends/sim.cpp": "backends",
+    "backends/backends.hpp": "choice",
+    "backends/factories.hpp.in": "backends",
+    "backends/select.cpp": "choice",
+    "tests/**/*": "users",
+    "examples/**/*": "users",
+}
+
+MAY_INCLUDE = {
+    "words": {"words"},
+    "ground": {"ground", "words"},
+    "heart": {"heart", "ground", "words"},
+    "verbs": {"verbs", "choice", "heart", "ground", "words"},
+    "backends": {"backends", "words"},
+    "choice": {"choice", "words", "backends"},
+    "users": {"users"},  # and every public header
+}
+
+PUBLIC = ("runtime/include/",)
+LOOK_INSIDE = {"tests/context_test.cpp", "tests/backend_test.cpp"}  # may see private headers
+GENERATED = {"factories.hpp"}
+HOUSED = ("runtime", "backends", "tests", "examples")
+SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}
+LONG = 300
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def floors(root):
+    """The floors of each source file, by its path from the root."""
+    found = {
+        path.relative_to(root).as_posix(): []
+        for house in HOUSED
+        for path in sorted((root / house).rglob("*"))
+        if path.suffix in SOURCES
+    }
+    for pattern, floor in FLOOR_OF.items():
+        for path in root.glob(pattern):
+            name = path.relative_to(root).as_posix()
+            if name in found:
+                found[name].append(floor)
+    return found
+
+
+def resolve(root, file, quote, include):
+    """The path of what is included; None when it is not ours, "" when it is nowhere."""
+    if quote == "<":
+        if not include.startswith("motet/"):
+            return None
+        places = [root / "runtime/include"]
+    else:
+        if include in GENERATED:
+            return None
+        places = [(root / file).parent, root / "runtime", root / "runtime/include", root / "backends"]
+    for place in places:
+        path = (place / include).resolve()
+        if path.is_file() and path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return ""
+
+
+def check(root):
+    """What is wrong in the tree, a sentence each."""
+    root = root.resolve()
+    floors_of = floors(root)
+    for file, own in floors_of.items():
+        if len(own) != 1:
+            yield f"{file}: must be on one floor, is on {', '.join(own) or 'none'}"
+            continue
+        for quote, include in INCLUDE.findall((root / file).read_text()):
+            target = resolve(root, file, quote, include)
+            if target is None:
+                continue
+            if target == "":
+                yield f"{file}: includes {include}, which is nowhere"
+                continue
+            if own == ["users"] and (target.startswith(PUBLIC) or file in LOOK_INSIDE):
+                continue
+            for floor in floors_of.get(target, []):
+                if floor not in MAY_INCLUDE[own[0]]:
+                    yield f"{file} ({own[0]}) includes {target} ({floor})"
+
+
+def long_files(root):
+    for house in ("runtime", "backends"):
+        for path in sorted((root / house).rglob("*")):
+            if path.suffix in SOURCES:
+                lines = path.read_text().count("\n")
+                if lines > LONG:
+                    yield f"{path.relative_to(root)}: {lines} lines"
+
+
+def self_test():
+    """Builds a small house, and then climbs its stairs in every way that must be noticed."""
+    house = {
+        "runtime/include/motet/errors.hpp": "#include <string>\n",
+        "runtime/include/motet/fiber.hpp": "#include <motet/errors.hpp>\n",
+        "runtime/stack.hpp": '#include "motet/errors.hpp"\n',
+        "runtime/switchpoint.cpp": '#include "stack.hpp"\n',
+        "runtime/context/x86_64.cpp": '#include "../stack.hpp"\n#include "stack.hpp"\n',
+        "backends/sim.cpp": "#include <motet/errors.hpp>\n",
+        "backends/select.cpp": '#include "factories.hpp"\n',
+        "tests/support.hpp": "#include <motet/fiber.hpp>\n",
+        "tests/bench/echo_bench.cpp": '#include "../support.hpp"\n',
+        "examples/hello.cpp": "#include <motet/fiber.hpp>\n",
+    }
+    climbs = {
+        "runtime/stack.hpp": "#include <motet/fiber.hpp>\n",
+        "runtime/include/motet/errors.hpp": '#  include "stack.hpp"\n',
+        "runtime/context/x86_64.cpp": '#include "../switchpoint.cpp"\n',
+        "backends/sim.cpp": "#include <motet/fiber.hpp>\n",
+        "examples/hello.cpp": '#include "../runtime/stack.hpp"\n',
+        "tests/support.hpp": "#include <motet/nowhere.hpp>\n",
+        "runtime/homeless.cpp": "int a;\n",
+    }
+
+    def problems(files):
+        with tempfile.TemporaryDirectory() as place:
+            root = pathlib.Path(place)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            return list(check(root))
+
+    assert problems(house) == [], problems(house)
+    for name, text in climbs.items():
+        found = problems(house | {name: text})
+        assert len(found) == 1 and found[0].startswith(name), (name, found)
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = pathlib.Path(sys.argv[1])
+    for warning in long_files(root):
+        print(f"warning: {warning}, more than {LONG}")
+    problems = list(check(root))
+    print(*problems, sep="\n")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What several test files need.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace testing {
+
+/// Returns: `count` when stresses run in full (MOTET_TEST_SCALE=full), a part of it otherwise.
+inline std::size_t scaled(std::size_t count, std::size_t in_ci) {
+  const char* scale = std::getenv("MOTET_TEST_SCALE");
+  return scale != nullptr && std::string_view(scale) == "full" ? count : in_ci;
+}
+
+/// Returns: whether the tests run on virtual time.
+inline bool on_sim() {
+  const char* backend = std::getenv("MOTET_BACKEND");
+  return backend != nullptr && std::string_view(backend) == "sim";
+}
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_tsan = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool under_tsan = true;
+#else
+inline constexpr bool under_tsan = false;
+#endif
+#else
+inline constexpr bool under_tsan = false;
+#endif
+
+/// Two connected descriptors, closed at the end without a word to motet.
+class descriptor_pair {
+ public:
+  descriptor_pair(int first, int second) : ends_{first, second} {}
+  descriptor_pair(const descriptor_pair&) = delete;
+  descriptor_pair& operator=(const descriptor_pair&) = delete;
+  ~descriptor_pair() {
+    close_first();
+    close_second();
+  }
+
+  int first() const { return ends_[0]; }
+  int second() const { return ends_[1]; }
+  void close_first() { drop(ends_[0]); }
+  void close_second() { drop(ends_[1]); }
+  /// Somebody else has closed it.
+  void forget_first() { ends_[0] = -1; }
+
+ private:
+  static void drop(int& number) {
+    if (number >= 0) ::close(std::exchange(number, -1));
+  }
+  int ends_[2];
+};
+
+inline descriptor_pair make_socket_pair(int flags = 0) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends) != 0) {
+    throw std::runtime_error("socketpair");
+  }
+  return {ends[0], ends[1]};
+}
+
+/// first() reads what second() writes.
+inline descriptor_pair make_pipe(int flags = 0) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | flags) != 0) throw std::runtime_error("pipe2");
+  return {ends[0], ends[1]};
+}
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace testing
