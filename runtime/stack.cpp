@@ -3,6 +3,7 @@
 // a million of them fit), or where the kernel lacks it (before 6.13) a range without access.
 #include "stack.hpp"
 
+#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -96,6 +97,19 @@ void stack_pool::give_back(const stack& used) noexcept {
   std::byte* base = used.bottom - guard;
   const std::size_t size = static_cast<std::size_t>(used.top - base);
   ::munmap(base, (size + stride - 1) / stride * stride);
+}
+
+stack this_threads_stack() noexcept {
+  stack own;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return own;
+  void* bottom = nullptr;
+  std::size_t size = 0;
+  ::pthread_attr_getstack(&attributes, &bottom, &size);
+  ::pthread_attr_destroy(&attributes);
+  own.bottom = static_cast<std::byte*>(bottom);
+  own.top = own.bottom + size;
+  return own;
 }
 
 }  // namespace motet::detail

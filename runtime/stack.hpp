@@ -16,6 +16,9 @@ struct stack {
   std::size_t size() const noexcept { return static_cast<std::size_t>(top - bottom); }
 };
 
+/// Returns: the stack that the kernel, or the thread library, gave this thread.
+stack this_threads_stack() noexcept;
+
 /// The stacks of one thread. Stacks of the default size are pooled; a larger one is mapped for
 /// itself and goes back to the kernel when its fiber has ended.
 class stack_pool {

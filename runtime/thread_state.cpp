@@ -2,8 +2,6 @@
 // How a thread's runtime begins and ends.
 #include "thread_state.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -17,19 +15,6 @@ namespace {
 std::uint64_t first_id() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   return (threads.fetch_add(1, std::memory_order_relaxed) << 32) + 1;
-}
-
-stack this_threads_stack() noexcept {
-  stack own;
-  pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return own;
-  void* bottom = nullptr;
-  std::size_t size = 0;
-  ::pthread_attr_getstack(&attributes, &bottom, &size);
-  ::pthread_attr_destroy(&attributes);
-  own.bottom = static_cast<std::byte*>(bottom);
-  own.top = own.bottom + size;
-  return own;
 }
 
 }  // namespace

@@ -42,9 +42,8 @@ struct traveller {
     rest = pool.take(stack_pool::default_size);
     trip.away.stack_pointer = lay_out(rest.top, &go_round, &trip);
     sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
-    int here = 0;
-    const auto middle = reinterpret_cast<std::uintptr_t>(&here) & ~std::uintptr_t{0xfffff};
-    sanitizer::describe(trip.home.watched, reinterpret_cast<void*>(middle), 0x200000, false);
+    const stack own = this_threads_stack();
+    sanitizer::describe(trip.home.watched, own.bottom, own.size(), false);
   }
   ~traveller() {
     sanitizer::forget(trip.away.watched, rest.bottom, rest.size());
