@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How programs end: runs each of exit_programs and compares what it says and returns.
+
+usage: exit_test.py PROGRAM
+"""
+
+import subprocess
+import sys
+
+# name: (exit code, lines on stdout in order, text on stderr)
+EXPECTED = {
+    "sleepers_are_ended": (0, ["main returns", "~first", "~second", "~third"], ""),
+    "suspend_drains": (0, ["slept 1", "slept 2", "slept 3", "main returns"], ""),
+    "failure_is_told": (1, [], "nobody awaits me"),
+    "exit_in_fiber": (7, ["~other", "~child"], ""),
+    "exit_below_waiting_parent": (5, ["~parent"], ""),
+    "foreign_thread": (0, ["~of a thread", "main returns"], ""),
+    "after_the_end": (0, ["spin: this thread's runtime has ended", "read: refused"], ""),
+    "deadlock_is_thrown": (3, None, ""),
+}
+
+
+def problems(program, name, expected):
+    code, lines, complaint = expected
+    run = subprocess.run([program, name], capture_output=True, text=True, timeout=20)
+    if run.returncode != code:
+        yield f"{name}: exit code {run.returncode}, not {code}: {run.stderr}"
+    if lines is not None and run.stdout.splitlines() != lines:
+        yield f"{name}: printed {run.stdout.splitlines()}, not {lines}"
+    if complaint not in run.stderr or (not complaint and run.stderr):
+        yield f"{name}: complained {run.stderr!r}, not {complaint!r}"
+    if name == "deadlock_is_thrown" and "Godot's friend" not in run.stdout:
+        yield f"{name}: the report does not name who waits: {run.stdout!r}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    found = [line for name in EXPECTED for line in problems(sys.argv[1], name, EXPECTED[name])]
+    print(*found, sep="\n")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
