@@ -40,6 +40,8 @@ bool thread_state::alone_in_process() const noexcept {
 bool thread_state::end_idle() noexcept {
   wait_record* wait = main_->wait;
   if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
+  // The main fiber ends its children: what a transient one waits for can still wake it.
+  if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
   if (deadlock_reported_) return false;
   if (alone_in_process()) {
     std::ostringstream report;

@@ -37,7 +37,8 @@ control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
     if (!fits_in_block(kind)) {
       block.result = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
     }
-    block.runs_on = stacks_.take(stack_size + kind.size);
+    // A small body stands on the stack as any local does; a large one must not use it up.
+    block.runs_on = stacks_.take(kind.size > 4096 ? stack_size + kind.size : stack_size);
   } catch (...) {
     free_block(block);
     throw;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// What must not allocate, counted: every operator new of the process while it runs.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <motet/motet.hpp>
+#include <new>
+#include <stdexcept>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+namespace {
+
+std::atomic<std::size_t> allocations{0};
+
+void* counted(std::size_t size, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int warm_up = 100;
+
+/// Returns: how often `round` allocated once it was warm.
+template <typename Round>
+std::size_t allocations_in(Round round) {
+  const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 2'000 : 20'000);
+  for (int i = 0; i < warm_up; ++i) round();
+  const std::size_t before = allocations.load();
+  for (std::size_t i = 0; i < rounds; ++i) round();
+  return allocations.load() - before;
+}
+
+}  // namespace
+
+TEST_CASE("nothing is allocated to snooze, spin and await", "[allocation]") {
+  run([] {
+    spin([] {
+      for (;;) snooze();
+    });
+    CHECK(allocations_in([] { snooze(); }) == 0);
+    CHECK(allocations_in([] { spin([] { snooze(); }).await(); }) == 0);
+  });
+}
+
+TEST_CASE("nothing is allocated to schedule and suspend", "[allocation]") {
+  run([] {
+    const fiber_ref main_fiber = current();
+    auto echo = spin([&] {
+      for (;;) main_fiber.schedule(suspend<int>());
+    });
+    CHECK(allocations_in([&] {
+            echo.schedule(1);
+            suspend<int>();
+          }) == 0);
+    CHECK(allocations_in([&] { suspend_with<int>([](resumer<int> resume) { resume(1); }); }) == 0);
+  });
+}
+
+TEST_CASE("nothing is allocated to sleep, also with deadlines armed", "[allocation]") {
+  run([] {
+    CHECK(allocations_in([] { sleep_for(1us); }) == 0);
+    CHECK(allocations_in([] { move_on_after(1h, [] { sleep_for(1us); }); }) == 0);
+  });
+}
+
+TEST_CASE("nothing is allocated to read and write", "[allocation]") {
+  run([] {
+    const auto sockets = testing::make_socket_pair();
+    group peers;
+    peers.spin([&] {
+      std::byte one{};
+      for (;;) {
+        io::recv(sockets.second(), {&one, 1});
+        io::send(sockets.second(), {&one, 1});
+      }
+    });
+    std::byte one{};
+    CHECK(allocations_in([&] {
+            io::send(sockets.first(), {&one, 1});
+            io::recv(sockets.first(), {&one, 1});
+          }) == 0);
+    peers.cancel();
+    peers.await_all();
+  });
+}
+
+TEST_CASE("nothing is allocated to raise an exception that exists", "[allocation]") {
+  run([] {
+    const auto error = std::make_exception_ptr(std::runtime_error("raised"));
+    auto target = spin([] {
+      for (;;) {
+        try {
+          sleep();
+        } catch (const std::runtime_error&) {
+        }
+      }
+    });
+    snooze();
+    CHECK(allocations_in([&] {
+            target.raise(error);
+            snooze();
+          }) == 0);
+  });
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Fibers that come and go while other threads raise, cancel, stop, schedule and await them.
+#include <atomic>
+#include <chrono>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct poke : std::runtime_error {
+  poke() : std::runtime_error("poke") {}
+};
+
+/// Handles that the home thread lays out for the others to take.
+class table {
+ public:
+  explicit table(std::size_t size) : places_(size) {}
+
+  void put(std::size_t place, fiber_ref fiber) {
+    const std::lock_guard guard(lock_);
+    std::swap(places_[place % places_.size()], fiber);
+  }
+  fiber_ref take(std::size_t place) {
+    const std::lock_guard guard(lock_);
+    return places_[place % places_.size()];
+  }
+
+ private:
+  std::mutex lock_;
+  std::vector<fiber_ref> places_;
+};
+
+/// What a fiber under fire does: waits in every way there is, and counts how it ended.
+struct tally {
+  std::atomic<std::size_t> begun{0};
+  std::atomic<std::size_t> ended{0};
+};
+
+int live(tally& counts, std::uint32_t seed) {
+  counts.begun.fetch_add(1, std::memory_order_relaxed);
+  struct at_end {
+    tally& counted;
+    ~at_end() { counted.ended.fetch_add(1, std::memory_order_relaxed); }
+  } const ending{counts};
+  for (std::uint32_t step = 0; step < 1 + seed % 4; ++step) {
+    try {
+      switch ((seed + step) % 4) {
+        case 0:
+          snooze();
+          break;
+        case 1:
+          sleep_for(std::chrono::microseconds(seed % 50));
+          break;
+        case 2:
+          move_on_after(50us, [] { suspend<int>(); });
+          break;
+        case 3:
+          spin([] { snooze(); }).await();
+          break;
+      }
+    } catch (const poke&) {
+      if (seed % 3 == 0) throw;
+    } catch (const std::logic_error&) {
+      // a token of another type: somebody guessed
+    }
+  }
+  return 1;
+}
+
+void fire(table& targets, std::atomic<bool>& over, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  while (!over.load(std::memory_order_relaxed)) {
+    const fiber_ref target = targets.take(random());
+    if (!target) continue;
+    switch (random() % 5) {
+      case 0:
+        target.raise(poke());
+        break;
+      case 1:
+        target.cancel();
+        break;
+      case 2:
+        target.schedule(7);
+        break;
+      case 3:
+        target.schedule(std::string("a long enough text to need an allocation of its own"));
+        break;
+      case 4:
+        try {
+          target.await();
+        } catch (const std::exception&) {
+          // poked or cancelled
+        }
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fibers under fire from other threads all end, and each once", "[stress]") {
+  const std::size_t count = testing::scaled(200'000, testing::under_tsan ? 3'000 : 20'000);
+  tally counts;
+  table targets(64);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> enemies;
+  std::size_t results = 0;
+  std::size_t failures = 0;
+  run([&] {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      enemies.emplace_back([&targets, &over, i] { fire(targets, over, 17 + i); });
+    }
+    enemies.emplace_back([&] { run([&] { fire(targets, over, 99); }); });
+    for (std::size_t made = 0; made < count;) {
+      std::vector<fiber<int>> batch;
+      for (int i = 0; i < 32; ++i, ++made) {
+        batch.push_back(
+            spin([&counts, made] { return live(counts, static_cast<std::uint32_t>(made)); }));
+        targets.put(made, batch.back());
+        if (made % 100 == 0) batch.back().stop(2);
+      }
+      for (fiber<int>& each : batch) {
+        for (bool known = false; !known;) {
+          try {
+            each.await();
+            ++results;
+            known = true;
+          } catch (const fiber_cancelled&) {
+            ++failures;
+            known = true;
+          } catch (const std::exception&) {
+            // its own failure, or one of a fiber that nobody awaited when it failed
+            known = each.state() == fiber_state::dead;
+            if (known) ++failures;
+          }
+        }
+      }
+    }
+    over = true;
+    for (std::thread& enemy : enemies) enemy.join();
+    for (std::size_t i = 0; i < 64; ++i) targets.put(i, {});
+  });
+  CHECK(results + failures >= count);
+  CHECK(counts.begun == counts.ended);
+}
