@@ -92,7 +92,7 @@ struct control_block : tagged_link<queue_tag>, tagged_link<fibers_tag>, tagged_l
   family* belongs_to = nullptr;
   family own;
   control_block* parent = nullptr;        // referred to for as long as this block lives
-  control_block* told_to = nullptr;       // the parent in whose list of failures it is
+  control_block* told_to = nullptr;       // the parent that may still be spared its failure
   control_block* next_failure = nullptr;  // there
   control_block* failures = nullptr;      // failed children that the fiber has not been told of
   bool transient = false;

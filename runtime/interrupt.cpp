@@ -10,15 +10,16 @@ namespace motet::detail {
 
 /// An exception takes the place of a token that was given but not yet seen; every other hand-over
 /// stands, and the exception waits for the next switchpoint.
-void thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept {
+bool thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   fiber.interrupts |= why;
   wait_record* wait = fiber.wait;
-  if (wait == nullptr || !wait->interruptible) return;
-  if (resume(*wait, wake_reason::interrupted)) return;
+  if (wait == nullptr || !wait->interruptible) return false;
+  if (resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
     wait->ended = wake_reason::interrupted;
     fiber.token.reset();
   }
+  return false;
 }
 
 bool thread_state::raise(control_block& fiber, std::exception_ptr error) noexcept {
@@ -65,13 +66,14 @@ void thread_state::resume_with(control_block& fiber, std::uint64_t number, bool 
   if (fiber.wait == &waiting->wait) make_runnable(fiber);
 }
 
+/// A failure that has ended the parent's wait is the parent's: nobody can claim it any more.
 void thread_state::refresh_failures(control_block& fiber) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
   for (control_block* failed = fiber.failures; failed != nullptr; failed = failed->next_failure) {
     const family* from = failed->belongs_to;
     const bool collected = from != nullptr && from->one_fails_all_fail && from->waiter != nullptr;
     if (collected) continue;
-    interrupt_fiber(fiber, interrupt_failure);
+    if (interrupt_fiber(fiber, interrupt_failure)) failed->told_to = nullptr;
     return;
   }
 }

@@ -69,7 +69,8 @@ class thread_state {
   cancel_result give_result(control_block& fiber, const char* reason, value_slot&& value) noexcept;
   void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                    value_slot&& value) noexcept;
-  void interrupt_fiber(control_block& fiber, interrupt why) noexcept;
+  /// Returns: whether that ended a wait of the fiber.
+  bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
   /// Recomputes whether a deadline or a child's failure is pending.
   void refresh_scopes(control_block& fiber) noexcept;
   void refresh_failures(control_block& fiber) noexcept;
