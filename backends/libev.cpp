@@ -53,11 +53,9 @@ struct descriptor {
   int number;
 };
 
-/// POLLPRI has no watcher in libev; epoll reports it as readable.
 int events_of(const operation& op) noexcept {
   const short ready = readiness_of(op);
-  return ((ready & (POLLIN | POLLPRI)) != 0 ? EV_READ : 0) |
-         ((ready & POLLOUT) != 0 ? EV_WRITE : 0);
+  return ((ready & POLLIN) != 0 ? EV_READ : 0) | ((ready & POLLOUT) != 0 ? EV_WRITE : 0);
 }
 
 std::uint64_t next_number() noexcept {

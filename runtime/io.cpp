@@ -176,9 +176,9 @@ void connect(int fd, const sockaddr* address, socklen_t length, std::error_code&
 }
 
 short wait_fd(int fd, short events) {
-  constexpr short known = POLLIN | POLLOUT | POLLPRI;
+  constexpr short known = POLLIN | POLLOUT;
   if (events == 0 || (events & ~known) != 0) {
-    throw std::invalid_argument("wait_fd: the mask must be of POLLIN, POLLOUT and POLLPRI");
+    throw std::invalid_argument("wait_fd: the mask must be of POLLIN and POLLOUT");
   }
   operation op;
   op.kind = verb::wait_fd;

@@ -25,7 +25,7 @@ void thread_state::set_countdown() noexcept {
 }
 
 bool thread_state::poll_overdue() const noexcept {
-  return ticks() - polled_at_ > ticks_in(options_.time_between_polls);
+  return ticks() - polled_at_ > ticks_between_polls_;
 }
 
 void thread_state::look_around() noexcept {
@@ -84,6 +84,7 @@ void thread_state::fire_timers() noexcept {
 void thread_state::rest() noexcept {
   if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
   poll(true);
+  if (pending_[0] != 0 || !queue_.empty()) report_at_ = clock::time_point::max();
 }
 
 void thread_state::arm(timer& alarm) noexcept {

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "ticks.hpp"
+
 namespace motet::detail {
 
 namespace {
@@ -22,6 +24,7 @@ std::uint64_t first_id() noexcept {
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
     : live_exceptions_(live_exception_state()),
       live_errno_(&errno),
+      ticks_between_polls_(ticks_in(chosen.time_between_polls)),
       kernel_(std::move(kernel)),
       mail_(new mailbox),
       options_(chosen),
@@ -47,6 +50,8 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   fibers_.push_back(*main_);
   running_ = main_;
   set_countdown();
+  // Virtual time would jump to the report while another thread is about to do its part.
+  if (kernel_->name() == "sim") options_.deadlock_report = std::chrono::milliseconds(0);
 }
 
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer

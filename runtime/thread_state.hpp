@@ -171,6 +171,7 @@ class thread_state {
   std::size_t look_after_ = 0;
   std::size_t length_at_poll_ = 0;
   std::uint64_t polled_at_ = 0;  // in ticks
+  std::uint64_t ticks_between_polls_;
   bool submitted_since_poll_ = false;
   clock::time_point reading_{};  // of the clock, at the last poll that read it
   timer_heap timers_;

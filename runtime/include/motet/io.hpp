@@ -70,7 +70,7 @@ int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error)
 void connect(int fd, const sockaddr* address, socklen_t length);
 void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept;
 
-/// Waits until the descriptor is ready for one of `events`, poll(2)'s POLLIN, POLLOUT or POLLPRI.
+/// Waits until the descriptor is ready for one of `events`, poll(2)'s POLLIN and POLLOUT.
 /// Returns: those it is ready for, and POLLERR, POLLHUP if they are so.
 /// Switchpoint.
 /// Throws: std::invalid_argument for an empty or unknown mask.
