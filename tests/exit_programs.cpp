@@ -3,11 +3,10 @@
 // printed and returned.
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <motet/motet.hpp>
 #include <stdexcept>
-#include <string>
+#include <string_view>
 #include <thread>
 
 using namespace std::chrono_literals;
@@ -118,7 +117,7 @@ void deadlock_is_thrown() {
   }
 }
 
-const std::map<std::string, std::function<void()>> programs = {
+const std::map<std::string_view, void (*)()> programs = {
     {"sleepers_are_ended", sleepers_are_ended},
     {"suspend_drains", suspend_drains},
     {"failure_is_told", failure_is_told},
@@ -132,6 +131,7 @@ const std::map<std::string, std::function<void()>> programs = {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 2 || !programs.contains(words[1])) return 64;
-  programs.at(words[1])();
+  const auto program = count == 2 ? programs.find(words[1]) : programs.end();
+  if (program == programs.end()) return 64;
+  program->second();
 }
