@@ -25,27 +25,19 @@ std::int32_t perform_now(operation& op, const char* what) {
   return thread.perform(op, what);
 }
 
-std::size_t perform_throwing(operation& op, const char* what) {
-  here().deliver();
-  const std::int32_t result = perform_now(op, what);
+std::size_t settled(std::int32_t result, const char* what, int fd) {
   if (result >= 0) return static_cast<std::size_t>(result);
   if (result == -ECANCELED) here().deliver();
-  throw_errno(-result, what, op.fd);
+  throw_errno(-result, what, fd);
+}
+
+std::size_t perform_throwing(operation& op, const char* what) {
+  here().deliver();
+  return settled(perform_now(op, what), what, op.fd);
 }
 
 std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept {
-  std::int32_t result = 0;
-  try {
-    result = perform_now(op, what);
-  } catch (const std::system_error& refused) {
-    error = refused.code();
-    return 0;
-  } catch (...) {
-    result = -EPERM;  // the thread's runtime has ended, or there was no memory to start it
-  }
-  error = result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
-  if (result == -ECANCELED) error = std::make_error_code(std::errc::operation_canceled);
-  return result < 0 ? 0 : static_cast<std::size_t>(result);
+  return quietly(error, [&] { return perform_now(op, what); });
 }
 
 namespace {

@@ -114,27 +114,9 @@ struct tcp_stream::state {
 
 namespace {
 
-std::size_t moved_or_throw(std::int32_t result, const char* what, int fd) {
-  if (result >= 0) return static_cast<std::size_t>(result);
-  if (result == -ECANCELED) detail::here().deliver();
-  detail::throw_errno(-result, what, fd);
-}
-
-/// Calls `transfer` and tells how it went without throwing.
-template <typename Transfer>
-std::size_t moved_quietly(std::error_code& error, Transfer transfer) noexcept {
-  std::int32_t result = 0;
-  try {
-    result = transfer();
-  } catch (const std::system_error& refused) {
-    error = refused.code();
-    return 0;
-  } catch (...) {
-    result = -EPERM;  // misuse, or the thread's runtime has ended
-  }
-  error = result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
-  if (result == -ECANCELED) error = std::make_error_code(std::errc::operation_canceled);
-  return result < 0 ? 0 : static_cast<std::size_t>(result);
+bool no_delay(int fd, bool on) noexcept {
+  const int value = on ? 1 : 0;
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) == 0;
 }
 
 template <typename GetName>
@@ -159,8 +141,9 @@ tcp_stream& tcp_stream::operator=(tcp_stream&& other) noexcept {
   return *this;
 }
 
+/// A connection that is gone already may refuse the option; the first read will tell.
 tcp_stream::tcp_stream(fd connected) : state_(std::make_unique<state>(std::move(connected))) {
-  set_no_delay(true);
+  no_delay(native_handle(), true);
 }
 
 tcp_stream::~tcp_stream() {
@@ -191,31 +174,31 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 std::size_t tcp_stream::read(std::span<std::byte> buffer) {
   detail::here().deliver();
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->read(buffer);
-  return moved_or_throw(result, "read", native_handle());
+  return detail::settled(result, "read", native_handle());
 }
 
 std::size_t tcp_stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  return moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->read(buffer); });
+  return detail::quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->read(buffer); });
 }
 
 std::size_t tcp_stream::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write(buffer);
-  return moved_or_throw(result, "write", native_handle());
+  return detail::settled(result, "write", native_handle());
 }
 
 std::size_t tcp_stream::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  return moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write(buffer); });
+  return detail::quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write(buffer); });
 }
 
 void tcp_stream::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_all(buffer);
-  moved_or_throw(result, "write_all", native_handle());
+  detail::settled(result, "write_all", native_handle());
 }
 
 void tcp_stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  moved_quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write_all(buffer); });
+  detail::quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write_all(buffer); });
 }
 
 void tcp_stream::shutdown(int how) {
@@ -244,9 +227,7 @@ endpoint tcp_stream::peer_endpoint() const {
 }
 
 void tcp_stream::set_no_delay(bool on) {
-  const int value = on ? 1 : 0;
-  if (::setsockopt(native_handle(), IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) != 0 &&
-      errno != EOPNOTSUPP) {
+  if (!no_delay(native_handle(), on)) {
     detail::throw_errno(errno, "setsockopt(TCP_NODELAY)", native_handle());
   }
 }

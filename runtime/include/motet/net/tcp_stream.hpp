@@ -24,7 +24,7 @@ class tcp_stream {
 
   /// Not connected; every call on it is bad_file_descriptor.
   tcp_stream() noexcept;
-  /// Takes over a connected socket and sets TCP_NODELAY.
+  /// Takes over a connected socket and sets TCP_NODELAY where it can.
   explicit tcp_stream(fd connected);
   tcp_stream(tcp_stream&&) noexcept;
   tcp_stream& operator=(tcp_stream&&) noexcept;
