@@ -11,6 +11,7 @@ class fd {
  public:
   fd() noexcept = default;
   /// Takes ownership of `number`; a negative one is none.
+  /// Not a switchpoint.
   explicit fd(int number) noexcept : number_(number < 0 ? -1 : number) {}
   fd(fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   fd& operator=(fd&& other) noexcept {

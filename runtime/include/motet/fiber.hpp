@@ -220,6 +220,7 @@ class fiber : public fiber_ref {
     return *static_cast<const T*>(detail::result_of(block()));
   }
   /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
+  /// Switchpoint.
   T await() && {
     fiber_ref::await();
     return std::move(*static_cast<T*>(detail::take_result_of(block())));

@@ -64,6 +64,7 @@ class resumer<void> {
       : answer_(std::move(fiber), number) {}
 
   /// As resumer<T>::operator(), without a value.
+  /// Not a switchpoint. Any thread.
   void operator()() {
     answer_.check();
     answer_.give(detail::value_slot::holding(detail::nothing{}));

@@ -19,6 +19,7 @@ void sleep_until(clock::time_point when);
 void sleep_for(clock::duration span);
 
 /// The same for any unit; a span too long for nanoseconds sleeps for ever.
+/// Switchpoint.
 template <typename Rep, typename Period>
 void sleep_for(std::chrono::duration<Rep, Period> span) {
   using exact = std::chrono::duration<long double>;

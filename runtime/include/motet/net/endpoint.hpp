@@ -14,8 +14,10 @@ namespace motet::net {
 class endpoint {
  public:
   /// 0.0.0.0:0.
+  /// Not a switchpoint.
   endpoint() noexcept;
   /// Takes the address that a system call has filled in.
+  /// Not a switchpoint.
   /// Throws: std::invalid_argument if it is neither of IPv4 nor of IPv6.
   endpoint(const sockaddr* address, socklen_t length);
 

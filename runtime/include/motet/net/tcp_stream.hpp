@@ -23,12 +23,15 @@ class tcp_stream {
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
 
   /// Not connected; every call on it is bad_file_descriptor.
+  /// Not a switchpoint.
   tcp_stream() noexcept;
   /// Takes over a connected socket and sets TCP_NODELAY where it can.
+  /// Not a switchpoint.
   explicit tcp_stream(fd connected);
   tcp_stream(tcp_stream&&) noexcept;
   tcp_stream& operator=(tcp_stream&&) noexcept;
   /// As close(). Ends the process if operations of another thread are under way.
+  /// Switchpoint; nothing interrupts it.
   ~tcp_stream();
 
   /// Reads at most `buffer.size()` bytes.

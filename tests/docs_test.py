@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails when a documented public function does not say whether it is a switchpoint.
+
+A comment may serve the overloads that follow it. What is private or in namespace detail need not.
+
+usage: docs_test.py SOURCE-ROOT
+"""
+
+import pathlib
+import re
+import sys
+
+# Words of the seam and plain errors: called by backends, or trivially no switchpoints.
+EXEMPT = {"backend.hpp", "errors.hpp", "options.hpp", "clock.hpp"}
+FUNCTION = re.compile(r"^(?!.*\b(class|struct|enum|using|namespace)\b)[^=;{]*\w\s*\(")
+
+
+def undecided(path):
+    lines = path.read_text().splitlines()
+    comment, start, hidden = [], 0, False
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text in ("private:", "protected:", "namespace detail {"):
+            hidden = True
+        elif text in ("public:", "};") or text.startswith("}  // namespace detail"):
+            hidden = False
+        if hidden:
+            continue
+        if text.startswith("///"):
+            if not comment:
+                start = number
+            comment.append(text)
+            continue
+        if comment and (text.startswith("template") or text.startswith("requires")):
+            continue
+        if comment and FUNCTION.match(text) and "witchpoint" not in " ".join(comment):
+            yield f"{path.name}:{start}: does not say whether it is a switchpoint: {text}"
+        comment = []
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    public = pathlib.Path(sys.argv[1]) / "runtime/include/motet"
+    headers = [p for p in sorted(public.rglob("*.hpp"))
+               if "detail" not in p.parts and p.name not in EXEMPT]
+    found = [problem for header in headers for problem in undecided(header)]
+    print(*found, sep="\n")
+    sys.exit(1 if found or not headers else 0)
+
+
+if __name__ == "__main__":
+    main()
