@@ -18,14 +18,16 @@ FUNCTION = re.compile(r"^(?!.*\b(class|struct|enum|using|namespace)\b)[^=;{]*\w\
 
 def undecided(path):
     lines = path.read_text().splitlines()
-    comment, start, hidden = [], 0, False
+    comment, start, private, detail = [], 0, False, False
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if text in ("private:", "protected:", "namespace detail {"):
-            hidden = True
-        elif text in ("public:", "};") or text.startswith("}  // namespace detail"):
-            hidden = False
-        if hidden:
+        if text in ("private:", "protected:"):
+            private = True
+        elif text in ("public:", "};"):
+            private = False
+        elif text == "namespace detail {" or text.startswith("}  // namespace detail"):
+            detail = text.startswith("namespace")
+        if private or detail:
             continue
         if text.startswith("///"):
             if not comment:
