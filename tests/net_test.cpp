@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <motet/motet.hpp>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -135,6 +137,19 @@ TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
   CHECK_FALSE(endpoint::loopback(1) == endpoint::loopback(2));
   CHECK_FALSE(endpoint::loopback(1) == endpoint::any(1));
   CHECK_FALSE(endpoint::parse("0.0.0.0:1") == endpoint::parse("[::]:1"));
+}
+
+TEST_CASE("nothing of an endpoint depends on what its memory held before", "[net]") {
+  alignas(endpoint) std::byte memory[sizeof(endpoint)];
+  std::memset(memory, 0xff, sizeof memory);
+  asm volatile("" : : "r"(memory) : "memory");  // they are really written
+  const auto* parsed = ::new (static_cast<void*>(memory)) endpoint(endpoint::parse("[::1]:80"));
+  sockaddr_in6 address{};
+  REQUIRE(parsed->length() == sizeof address);
+  std::memcpy(&address, parsed->address(), sizeof address);
+  CHECK(address.sin6_scope_id == 0);
+  CHECK(address.sin6_flowinfo == 0);
+  CHECK(*parsed == endpoint::parse("[::1]:80"));
 }
 
 TEST_CASE("a text that is no endpoint is refused with what is wrong", "[net]") {
