@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,6 +19,11 @@ namespace motet::detail {
 namespace {
 
 constexpr std::uint8_t stage_connecting = 1;
+
+/// A connection attempt that a signal interrupts goes on. Source: connect(2), EINTR.
+std::int32_t goes_on(std::int32_t result) noexcept {
+  return result == -EINTR ? -EINPROGRESS : result;
+}
 
 template <typename T>
 std::int32_t result_or_errno(T result) noexcept {
@@ -75,13 +81,15 @@ std::int32_t try_accept(const operation& op) noexcept {
 std::int32_t start_connecting(const operation& op) noexcept {
   const int mode = ::fcntl(op.fd, F_GETFL);
   if (mode < 0) return -errno;
-  if ((mode & O_NONBLOCK) != 0) return result_or_errno(::connect(op.fd, op.address, op.length));
+  if ((mode & O_NONBLOCK) != 0) {
+    return goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
+  }
   timeval before{};
   socklen_t size = sizeof before;
   if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, &size) != 0) return -errno;
   const timeval shortest{0, 1};
   ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &shortest, sizeof shortest);
-  const std::int32_t result = result_or_errno(::connect(op.fd, op.address, op.length));
+  const std::int32_t result = goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
   ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, sizeof before);
   return result;
 }
@@ -163,6 +171,22 @@ short readiness_of(const operation& op) noexcept {
       return static_cast<short>(op.flags);
   }
   return 0;
+}
+
+bool wants_own_epoll(const operation& op) noexcept {
+  return op.kind == verb::wait_fd && (op.flags & POLLPRI) != 0;
+}
+
+/// The masks of poll(2) and epoll(7) have the same values.
+int open_own_epoll(const operation& op) noexcept {
+  const int made = ::epoll_create1(EPOLL_CLOEXEC);
+  if (made < 0) return -errno;
+  epoll_event interest{};
+  interest.events = static_cast<std::uint32_t>(op.flags);
+  if (::epoll_ctl(made, EPOLL_CTL_ADD, op.fd, &interest) == 0) return made;
+  const int error = errno;
+  ::close(made);
+  return -error;
 }
 
 }  // namespace motet::detail

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "attempt.hpp"
 #include "factories.hpp"
@@ -37,6 +38,11 @@ constexpr std::uint8_t stage_polling = 1;
 
 bool raises_sigpipe(const operation& op) noexcept {
   return op.kind == verb::write || op.kind == verb::writev;
+}
+
+/// A ring's poll sleeps through urgent data unless it is woken for something else as well.
+int& own_epoll_of(operation& op) noexcept {
+  return *reinterpret_cast<int*>(op.scratch);
 }
 
 class uring_backend final : public backend {
@@ -66,6 +72,12 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     if (raises_sigpipe(op)) ++writes_;
+    if (wants_own_epoll(op)) {
+      if (attempt(op)) return true;
+      own_epoll_of(op) = open_own_epoll(op);
+      op.result = own_epoll_of(op);
+      if (op.result < 0) return true;
+    }
     prepare(op);
     return false;
   }
@@ -80,15 +92,19 @@ class uring_backend final : public backend {
 
   void poll(time_point deadline, completions& done) override {
     reap();
-    if (!over_.empty() || deadline == time_point::min()) {
+    if (!over_.empty() || woken_ || deadline == time_point::min()) {
       if (must_enter()) {
         enter();
         reap();
       }
     } else {
-      enter_and_wait(deadline);
-      reap();
+      do {
+        resubmitted_ = false;
+        enter_and_wait(deadline);
+        reap();
+      } while (over_.empty() && !woken_ && resubmitted_);
     }
+    woken_ = false;
     done.append(over_);
   }
 
@@ -160,7 +176,11 @@ class uring_backend final : public backend {
         ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
         break;
       case verb::wait_fd:
-        ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
+        if (wants_own_epoll(op)) {
+          ::io_uring_prep_poll_add(entry, own_epoll_of(op), POLLIN);
+        } else {
+          ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
+        }
         break;
     }
     ::io_uring_sqe_set_data(entry, &op);
@@ -168,6 +188,7 @@ class uring_backend final : public backend {
 
   void wait_until_ready(operation& op) noexcept {
     op.stage = stage_polling;
+    resubmitted_ = true;
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(readiness_of(op)));
     ::io_uring_sqe_set_data(entry, &op);
@@ -214,7 +235,7 @@ class uring_backend final : public backend {
       ++seen;
       void* data = ::io_uring_cqe_get_data(entry);
       if (data == this) {
-        woken_ = true;
+        unwatched_ = true;
       } else if (data != nullptr) {
         auto& op = *static_cast<operation*>(data);
         op.result = entry->res;
@@ -231,8 +252,8 @@ class uring_backend final : public backend {
     completions round = arrived_;
     arrived_ = completions();
     while (operation* op = round.pop()) settle(*op);
-    if (!woken_) return;
-    woken_ = false;
+    if (!std::exchange(unwatched_, false)) return;
+    woken_ = true;
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
     watch_wake_descriptor();
@@ -241,8 +262,17 @@ class uring_backend final : public backend {
   void settle(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
       op.stage = 0;
+      resubmitted_ = true;
       prepare(op);
       return;
+    }
+    if (wants_own_epoll(op)) {
+      if (op.result >= 0 && !attempt(op) && !op.cancelling) {
+        resubmitted_ = true;
+        prepare(op);
+        return;
+      }
+      ::close(own_epoll_of(op));
     }
     const bool asked_not_to_wait =
         (op.kind == verb::recv || op.kind == verb::send) && (op.flags & MSG_DONTWAIT) != 0;
@@ -261,7 +291,9 @@ class uring_backend final : public backend {
 
   io_uring ring_{};
   int wake_descriptor_ = -1;
-  bool woken_ = false;
+  bool unwatched_ = false;    // the wake descriptor was written to, and the poll for it is over
+  bool woken_ = false;        // that was so since the last poll, perhaps while entries were flushed
+  bool resubmitted_ = false;  // an operation that was back from the kernel is not over
   std::size_t writes_ = 0;
   completions arrived_;
   completions over_;

@@ -95,6 +95,7 @@ class libev_backend final : public backend {
   bool submit(operation& op) noexcept override {
     const bool expects_wait = op.drained && op.kept != nullptr;
     if (!expects_wait && attempt(op)) return true;
+    if (wants_own_epoll(op)) return submit_with_own_epoll(op);
     ev_io_start(loop_.get(), &watcher_for(op));
     return false;
   }
@@ -108,9 +109,14 @@ class libev_backend final : public backend {
 
   void poll(time_point deadline, completions& done) override {
     const bool wait = over_.empty() && deadline != time_point::min();
-    if (wait && deadline != time_point::max()) set_alarm(deadline);
-    ev_run(loop_.get(), wait ? EVRUN_ONCE : EVRUN_NOWAIT);
-    ev_timer_stop(loop_.get(), &coarse_);
+    deadline_ = deadline;
+    news_ = false;
+    do {
+      again_ = false;
+      if (wait && deadline != time_point::max()) set_alarm(deadline);
+      ev_run(loop_.get(), wait ? EVRUN_ONCE : EVRUN_NOWAIT);
+      ev_timer_stop(loop_.get(), &coarse_);
+    } while (wait && again_ && !news_ && over_.empty());
     done.append(over_);
   }
 
@@ -131,8 +137,25 @@ class libev_backend final : public backend {
     return watcher;
   }
 
+  /// libev knows no POLLPRI.
+  bool submit_with_own_epoll(operation& op) noexcept {
+    const int poller = open_own_epoll(op);
+    if (poller < 0) {
+      op.result = poller;
+      return true;
+    }
+    op.kept = nullptr;
+    auto* watcher = ::new (static_cast<void*>(op.scratch)) ev_io;
+    ev_io_init(watcher, &on_ready, poller, EV_READ);
+    watcher->data = &op;
+    ev_io_start(loop_.get(), watcher);
+    return false;
+  }
+
   void finish(operation& op) noexcept {
-    ev_io_stop(loop_.get(), &watcher_of(op));
+    ev_io& watcher = watcher_of(op);
+    ev_io_stop(loop_.get(), &watcher);
+    if (wants_own_epoll(op)) ::close(watcher.fd);
     over_.push(op);
   }
 
@@ -142,7 +165,11 @@ class libev_backend final : public backend {
 
   static void on_ready(struct ev_loop* loop, ev_io* watcher, int) noexcept {
     auto& op = *static_cast<operation*>(watcher->data);
-    if (attempt(op)) owner_of(loop).finish(op);
+    if (attempt(op)) {
+      owner_of(loop).finish(op);
+    } else {
+      owner_of(loop).again_ = true;
+    }
   }
 
   static void drain(int fd) noexcept {
@@ -150,14 +177,21 @@ class libev_backend final : public backend {
     [[maybe_unused]] const ssize_t size = ::read(fd, &count, sizeof count);
   }
 
-  static void on_wake(struct ev_loop*, ev_io* watcher, int) noexcept { drain(watcher->fd); }
+  static void on_wake(struct ev_loop* loop, ev_io* watcher, int) noexcept {
+    drain(watcher->fd);
+    owner_of(loop).news_ = true;
+  }
 
   static void on_fine_timer(struct ev_loop* loop, ev_io* watcher, int) noexcept {
     drain(watcher->fd);
-    owner_of(loop).fine_deadline_ = time_point::max();
+    libev_backend& self = owner_of(loop);
+    (self.fine_deadline_ == self.deadline_ ? self.news_ : self.again_) = true;
+    self.fine_deadline_ = time_point::max();
   }
 
-  static void on_coarse_timer(struct ev_loop*, ev_timer*, int) noexcept {}
+  static void on_coarse_timer(struct ev_loop* loop, ev_timer*, int) noexcept {
+    owner_of(loop).again_ = true;
+  }
 
   void set_alarm(time_point deadline) noexcept {
     const auto left = deadline - now();
@@ -188,7 +222,10 @@ class libev_backend final : public backend {
   ev_io wake_{};
   ev_io fine_{};
   ev_timer coarse_{};
+  time_point deadline_ = time_point::max();  // of this poll
   time_point fine_deadline_ = time_point::max();
+  bool again_ = false;  // something has happened that does not end a poll
+  bool news_ = false;   // something has that does, beside an operation
   completions over_;
 };
 

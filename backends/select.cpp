@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of backends and the choice between them.
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <stdexcept>
@@ -30,10 +31,12 @@ bool means_unsupported(const std::error_code& code) {
          code == std::error_code(EINVAL, std::system_category());
 }
 
+/// A process says it once on its own account; whoever gives a function is told each time.
 void tell(const backend_options& options, const std::string& line) {
+  static std::atomic<bool> told{false};
   if (options.on_notice) {
     options.on_notice(line);
-  } else {
+  } else if (!told.exchange(true)) {
     std::fprintf(stderr, "motet: %s\n", line.c_str());
   }
 }
