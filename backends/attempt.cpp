@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -171,22 +170,6 @@ short readiness_of(const operation& op) noexcept {
       return static_cast<short>(op.flags);
   }
   return 0;
-}
-
-bool wants_own_epoll(const operation& op) noexcept {
-  return op.kind == verb::wait_fd && (op.flags & POLLPRI) != 0;
-}
-
-/// The masks of poll(2) and epoll(7) have the same values.
-int open_own_epoll(const operation& op) noexcept {
-  const int made = ::epoll_create1(EPOLL_CLOEXEC);
-  if (made < 0) return -errno;
-  epoll_event interest{};
-  interest.events = static_cast<std::uint32_t>(op.flags);
-  if (::epoll_ctl(made, EPOLL_CTL_ADD, op.fd, &interest) == 0) return made;
-  const int error = errno;
-  ::close(made);
-  return -error;
 }
 
 }  // namespace motet::detail

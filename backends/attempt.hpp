@@ -15,11 +15,4 @@ bool attempt(operation& op) noexcept;
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 short readiness_of(const operation& op) noexcept;
 
-/// Returns: whether neither libev nor a ring's poll tells when `op` is ready (POLLPRI): then it is
-///          when an epoll of its own is readable.
-bool wants_own_epoll(const operation& op) noexcept;
-
-/// Returns: that epoll, the caller's, or minus an errno value.
-int open_own_epoll(const operation& op) noexcept;
-
 }  // namespace motet::detail

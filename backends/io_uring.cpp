@@ -40,11 +40,6 @@ bool raises_sigpipe(const operation& op) noexcept {
   return op.kind == verb::write || op.kind == verb::writev;
 }
 
-/// A ring's poll sleeps through urgent data unless it is woken for something else as well.
-int& own_epoll_of(operation& op) noexcept {
-  return *reinterpret_cast<int*>(op.scratch);
-}
-
 class uring_backend final : public backend {
  public:
   explicit uring_backend(const backend_options& options) {
@@ -72,12 +67,6 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     if (raises_sigpipe(op)) ++writes_;
-    if (wants_own_epoll(op)) {
-      if (attempt(op)) return true;
-      own_epoll_of(op) = open_own_epoll(op);
-      op.result = own_epoll_of(op);
-      if (op.result < 0) return true;
-    }
     prepare(op);
     return false;
   }
@@ -176,11 +165,7 @@ class uring_backend final : public backend {
         ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
         break;
       case verb::wait_fd:
-        if (wants_own_epoll(op)) {
-          ::io_uring_prep_poll_add(entry, own_epoll_of(op), POLLIN);
-        } else {
-          ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
-        }
+        ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
         break;
     }
     ::io_uring_sqe_set_data(entry, &op);
@@ -265,14 +250,6 @@ class uring_backend final : public backend {
       resubmitted_ = true;
       prepare(op);
       return;
-    }
-    if (wants_own_epoll(op)) {
-      if (op.result >= 0 && !attempt(op) && !op.cancelling) {
-        resubmitted_ = true;
-        prepare(op);
-        return;
-      }
-      ::close(own_epoll_of(op));
     }
     const bool asked_not_to_wait =
         (op.kind == verb::recv || op.kind == verb::send) && (op.flags & MSG_DONTWAIT) != 0;

@@ -95,7 +95,6 @@ class libev_backend final : public backend {
   bool submit(operation& op) noexcept override {
     const bool expects_wait = op.drained && op.kept != nullptr;
     if (!expects_wait && attempt(op)) return true;
-    if (wants_own_epoll(op)) return submit_with_own_epoll(op);
     ev_io_start(loop_.get(), &watcher_for(op));
     return false;
   }
@@ -137,25 +136,8 @@ class libev_backend final : public backend {
     return watcher;
   }
 
-  /// libev knows no POLLPRI.
-  bool submit_with_own_epoll(operation& op) noexcept {
-    const int poller = open_own_epoll(op);
-    if (poller < 0) {
-      op.result = poller;
-      return true;
-    }
-    op.kept = nullptr;
-    auto* watcher = ::new (static_cast<void*>(op.scratch)) ev_io;
-    ev_io_init(watcher, &on_ready, poller, EV_READ);
-    watcher->data = &op;
-    ev_io_start(loop_.get(), watcher);
-    return false;
-  }
-
   void finish(operation& op) noexcept {
-    ev_io& watcher = watcher_of(op);
-    ev_io_stop(loop_.get(), &watcher);
-    if (wants_own_epoll(op)) ::close(watcher.fd);
+    ev_io_stop(loop_.get(), &watcher_of(op));
     over_.push(op);
   }
 

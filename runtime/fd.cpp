@@ -12,7 +12,8 @@ namespace motet {
 void fd::close() noexcept {
   const int number = release();
   if (number < 0) return;
-  if (detail::thread_state* thread = detail::self()) thread->end_operations(number);
+  detail::thread_state* thread = detail::self();
+  if (thread != nullptr && !thread->end_operations(number)) return;
   ::close(number);
 }
 

@@ -13,11 +13,12 @@ namespace motet::detail {
 
 struct in_flight_tag;
 
-/// A fiber that closes a descriptor and waits for an operation on it to end.
-struct close_wait {
-  explicit close_wait(int fd) noexcept : wait("close of fd", fd) { wait.interruptible = false; }
-  wait_record wait;
-  close_wait* next = nullptr;
+struct closing_tag;
+
+/// A descriptor that a fiber is closing, in the frame of that fiber.
+struct closing : tagged_link<closing_tag> {
+  explicit closing(int closed) noexcept : fd(closed) {}
+  int fd;
 };
 
 /// One operation and the fiber that waits for it, in the frame of that fiber.
@@ -29,7 +30,7 @@ struct pending_operation : tagged_link<in_flight_tag> {
   wait_record wait;
   bool done = false;
   bool closed = false;  // its descriptor is being closed
-  close_wait* closers = nullptr;
+  wait_record* closer = nullptr;
 };
 
 /// A hash table without memory of its own.

@@ -185,7 +185,8 @@ void shutdown(int fd, int how) {
 
 void close(int fd) {
   if (fd < 0) detail::throw_errno(EBADF, "close", fd);
-  if (detail::thread_state* thread = detail::self()) thread->end_operations(fd);
+  detail::thread_state* thread = detail::self();
+  if (thread != nullptr && !thread->end_operations(fd)) detail::throw_errno(EBADF, "close", fd);
   if (::close(fd) != 0 && errno != EINTR) detail::throw_errno(errno, "close", fd);
 }
 

@@ -20,6 +20,7 @@ bool means_cancelled(std::int32_t result) {
 }  // namespace
 
 std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
+  if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
   op.owner = &pending;
   if (kernel_->submit(op)) {
@@ -49,26 +50,33 @@ void thread_state::complete(operation& op) noexcept {
   unpend(*pending.wait.fiber);
   pending.done = true;
   resume(pending.wait, wake_reason::handed);
-  for (close_wait* closer = pending.closers; closer != nullptr;) {
-    close_wait* next = closer->next;
-    resume(closer->wait, wake_reason::handed);
-    closer = next;
-  }
+  if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
 }
 
-void thread_state::end_operations(int fd) noexcept {
+bool thread_state::being_closed(int fd) noexcept {
+  for (closing* each = closing_.front(); each != nullptr; each = closing_.next(*each)) {
+    if (each->fd == fd) return true;
+  }
+  return false;
+}
+
+bool thread_state::end_operations(int fd) noexcept {
+  if (being_closed(fd)) return false;
+  closing mark(fd);
+  closing_.push_back(mark);
   for (auto* pending = operations_.find(fd); pending != nullptr;
        pending = operations_.find(fd, pending)) {
-    if (pending->closed) continue;
     pending->closed = true;
     kernel_->cancel(*pending->op);
   }
   while (auto* pending = operations_.find(fd)) {
-    close_wait closer(fd);
-    closer.next = pending->closers;
-    pending->closers = &closer;
-    park(closer.wait);
+    wait_record wait("close of fd", fd);
+    wait.interruptible = false;
+    pending->closer = &wait;
+    park(wait);
   }
+  mark.unlink();
+  return true;
 }
 
 }  // namespace motet::detail

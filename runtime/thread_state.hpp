@@ -59,8 +59,10 @@ class thread_state {
   /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
   ///          closed, before anything happened.
   std::int32_t perform(operation& op, const char* what) noexcept;
-  /// Ends this thread's operations on `fd` and waits for that.
-  void end_operations(int fd) noexcept;
+  /// Ends this thread's operations on `fd`, and lets none begin, until all are over: the caller
+  /// then closes it at once.
+  /// Returns: false, without effect, if another fiber is about to close it.
+  bool end_operations(int fd) noexcept;
 
   // Interruption: interrupt.cpp.
   bool raise(control_block& fiber, std::exception_ptr error) noexcept;
@@ -136,6 +138,7 @@ class thread_state {
   void fire_timers() noexcept;
   void rest() noexcept;
   void complete(operation& op) noexcept;
+  bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
   bool poll_overdue() const noexcept;
 
@@ -177,6 +180,7 @@ class thread_state {
   timer_heap timers_;
   std::size_t timers_wanted_ = 0;
   in_flight operations_;
+  list<closing, closing_tag> closing_;
 
   std::unique_ptr<backend> kernel_;
   mailbox* mail_;

@@ -1004,23 +1004,6 @@ TEST_CASE("waiting for readiness waits for what was asked for and takes nothing"
   CHECK(m.cancel(given_up) == -ECANCELED);
 }
 
-TEST_CASE("urgent data wake whoever waits for them", "[backend]") {
-  machine m;
-  const fd listener = testing::make_listener();
-  const fd sender = testing::connect_to(testing::port_of(listener.get()));
-  const fd receiver(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  trial urgent(verb::wait_fd, receiver.get(), nullptr, 0, POLLPRI);
-  m.submit(urgent);
-  m.look();
-  CHECK(urgent.ends == 0);
-  REQUIRE(::send(sender.get(), "!", 1, MSG_OOB) == 1);
-  REQUIRE(testing::ready_now(receiver.get(), POLLPRI));
-  for (int i = 0; i < 100 && urgent.ends == 0; ++i) m.poll(m.kernel().now() + 1ms);
-  CHECK(urgent.ends == 1);
-  CHECK(urgent.op.result == POLLPRI);
-  if (urgent.ends == 0) m.cancel(urgent);
-}
-
 TEST_CASE("eventfd and timerfd are descriptors like any other", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(EFD_NONBLOCK)}) {

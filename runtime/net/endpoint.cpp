@@ -53,6 +53,7 @@ endpoint endpoint::parse(std::string_view text) {
   const bool bracketed = !text.empty() && text.front() == '[';
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) refuse(text, "there is no port");
+  if (text.find('\0') != std::string_view::npos) refuse(text, "it contains a NUL");
   std::string host(text.substr(0, colon));
   if (bracketed) {
     if (host.back() != ']') refuse(text, "an IPv6 address ends with ]");

@@ -136,7 +136,6 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
 void tcp_listener::serve_each(const handler_function& handler, error_function on_error) {
   failure_log log;
   if (!on_error) on_error = [&log](const std::exception_ptr& error) { log(error); };
-  group connections;
   const auto serve_one = [&](tcp_stream peer) {
     try {
       handler(std::move(peer));
@@ -146,6 +145,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
       on_error(std::current_exception());
     }
   };
+  group connections;  // last: its fibers use all of the above until they are over
   auto pause = 1ms;
   for (;;) {
     std::error_code error;

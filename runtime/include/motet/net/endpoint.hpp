@@ -50,7 +50,7 @@ class endpoint {
     sockaddr_in v4;
     sockaddr_in6 v6;
   };
-  storage any_{};
+  storage any_{.v6 = {}};  // the largest member: all of it is zero
 };
 
 }  // namespace motet::net
