@@ -42,15 +42,15 @@ struct witness {
   witness(witness&& other) noexcept : place(std::exchange(other.place, nullptr)) {}
   witness& operator=(witness&&) = delete;
   ~witness() {
-    char local = 0;
-    if (place != nullptr) *place = reinterpret_cast<std::uintptr_t>(&local);
+    if (place != nullptr) {
+      *place = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    }
   }
   std::uintptr_t* place;
 };
 
-std::uintptr_t here_on_stack() {
-  volatile char local = 0;
-  return reinterpret_cast<std::uintptr_t>(&local);
+[[gnu::noinline]] std::uintptr_t here_on_stack() {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
 }  // namespace

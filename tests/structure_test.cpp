@@ -183,39 +183,6 @@ TEST_CASE("a child that blocks while it is ended is waited for", "[family]") {
   });
 }
 
-TEST_CASE("thousands of generations end, and are forgotten with the last handle", "[family]") {
-  const auto generations = static_cast<int>(testing::scaled(10'000, 2'000));
-  run([&] {
-    int ended = 0;
-    fiber_ref last;
-    struct tree {
-      int& ended;
-      fiber_ref& last;
-      void grow(int more) const {
-        if (more == 0) {
-          last = current();
-        } else {
-          spin([*this, more] {
-            grow(more - 1);
-            ++ended;
-          });
-          snooze();
-          snooze();
-        }
-      }
-    };
-    auto root = spin([&] {
-      tree{ended, last}.grow(generations);
-      while (!last) snooze();
-    });
-    root.await();
-    CHECK(last.state() == fiber_state::dead);
-    auto forgetter = spin([forgotten = std::exchange(last, {})]() mutable { forgotten = {}; });
-    root = {};
-    forgetter.await();
-  });
-}
-
 TEST_CASE("a failure reaches the parent at its next switchpoint; the siblings live on",
           "[failure]") {
   run([] {
@@ -1105,6 +1072,40 @@ TEST_CASE("a thread runs one runtime after another", "[run]") {
     });
     CHECK(got == i);
   }
+}
+
+TEST_CASE("thousands of generations end, and are forgotten with the last handle",
+          "[family][deep]") {
+  const auto generations = static_cast<int>(testing::scaled(10'000, 2'000));
+  run([&] {
+    int ended = 0;
+    fiber_ref last;
+    struct tree {
+      int& ended;
+      fiber_ref& last;
+      void grow(int more) const {
+        if (more == 0) {
+          last = current();
+        } else {
+          spin([*this, more] {
+            grow(more - 1);
+            ++ended;
+          });
+          snooze();
+          snooze();
+        }
+      }
+    };
+    auto root = spin([&] {
+      tree{ended, last}.grow(generations);
+      while (!last) snooze();
+    });
+    root.await();
+    CHECK(last.state() == fiber_state::dead);
+    auto forgetter = spin([forgotten = std::exchange(last, {})]() mutable { forgotten = {}; });
+    root = {};
+    forgetter.await();
+  });
 }
 
 // A failure can be claimed by an awaiter after its parent has been interrupted by it, but before
