@@ -206,7 +206,8 @@ class uring_backend final : public backend {
       ::io_uring_submit_and_wait(&ring_, 1);
       return;
     }
-    const auto left = std::max<clock::duration>(deadline - now(), clock::duration::zero());
+    const time_point present = now();
+    const auto left = deadline > present ? deadline - present : clock::duration::zero();
     const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
     __kernel_timespec span{whole.count(), (left - whole).count()};
     ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);

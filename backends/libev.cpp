@@ -176,7 +176,8 @@ class libev_backend final : public backend {
   }
 
   void set_alarm(time_point deadline) noexcept {
-    const auto left = deadline - now();
+    const time_point present = now();
+    const auto left = deadline > present ? deadline - present : clock::duration::zero();
     if (left > coarse) {
       ev_now_update(loop_.get());
       const std::chrono::duration<double> seconds = left - coarse;

@@ -40,6 +40,7 @@ void arrive(post& item, thread_state& home) noexcept {
   if (now.raised != nullptr) home.raise(fiber, std::move(now.raised));
   if (now.cancel && now.token_is_result) {
     home.give_result(fiber, now.cancel_reason, std::move(now.token));
+    now.token.reset();  // too late: the value is nobody's
   } else if (now.cancel) {
     home.cancel(fiber, now.cancel_reason);
   }

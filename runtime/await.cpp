@@ -21,7 +21,7 @@ struct home_awaiter : awaiter {
       : wait("await of fiber", static_cast<std::int64_t>(fiber.id)) {
     tell = [](awaiter& told) noexcept {
       auto& waiting = static_cast<home_awaiter&>(told);
-      waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
+      return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
     };
   }
   wait_record wait;
@@ -64,6 +64,7 @@ struct thread_awaiter : awaiter, post {
       word.store(1, std::memory_order_release);
       // The frame may be gone by now; waking a futex that is no more wakes nobody.
       ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+      return true;
     };
   }
   control_block* target;
@@ -94,7 +95,7 @@ struct distant_awaiter : awaiter {
     };
     tell = [](awaiter& listed) noexcept {
       auto& waiting = static_cast<distant_awaiter&>(listed);
-      waiting.back->push(waiting.news);
+      return waiting.back->push(waiting.news);
     };
     news.arrive = [](post& item, thread_state& home) noexcept {
       distant_awaiter& waiting = *static_cast<errand&>(item).sender;

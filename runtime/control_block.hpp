@@ -29,9 +29,9 @@ struct fibers_tag;
 struct awaiters_tag;
 
 /// Who waits for a fiber's end. tell() is called once, on the home thread of the awaited fiber, and
-/// may end the awaiter's lifetime.
+/// may end the awaiter's lifetime; it returns false if the wait had ended before.
 struct awaiter : tagged_link<awaiters_tag> {
-  void (*tell)(awaiter&) noexcept = nullptr;
+  bool (*tell)(awaiter&) noexcept = nullptr;
 };
 
 /// Why a fiber should throw at its next switchpoint; several can be pending.
@@ -65,7 +65,6 @@ struct foreign_requests : post {
 struct resume_wait {
   wait_record wait{"suspend_with"};
   std::uint64_t number = 0;
-  resume_wait* outer = nullptr;  // of a suspend_with() in whose callable this one is
   bool broken = false;
   value_slot value;
 };

@@ -35,6 +35,7 @@ void thread_state::leave_family(control_block& child) noexcept {
   list<control_block, children_tag>::remove(child);
   --left.size;
   if (!child.transient) --left.lasting;
+  if (left.size == 0) left.failing = false;
   const bool over = (left.wait_for_all ? left.size : left.lasting) == 0;
   if (over && left.waiter != nullptr) resume(*left.waiter, wake_reason::handed);
 }

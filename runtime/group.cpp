@@ -43,7 +43,6 @@ void group::await_all() {
   const std::exception_ptr error = failed->error;
   thread.release(*failed);
   while (auto* also = thread.take_failure(thread.running(), &family_)) thread.release(*also);
-  family_.failing = false;
   thread.refresh_failures(thread.running());
   std::rethrow_exception(error);
 }

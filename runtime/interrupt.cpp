@@ -57,8 +57,7 @@ bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept
 void thread_state::resume_with(control_block& fiber, std::uint64_t number, bool broken,
                                value_slot&& value) noexcept {
   resume_wait* waiting = fiber.resuming;
-  while (waiting != nullptr && waiting->number != number) waiting = waiting->outer;
-  if (waiting == nullptr) return;
+  if (waiting == nullptr || waiting->number != number) return;
   if (!waiting->wait.claim(wake_reason::handed)) return;
   waiting->broken = broken;
   waiting->value = std::move(value);

@@ -117,12 +117,18 @@ void thread_state::publish(control_block& fiber) noexcept {
   list<control_block, fibers_tag>::remove(fiber);
   --timers_wanted_;
   --living_;
-  const bool awaited = !fiber.awaiters.empty();
-  fiber.state.store(fiber_state::dead, std::memory_order_release);
-  if (fiber.ended_by == outcome::error && !awaited) report_failure(fiber);
-  while (awaiter* waiting = fiber.awaiters.pop_front()) waiting->tell(*waiting);
+  const bool told = tell_awaiters(fiber);
+  if (fiber.ended_by == outcome::error && !told) report_failure(fiber);
   leave_family(fiber);
   if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
+}
+
+/// Returns: whether anybody was still waiting.
+bool thread_state::tell_awaiters(control_block& ended) noexcept {
+  ended.state.store(fiber_state::dead, std::memory_order_release);
+  bool told = false;
+  while (awaiter* waiting = ended.awaiters.pop_front()) told = waiting->tell(*waiting) || told;
+  return told;
 }
 
 control_block* thread_state::take_block() {
@@ -145,20 +151,27 @@ control_block* thread_state::take_block() {
 }
 
 void thread_state::free_block(control_block& block) noexcept {
-  control_block* parent = block.parent;
   destroy_block(block);
   --mail_->blocks;
   free_blocks_.push_back(&block);
-  if (parent != nullptr) release(*parent);
 }
 
+bool thread_state::in_use(control_block& block) noexcept {
+  if (block.references > 0) return true;
+  if (!block.went_abroad.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard guard(mail_->lock());
+  return block.abroad.queued || block.references + block.abroad.references > 0;
+}
+
+/// A block refers to its parent's: a line of ancestors may go with the last descendant.
 void thread_state::release(control_block& block) noexcept {
-  if (--block.references > 0) return;
-  if (block.went_abroad.load(std::memory_order_relaxed)) {
-    const std::lock_guard guard(mail_->lock());
-    if (block.abroad.queued || block.references + block.abroad.references > 0) return;
+  for (control_block* unreferred = &block; unreferred != nullptr;) {
+    --unreferred->references;
+    if (in_use(*unreferred)) return;
+    control_block* parent = unreferred->parent;
+    free_block(*unreferred);
+    unreferred = parent;
   }
-  free_block(block);
 }
 
 void release_after_end(control_block& unreferred) noexcept {

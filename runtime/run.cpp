@@ -65,6 +65,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   sizes.submissions = chosen.ring_submissions;
   sizes.completions = chosen.ring_completions;
   sizes.on_notice = chosen.on_notice;
+  const sanitizer::mapping_guard guard;
   return make_backend(name, sizes);
 }
 

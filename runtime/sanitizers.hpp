@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MOTET_ASAN 1
@@ -89,5 +90,26 @@ inline void after_switch([[maybe_unused]] context_state& here) {
   __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);
 #endif
 }
+
+/// Held while a ring is mapped or unmapped. ThreadSanitizer sees neither, and would take the memory
+/// of a new ring for that of an old one which stood at the same address, on another thread.
+class mapping_guard {
+ public:
+  mapping_guard(const mapping_guard&) = delete;
+  mapping_guard& operator=(const mapping_guard&) = delete;
+#if defined(MOTET_TSAN)
+  mapping_guard() { lock().lock(); }
+  ~mapping_guard() { lock().unlock(); }
+
+ private:
+  static std::mutex& lock() {
+    static std::mutex one_at_a_time;
+    return one_at_a_time;
+  }
+#else
+  mapping_guard() {}
+  ~mapping_guard() {}
+#endif
+};
 
 }  // namespace motet::detail::sanitizer

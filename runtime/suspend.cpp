@@ -2,6 +2,7 @@
 // See suspend.hpp. The fiber can resume only from its own thread's queue, hence not before it has
 // left: so `arrange` may run on its stack, once the wait is open.
 #include <motet/suspend.hpp>
+#include <stdexcept>
 
 #include "abroad.hpp"
 #include "thread_state.hpp"
@@ -16,12 +17,11 @@ class open_wait {
   explicit open_wait(control_block& fiber) noexcept : fiber_(fiber) {
     frame.wait.fiber = &fiber;
     frame.number = ++fiber.resume_numbers;
-    frame.outer = fiber.resuming;
     fiber.resuming = &frame;
   }
   open_wait(const open_wait&) = delete;
   open_wait& operator=(const open_wait&) = delete;
-  ~open_wait() { fiber_.resuming = frame.outer; }
+  ~open_wait() { fiber_.resuming = nullptr; }
 
   resume_wait frame;
 
@@ -48,6 +48,9 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   thread_state& thread = here();
   thread.deliver();
   control_block& fiber = thread.running();
+  if (fiber.resuming != nullptr) {
+    throw std::logic_error("suspend_with() in the callable of another suspend_with()");
+  }
   open_wait open(fiber);
   thread.retain(fiber);
   arrange(callable, handle(&fiber), open.frame.number);

@@ -57,7 +57,10 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
-  kernel_.reset();
+  {
+    const sanitizer::mapping_guard guard;
+    kernel_.reset();
+  }
   for (control_block* unused : free_blocks_) ::operator delete(unused);
   release_after_end(*main_);
 }
@@ -75,8 +78,8 @@ std::vector<std::exception_ptr> thread_state::end() noexcept {
   main_->ending = true;
   end_children(*main_);
   std::vector<std::exception_ptr> failures = untold();
+  tell_awaiters(*main_);
   while (!mail_->close()) collect_mail();
-  main_->state.store(fiber_state::dead, std::memory_order_release);
   return failures;
 }
 

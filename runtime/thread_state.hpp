@@ -158,6 +158,8 @@ class thread_state {
   void leave_family(control_block& child) noexcept;
   control_block* take_block();
   void free_block(control_block& block) noexcept;
+  bool in_use(control_block& block) noexcept;
+  bool tell_awaiters(control_block& ended) noexcept;
 
   // What every switch touches.
   control_block* running_ = nullptr;

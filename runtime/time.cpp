@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sleeping: a timer in the frame of the sleeper.
+#include <algorithm>
 #include <motet/time.hpp>
 
 #include "deadline.hpp"
@@ -13,7 +14,7 @@ namespace {
 
 struct sleeper : timer {
   sleeper(control_block& self, clock::time_point when) noexcept {
-    due = when;
+    due = std::max(when, clock::time_point());  // no backend looks further back than the boot
     fiber = &self;
     fire = [](timer& alarm) noexcept {
       auto& sleeping = static_cast<sleeper&>(alarm);
@@ -26,6 +27,7 @@ struct sleeper : timer {
 }  // namespace
 
 clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
+  if (span <= clock::duration::zero()) return from;
   const auto left = clock::time_point::max() - from;
   return span < left ? from + span : clock::time_point::max();
 }

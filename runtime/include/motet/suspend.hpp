@@ -79,7 +79,9 @@ class resumer<void> {
 /// lost.
 /// Returns: the value the resumer was called with.
 /// Switchpoint.
-/// Throws: broken_resumer; what `arrange` throws; what is pending for this fiber.
+/// Throws: broken_resumer; what `arrange` throws; what is pending for this fiber; std::logic_error
+/// if
+///         it is called by the callable of another one.
 template <typename T = void, typename F>
 T suspend_with(F&& arrange) {
   const auto call = [](void* callable, detail::handle fiber, std::uint64_t number) {

@@ -23,7 +23,9 @@ void sleep_for(clock::duration span);
 template <typename Rep, typename Period>
 void sleep_for(std::chrono::duration<Rep, Period> span) {
   using exact = std::chrono::duration<long double>;
-  if (std::chrono::duration_cast<exact>(span) >= exact(clock::duration::max())) {
+  if (span <= span.zero()) {
+    sleep_for(clock::duration::zero());
+  } else if (std::chrono::duration_cast<exact>(span) >= exact(clock::duration::max())) {
     sleep_for(clock::duration::max());
   } else {
     sleep_for(std::chrono::ceil<clock::duration>(span));
