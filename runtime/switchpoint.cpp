@@ -7,6 +7,13 @@
 
 namespace motet::detail {
 
+namespace {
+
+/// A switch between each two calls that need not wait would cost more than many of them.
+constexpr int most_calls_in_a_row = 16;
+
+}  // namespace
+
 wake_reason thread_state::park(wait_record& wait) noexcept {
   control_block& fiber = *running_;
   wait.fiber = &fiber;
@@ -41,7 +48,9 @@ void thread_state::snooze() noexcept {
 }
 
 void thread_state::give_way() noexcept {
-  if (queue_.empty() && --until_look_ == 0) look_around();
+  if (++calls_in_a_row_ < most_calls_in_a_row) return;
+  calls_in_a_row_ = 0;
+  if (queue_.empty()) look_around();
   if (!queue_.empty()) snooze();
 }
 
@@ -76,6 +85,7 @@ void thread_state::switch_to(control_block& next, bool last) noexcept {
   *live_exceptions_ = next.exceptions;
   *live_errno_ = next.saved_errno;
   running_ = &next;
+  calls_in_a_row_ = 0;
   switch_context(left.where, next.where, last);
   bury();
 }

@@ -38,7 +38,8 @@ class thread_state {
   wake_reason park(wait_record& wait) noexcept;
   /// Goes to the back of the queue and hands the thread on.
   void snooze() noexcept;
-  /// The same unless nobody else could run and no poll is due: after a call that did not wait.
+  /// After a call that did not wait: every 16th in a row looks around, and switches if somebody else
+  /// can run.
   void give_way() noexcept;
   /// snooze() if 500 us have passed since the last poll; submits what is queued.
   void checkpoint() noexcept;
@@ -166,6 +167,7 @@ class thread_state {
   list<control_block, queue_tag> queue_;
   std::size_t queue_length_ = 0;
   int until_look_ = 1;
+  int calls_in_a_row_ = 0;  // that did not wait, since the last switch
   exception_state* live_exceptions_;
   int* live_errno_;
   control_block* ended_ = nullptr;  // whoever runs next buries it
