@@ -660,7 +660,7 @@ TEST_CASE("ten thousand interruptions of a pipe's reader lose no byte", "[io]") 
   });
 }
 
-TEST_CASE("a call that is ready at once still lets the others run", "[io]") {
+TEST_CASE("of calls that are ready at once every sixteenth lets the others run", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     int turns = 0;
@@ -675,7 +675,7 @@ TEST_CASE("a call that is ready at once still lets the others run", "[io]") {
       io::write(pair.first(), one_byte);
       io::read(pair.second(), one_byte);
     }
-    CHECK(turns >= 100);
+    CHECK(turns >= 200 / 16);
     stop = true;
     other.await();
   });
