@@ -44,6 +44,7 @@ bool thread_state::end_idle() noexcept {
   if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
   if (deadlock_reported_) return false;
   if (alone_in_process()) {
+    if (mail_->filled()) return false;  // by a thread that ended after we had looked
     std::ostringstream report;
     report_deadlock(report);
     if (raise(*main_, std::make_exception_ptr(deadlock(report.str()))) && !queue_.empty()) {
