@@ -72,12 +72,13 @@ TEST_CASE("a fiber is a child of the one that spun it, until it is dead", "[fami
       const fiber_ref me = current();
       auto a = spin([] { sleep_for(1ms); });
       group more;
-      auto b = more.spin([] { sleep_for(2ms); });
+      auto b = more.spin([] { suspend(); });
       CHECK(a.parent() == me);
       CHECK(b.parent() == me);
       CHECK(me.children().size() == 2);
       a.await();
       CHECK(me.children() == std::vector<fiber_ref>{b});
+      b.schedule();
       b.await();
       CHECK(me.children().empty());
       CHECK(a.parent() == me);
@@ -193,7 +194,7 @@ TEST_CASE("a failure reaches the parent at its next switchpoint; the siblings li
         throw first_error();
       });
       auto sibling = spin([&] {
-        sleep_for(4ms);
+        suspend();
         trace.emplace_back("sibling");
         return 7;
       });
@@ -204,6 +205,7 @@ TEST_CASE("a failure reaches the parent at its next switchpoint; the siblings li
         trace.emplace_back("told");
       }
       CHECK(clock::now() - start < 1h);
+      sibling.schedule();
       return sibling.await();
     });
     CHECK(parent.await() == 7);
