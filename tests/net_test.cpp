@@ -527,7 +527,7 @@ TEST_CASE("streams opened and closed by the thousand leave nothing behind", "[ne
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     const std::size_t before = testing::open_descriptors();
-    const std::size_t rounds = testing::scaled(20'000, testing::under_tsan ? 300 : 1'000);
+    const std::size_t rounds = testing::scaled(5'000, testing::under_tsan ? 300 : 1'000);
     for (std::size_t round = 0; round < rounds; ++round) {
       tcp_stream near = tcp_stream::connect(listener.local_endpoint());
       tcp_stream far = listener.accept();
@@ -734,7 +734,7 @@ TEST_CASE("a handler that fails while serve ends is reported too", "[net]") {
 TEST_CASE("a connection taken at the moment serve ends is closed, never lost", "[net]") {
   run([] {
     const std::size_t before = testing::open_descriptors();
-    const std::size_t rounds = testing::scaled(10'000, testing::under_tsan ? 100 : 500);
+    const std::size_t rounds = testing::scaled(2'000, testing::under_tsan ? 100 : 500);
     for (std::size_t round = 0; round < rounds; ++round) {
       tcp_listener listener(endpoint::loopback(0));
       auto serving = spin([&] { listener.serve(echo); });
