@@ -340,7 +340,7 @@ TEST_CASE("a fiber whose body has been left is finished, though its children are
   run([] {
     auto f = spin([] {
       spin([] {
-        at_exit slow([] { sleep_for(2ms); });
+        at_exit slow([] { sleep_for(20ms); });
         sleep();
       });
       snooze();
@@ -600,7 +600,7 @@ TEST_CASE("stop takes values that are move-only or large, and void ones", "[stop
 TEST_CASE("a fiber that awaits another can be interrupted, and the other lives on", "[raise]") {
   run([] {
     auto slow = spin([] {
-      sleep_for(4ms);
+      sleep_for(20ms);
       return 1;
     });
     auto waiting = spin([&] {
@@ -677,7 +677,7 @@ TEST_CASE("a handler may block and rethrow what it caught", "[handler]") {
       try {
         throw first_error();
       } catch (const first_error& error) {
-        sleep_for(2ms);
+        sleep_for(20ms);
         snooze();
         trace.emplace_back(error.what());
         throw;
@@ -773,7 +773,7 @@ TEST_CASE("a destructor may block while its fiber unwinds", "[unwinding]") {
     auto f = spin([&] {
       at_exit slow([&] {
         trace.emplace_back("begin");
-        sleep_for(2ms);
+        sleep_for(20ms);
         auto child = spin([] { return 1; });
         trace.push_back("end " + std::to_string(child.await()));
       });
@@ -823,7 +823,7 @@ TEST_CASE("nothing is thrown into a fiber that unwinds; it comes afterwards", "[
     f.emplace(spin([&] {
       try {
         at_exit slow([&] {
-          sleep_for(2ms);
+          sleep_for(20ms);
           snooze();
           trace.emplace_back("unwound");
         });
