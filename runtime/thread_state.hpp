@@ -38,8 +38,8 @@ class thread_state {
   wake_reason park(wait_record& wait) noexcept;
   /// Goes to the back of the queue and hands the thread on.
   void snooze() noexcept;
-  /// After a call that did not wait: every 16th in a row looks around, and switches if somebody else
-  /// can run.
+  /// After a call that did not wait: every 16th in a row looks around, and switches if somebody
+  /// else can run.
   void give_way() noexcept;
   /// snooze() if 500 us have passed since the last poll; submits what is queued.
   void checkpoint() noexcept;
