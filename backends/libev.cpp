@@ -4,10 +4,10 @@
 //
 // What the library does and does not do, and what follows:
 // - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
-// newly
-//   set up: so a watcher in an operation is set up each time, and one that a stream keeps goes with
-//   the stream's descriptor.
-// - It aborts on a watcher whose descriptor is closed: whoever closes ends the operations before.
+//   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
+//   stream goes by the stream's number.
+// - It aborts on a watcher that is started on a closed descriptor: whoever closes ends the
+//   operations before.
 // - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
 //   timerfd, so that nobody is early and nobody much late.
 // - Its signal and child watchers belong to the process: none is used.
@@ -16,12 +16,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <new>
 #include <system_error>
+#include <vector>
 
 #include "attempt.hpp"
 #include "factories.hpp"
@@ -58,16 +59,49 @@ int events_of(const operation& op) noexcept {
   return ((ready & POLLIN) != 0 ? EV_READ : 0) | ((ready & POLLOUT) != 0 ? EV_WRITE : 0);
 }
 
-std::uint64_t next_number() noexcept {
-  static std::atomic<std::uint64_t> numbers{0};
-  return numbers.fetch_add(1, std::memory_order_relaxed) + 1;
+/// A watcher that stays with its stream's descriptor, started, between operations: to stop and
+/// start it again would cost a system call whenever a poll comes between.
+struct kept_watcher {
+  ev_io io{};
+  std::uint64_t stream = 0;
+};
+
+/// The kept watchers by descriptor and direction. Rooms for 64 descriptors each, made when one of
+/// them is first used and never moved.
+class kept_watchers {
+ public:
+  /// Returns: the place for the operation's watcher; null if it has no stream, or for want of
+  ///          memory.
+  kept_watcher* at(const operation& op) noexcept {
+    const auto fd = static_cast<std::size_t>(op.fd);
+    try {
+      if (fd / 64 >= rooms_.size()) rooms_.resize(fd / 64 + 1);
+      auto& room = rooms_[fd / 64];
+      if (room == nullptr) room = std::make_unique<std::array<kept_watcher, 128>>();
+      return &(*room)[fd % 64 * 2 + (events_of(op) == EV_WRITE ? 1 : 0)];
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::array<kept_watcher, 128>>> rooms_;
+};
+
+/// What an operation remembers of its watcher; `kept` is null if it is its own.
+struct watch {
+  ev_io own;
+  kept_watcher* kept;
+};
+static_assert(sizeof(watch) <= sizeof(operation::scratch));
+
+watch& watch_of(operation& op) noexcept {
+  return *std::launder(reinterpret_cast<watch*>(op.scratch));
 }
 
-static_assert(sizeof(ev_io) <= sizeof(operation::scratch));
-static_assert(sizeof(ev_io) <= sizeof(kept_watch::scratch));
-
-ev_io& as_watcher(std::byte* scratch) noexcept {
-  return *std::launder(reinterpret_cast<ev_io*>(scratch));
+ev_io& watcher_of(operation& op) noexcept {
+  watch& its = watch_of(op);
+  return its.kept != nullptr ? its.kept->io : its.own;
 }
 
 class libev_backend final : public backend {
@@ -93,14 +127,14 @@ class libev_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    const bool expects_wait = op.drained && op.kept != nullptr;
+    const bool expects_wait = op.drained && op.stream != 0;
     if (!expects_wait && attempt(op)) return true;
-    ev_io_start(loop_.get(), &watcher_for(op));
+    start(op);
     return false;
   }
 
   void cancel(operation& op) noexcept override {
-    if (op.cancelling || !ev_is_active(&watcher_of(op))) return;
+    if (op.cancelling || watcher_of(op).data != &op) return;
     op.cancelling = true;
     op.result = -ECANCELED;
     finish(op);
@@ -120,24 +154,25 @@ class libev_backend final : public backend {
   }
 
  private:
-  static ev_io& watcher_of(operation& op) noexcept {
-    return as_watcher(op.kept != nullptr ? op.kept->scratch : op.scratch);
-  }
-
-  ev_io& watcher_for(operation& op) noexcept {
-    if (op.kept == nullptr || op.kept->backend != number_) {
-      auto* fresh =
-          ::new (static_cast<void*>(op.kept != nullptr ? op.kept->scratch : op.scratch)) ev_io;
-      ev_io_init(fresh, &on_ready, op.fd, events_of(op));
-      if (op.kept != nullptr) op.kept->backend = number_;
-    }
+  void start(operation& op) noexcept {
+    watch& its = *::new (static_cast<void*>(op.scratch)) watch;
+    its.kept = op.stream != 0 ? kept_.at(op) : nullptr;
     ev_io& watcher = watcher_of(op);
+    if (its.kept == nullptr || its.kept->stream != op.stream) {
+      if (its.kept != nullptr) {  // the descriptor was another stream's before
+        ev_io_stop(loop_.get(), &watcher);
+        its.kept->stream = op.stream;
+      }
+      ev_io_init(&watcher, &on_ready, op.fd, events_of(op));
+    }
     watcher.data = &op;
-    return watcher;
+    ev_io_start(loop_.get(), &watcher);
   }
 
   void finish(operation& op) noexcept {
-    ev_io_stop(loop_.get(), &watcher_of(op));
+    ev_io& watcher = watcher_of(op);
+    watcher.data = nullptr;
+    if (watch_of(op).kept == nullptr) ev_io_stop(loop_.get(), &watcher);
     over_.push(op);
   }
 
@@ -146,12 +181,13 @@ class libev_backend final : public backend {
   }
 
   static void on_ready(struct ev_loop* loop, ev_io* watcher, int) noexcept {
-    auto& op = *static_cast<operation*>(watcher->data);
-    if (attempt(op)) {
-      owner_of(loop).finish(op);
-    } else {
-      owner_of(loop).again_ = true;
+    auto* op = static_cast<operation*>(watcher->data);
+    if (op != nullptr && attempt(*op)) {
+      owner_of(loop).finish(*op);
+      return;
     }
+    if (op == nullptr) ev_io_stop(loop, watcher);  // a kept one: nobody asks for now
+    owner_of(loop).again_ = true;
   }
 
   static void drain(int fd) noexcept {
@@ -201,7 +237,6 @@ class libev_backend final : public backend {
 
   std::unique_ptr<struct ev_loop, loop_closer> loop_;
   descriptor timer_fd_;
-  const std::uint64_t number_ = next_number();
   ev_io wake_{};
   ev_io fine_{};
   ev_timer coarse_{};
@@ -210,6 +245,7 @@ class libev_backend final : public backend {
   bool again_ = false;  // something has happened that does not end a poll
   bool news_ = false;   // something has that does, beside an operation
   completions over_;
+  kept_watchers kept_;
 };
 
 }  // namespace

@@ -51,6 +51,11 @@ struct trial {
   int ends = 0;
 };
 
+std::uint64_t new_stream() {
+  static std::atomic<std::uint64_t> last{1'000'000};  // not a number that a tcp_stream has
+  return ++last;
+}
+
 /// A backend and its wake descriptor. Operations still in flight at its end are the test's fault.
 class machine {
  public:
@@ -1031,16 +1036,15 @@ TEST_CASE("eventfd and timerfd are descriptors like any other", "[backend]") {
   }
 }
 
-TEST_CASE("a kept watch serves one operation after the other", "[backend]") {
+TEST_CASE("operations of one stream follow one another", "[backend]") {
   machine m;
   auto ends = make_socket_pair();
-  kept_watch in;
-  kept_watch out;
+  const std::uint64_t stream = new_stream();
   for (int round = 0; round < 100; ++round) {
     INFO("round " << round);
     char byte = '.';
     trial read(verb::recv, ends.first(), &byte, 1);
-    read.op.kept = &in;
+    read.op.stream = stream;
     read.op.drained = (round & 1) != 0;
     const bool there_already = (round & 2) != 0;
     if (there_already) put(ends.second(), "x");
@@ -1054,32 +1058,31 @@ TEST_CASE("a kept watch serves one operation after the other", "[backend]") {
     REQUIRE(byte == 'x');
 
     trial given_up(verb::recv, ends.first(), &byte, 1);
-    given_up.op.kept = &in;
+    given_up.op.stream = stream;
     m.submit(given_up);
     if ((round & 4) != 0) m.look();
     REQUIRE(m.cancel(given_up) == -ECANCELED);
 
     trial send(verb::send, ends.first(), &byte, 1, MSG_NOSIGNAL);
-    send.op.kept = &out;
+    send.op.stream = stream;
     send.op.drained = (round & 8) != 0;
     REQUIRE(m.perform(send) == 1);
     REQUIRE(testing::take_all(ends.second()) == "x");
   }
 }
 
-TEST_CASE("a fresh watch on a recycled number, or on another backend, starts anew", "[backend]") {
+TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew", "[backend]") {
   machine first;
   machine second;
-  kept_watch travelling;
+  const std::uint64_t travelling = new_stream();
   auto stays = make_socket_pair();
   for (int round = 0; round < 20; ++round) {
     INFO("round " << round);
     char byte = '.';
     {
       auto ends = make_socket_pair();
-      kept_watch fresh;
       trial read(verb::recv, ends.first(), &byte, 1);
-      read.op.kept = &fresh;
+      read.op.stream = new_stream();
       read.op.drained = true;
       first.submit(read);
       first.look();
@@ -1089,7 +1092,7 @@ TEST_CASE("a fresh watch on a recycled number, or on another backend, starts ane
     }
     machine& here = (round & 1) != 0 ? second : first;
     trial read(verb::recv, stays.first(), &byte, 1);
-    read.op.kept = &travelling;
+    read.op.stream = travelling;
     read.op.drained = true;
     here.submit(read);
     here.look();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <motet/detail/turn.hpp>
 #include <motet/errors.hpp>
@@ -22,7 +23,6 @@ namespace {
 /// One direction of a connection.
 struct direction {
   detail::turn turn;
-  kept_watch watch;
   bool drained = false;  // the last call took, or filled, all that there was
 };
 
@@ -55,12 +55,19 @@ class turn_guard {
   detail::turn_result result_;
 };
 
+/// Streams are told apart by number, as descriptors are used again.
+std::uint64_t next_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
 
 struct tcp_stream::state {
   explicit state(motet::fd connected) noexcept : socket(std::move(connected)) {}
 
   motet::fd socket;
+  const std::uint64_t number = next_number();
   direction in;
   direction out;
 
@@ -73,7 +80,7 @@ struct tcp_stream::state {
     op.flags = kind == verb::send ? MSG_NOSIGNAL : 0;
     op.buffer = const_cast<std::byte*>(buffer);
     op.length = static_cast<std::uint32_t>(std::min(size, most));
-    op.kept = &way.watch;
+    op.stream = number;
     op.drained = way.drained;
     const std::int32_t result =
         detail::perform_now(op, kind == verb::send ? "write on fd" : "read on fd");

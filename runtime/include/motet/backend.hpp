@@ -18,13 +18,6 @@ namespace motet {
 /// What an operation does. A new one is one tag here and one case in each backend.
 enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
 
-/// Room for what a backend keeps about one direction of an owned descriptor between operations.
-/// Owned by the stream; means something only to the backend whose number it carries.
-struct kept_watch {
-  std::uint64_t backend = 0;
-  alignas(16) std::byte scratch[64];
-};
-
 /// One request to the kernel, a value on the stack of whoever waits for it. Owned by the backend
 /// from submit() until it comes back from submit() or poll(); so is the buffer it names.
 struct operation {
@@ -49,8 +42,10 @@ struct operation {
   bool nonblocking = false;
   /// The caller expects a wait: its last call took all there was.
   bool drained = false;
-  /// Memory for a watcher that outlives the operation, or null.
-  kept_watch* kept = nullptr;
+  /// The stream that owns the descriptor, as a number that no other stream of the process has, or
+  /// 0. A backend may keep what it knows of it from one operation to the next; there is at most one
+  /// operation in each direction at a time.
+  std::uint64_t stream = 0;
 
   /// The submitter's own; a backend does not look at it.
   void* owner = nullptr;
