@@ -6,26 +6,29 @@
 // - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
 //   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
 //   stream goes by the stream's number.
-// - It aborts on a watcher that is started on a closed descriptor: whoever closes ends the
-//   operations before.
+// - It aborts on a watcher of a closed descriptor, should it ever have to tell epoll of it (it
+// tells
+//   of all again when an event comes for a descriptor that was closed but has a duplicate): whoever
+//   closes ends the operations and has the descriptor forgotten before.
 // - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
 //   timerfd, so that nobody is early and nobody much late.
 // - Its signal and child watchers belong to the process: none is used.
 #include <ev.h>
-#include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <shared_mutex>
 #include <system_error>
-#include <vector>
+#include <utility>
 
+#include "../runtime/closings_elsewhere.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
+#include "kept_watchers.hpp"
 
 namespace motet::detail {
 
@@ -52,40 +55,6 @@ struct descriptor {
     if (number >= 0) ::close(number);
   }
   int number;
-};
-
-int events_of(const operation& op) noexcept {
-  const short ready = readiness_of(op);
-  return ((ready & POLLIN) != 0 ? EV_READ : 0) | ((ready & POLLOUT) != 0 ? EV_WRITE : 0);
-}
-
-/// A watcher that stays with its stream's descriptor, started, between operations: to stop and
-/// start it again would cost a system call whenever a poll comes between.
-struct kept_watcher {
-  ev_io io{};
-  std::uint64_t stream = 0;
-};
-
-/// The kept watchers by descriptor and direction. Rooms for 64 descriptors each, made when one of
-/// them is first used and never moved.
-class kept_watchers {
- public:
-  /// Returns: the place for the operation's watcher; null if it has no stream, or for want of
-  ///          memory.
-  kept_watcher* at(const operation& op) noexcept {
-    const auto fd = static_cast<std::size_t>(op.fd);
-    try {
-      if (fd / 64 >= rooms_.size()) rooms_.resize(fd / 64 + 1);
-      auto& room = rooms_[fd / 64];
-      if (room == nullptr) room = std::make_unique<std::array<kept_watcher, 128>>();
-      return &(*room)[fd % 64 * 2 + (events_of(op) == EV_WRITE ? 1 : 0)];
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }
-
- private:
-  std::vector<std::unique_ptr<std::array<kept_watcher, 128>>> rooms_;
 };
 
 /// What an operation remembers of its watcher; `kept` is null if it is its own.
@@ -140,8 +109,17 @@ class libev_backend final : public backend {
     finish(op);
   }
 
+  void forget(int fd) noexcept override {
+    for (kept_watcher& kept : kept_.find(fd)) {
+      ev_io_stop(loop_.get(), &kept.io);
+      kept.unlink();
+      kept.stream = 0;
+    }
+  }
+
   void poll(time_point deadline, completions& done) override {
     const bool wait = over_.empty() && deadline != time_point::min();
+    const auto guard = settle_idle(wait);
     deadline_ = deadline;
     news_ = false;
     do {
@@ -156,8 +134,9 @@ class libev_backend final : public backend {
  private:
   void start(operation& op) noexcept {
     watch& its = *::new (static_cast<void*>(op.scratch)) watch;
-    its.kept = op.stream != 0 ? kept_.at(op) : nullptr;
+    its.kept = kept_.place_for(op);
     ev_io& watcher = watcher_of(op);
+    if (its.kept != nullptr) its.kept->unlink();
     if (its.kept == nullptr || its.kept->stream != op.stream) {
       if (its.kept != nullptr) {  // the descriptor was another stream's before
         ev_io_stop(loop_.get(), &watcher);
@@ -172,8 +151,27 @@ class libev_backend final : public backend {
   void finish(operation& op) noexcept {
     ev_io& watcher = watcher_of(op);
     watcher.data = nullptr;
-    if (watch_of(op).kept == nullptr) ev_io_stop(loop_.get(), &watcher);
+    if (kept_watcher* kept = watch_of(op).kept) {
+      idle_.push_back(*kept);
+    } else {
+      ev_io_stop(loop_.get(), &watcher);
+    }
     over_.push(op);
+  }
+
+  void stop_idle() noexcept {
+    while (kept_watcher* idle = idle_.pop_front()) ev_io_stop(loop_.get(), &idle->io);
+  }
+
+  /// Before a poll that waits, nothing idle is left. One that does not wait leaves it as it is, and
+  /// for as long as the guard stands nobody closes its descriptor.
+  std::shared_lock<std::shared_mutex> settle_idle(bool wait) {
+    if (wait) stop_idle();
+    if (idle_.empty()) return {};
+    std::shared_lock guard(closings_elsewhere::lock);
+    const std::uint64_t closed = closings_elsewhere::count.load(std::memory_order_relaxed);
+    if (std::exchange(closings_seen_, closed) != closed) stop_idle();
+    return guard;
   }
 
   static libev_backend& owner_of(struct ev_loop* loop) noexcept {
@@ -186,7 +184,7 @@ class libev_backend final : public backend {
       owner_of(loop).finish(*op);
       return;
     }
-    if (op == nullptr) ev_io_stop(loop, watcher);  // a kept one: nobody asks for now
+    if (op == nullptr) ev_io_stop(loop, watcher);  // an idle one
     owner_of(loop).again_ = true;
   }
 
@@ -246,6 +244,8 @@ class libev_backend final : public backend {
   bool news_ = false;   // something has that does, beside an operation
   completions over_;
   kept_watchers kept_;
+  list<kept_watcher, idle_tag> idle_;
+  std::uint64_t closings_seen_ = 0;
 };
 
 }  // namespace

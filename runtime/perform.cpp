@@ -76,6 +76,7 @@ bool thread_state::end_operations(int fd) noexcept {
     park(wait);
   }
   mark.unlink();
+  kernel_->forget(fd);
   return true;
 }
 

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "../runtime/closings_elsewhere.hpp"
 #include "backends.hpp"
 #include "catch.hpp"
 #include "sockets.hpp"
@@ -1099,6 +1100,52 @@ TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew
     REQUIRE(read.ends == 0);
     put(stays.second(), "y");
     REQUIRE(here.result_of(read) == 1);
+  }
+}
+
+TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate lives on",
+          "[backend]") {
+  const bool elsewhere = GENERATE(false, true);
+  machine m;
+  std::vector<fd> duplicates;
+  std::deque<connected> streams;
+  for (int i = 0; i < 4; ++i) {
+    auto& ends = streams.emplace_back("a stream", true, 0).ends;
+    char byte = '.';
+    trial read(verb::recv, ends.first(), &byte, 1);
+    read.op.stream = new_stream();
+    read.op.drained = true;
+    m.submit(read);
+    m.look();
+    put(ends.second(), "x");
+    while (read.ends == 0) m.poll(time_point::min());
+  }
+  for (int i = 0; i < 4; i += 2) {
+    duplicates.emplace_back(::dup(streams[static_cast<std::size_t>(i)].ends.first()));
+  }
+  for (connected& each : streams) {
+    if (elsewhere) {
+      const detail::closing_elsewhere guard;
+      each.ends.close_first();
+    } else {
+      m.kernel().forget(each.ends.first());
+      each.ends.close_first();
+    }
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (connected& each : streams) (void)::send(each.ends.second(), "y", 1, MSG_NOSIGNAL);
+    m.look();
+    auto ends = make_socket_pair();
+    char byte = '.';
+    trial read(verb::recv, ends.first(), &byte, 1);
+    read.op.stream = new_stream();
+    m.submit(read);
+    m.look();
+    CHECK(read.ends == 0);
+    put(ends.second(), "z");
+    CHECK(m.result_of(read) == 1);
+    CHECK(byte == 'z');
+    m.kernel().forget(ends.first());
   }
 }
 

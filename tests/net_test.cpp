@@ -472,6 +472,31 @@ TEST_CASE("another thread may shut a stream down, but not close it", "[net]") {
   });
 }
 
+TEST_CASE("streams may be closed on another thread while their own is busy", "[net]") {
+  run([] {
+    for (int round = 0; round < 20; ++round) {
+      std::array<connection, 3> used;
+      for (connection& each : used) each = make_connection();
+      auto pending = spin([] { sleep_for(1h); });  // or nobody would poll
+      std::vector<fiber<std::string>> readers;
+      for (connection& each : used) readers.push_back(spin([&] { return read_text(each.near); }));
+      for (auto& reader : readers) until_waiting(reader);
+      for (connection& each : used) each.far.write_all(bytes_of("x"));
+      for (auto& reader : readers) {
+        while (reader.state() != fiber_state::dead) snooze();  // polls, but never waits
+      }
+      const fd duplicate(::dup(used[0].near.native_handle()));
+      std::thread([&] {
+        for (connection& each : used) const tcp_stream closed_here = std::move(each.near);
+      }).join();
+      used[0].far.write_all(bytes_of("for the duplicate alone"));
+      for (int i = 0; i < 20; ++i) snooze();
+      pending.cancel();
+      CHECK(read_to_end(used[1].far).empty());
+    }
+  });
+}
+
 TEST_CASE("a stream that was moved from is not connected, and its operations went along", "[net]") {
   run([] {
     connection c = make_connection();

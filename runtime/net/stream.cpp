@@ -13,6 +13,7 @@
 #include <motet/net/tcp_stream.hpp>
 #include <stdexcept>
 
+#include "../closings_elsewhere.hpp"
 #include "../operations.hpp"
 #include "../thread_state.hpp"
 
@@ -68,12 +69,17 @@ struct tcp_stream::state {
 
   motet::fd socket;
   const std::uint64_t number = next_number();
+  const detail::thread_state* used_on = nullptr;
+  bool travelled = false;  // it was used on another thread before
   direction in;
   direction out;
 
   /// Moves at most `size` bytes; the caller has the turn.
   std::int32_t move(verb kind, direction& way, const std::byte* buffer, std::size_t size) {
     constexpr std::size_t most = 0x7ffff000;
+    const detail::thread_state* here = detail::self();
+    travelled = travelled || (used_on != nullptr && used_on != here);
+    used_on = here;
     operation op;
     op.kind = kind;
     op.fd = socket.get();
@@ -116,6 +122,16 @@ struct tcp_stream::state {
     if (in.turn.taken_elsewhere() || out.turn.taken_elsewhere()) {
       throw std::logic_error("a fiber of another thread reads or writes on the stream");
     }
+  }
+
+  void close_socket() {
+    if (!travelled && (used_on == nullptr || used_on == detail::self())) {
+      socket.close();
+      return;
+    }
+    if (detail::thread_state* thread = detail::self()) thread->end_operations(socket.get());
+    const detail::closing_elsewhere guard;
+    ::close(socket.release());
   }
 };
 
@@ -219,7 +235,7 @@ void tcp_stream::close() {
   const std::unique_ptr<state> closed = std::move(state_);
   closed->in.turn.close();
   closed->out.turn.close();
-  closed->socket.close();
+  closed->close_socket();
   if (detail::thread_state* thread = detail::self()) {
     while (closed->in.turn.in_use() || closed->out.turn.in_use()) thread->snooze();
   }

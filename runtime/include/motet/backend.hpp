@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the heart asks of the kernel, in six verbs. A backend knows no fibers; it takes
+// The seam: what the heart asks of the kernel, in seven verbs. A backend knows no fibers; it takes
 // operations and hands each back exactly once.
 #pragma once
 
@@ -109,6 +109,9 @@ class backend {
   /// Asks that `op` end soon. It still comes back from poll(), once: with -ECANCELED if nothing of
   /// it happened, with its result if it was too late.
   virtual void cancel(operation& op) noexcept = 0;
+
+  /// `fd` is about to be closed, and has no operations: lets go of what was kept for its stream.
+  virtual void forget([[maybe_unused]] int fd) noexcept {}
 
   /// Appends to `done` what is over. Waits until something is, until `deadline`, until the wake
   /// descriptor is written to, or until a signal; does not wait when `deadline` is
