@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,15 +35,20 @@ bool ready(int fd, short events) noexcept {
   return ::poll(&look, 1, 0) != 0;
 }
 
-/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell,
-/// and plain() where that is known not to wait, or is a regular file.
+/// A file or a disk is always ready, but may not have the data at hand.
+bool on_disk(int fd) noexcept {
+  struct stat found{};
+  return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
+}
+
+/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell;
+/// and plain() in the latter case if the descriptor is ready, and for what is on a disk.
 template <typename Nowait, typename Plain>
 std::int32_t without_waiting(int fd, short events, Nowait nowait, Plain plain) noexcept {
-  std::int32_t result = nowait();
-  if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
-  if (!ready(fd, events)) return -EAGAIN;
-  if (result == -EAGAIN) result = nowait();
-  return result == -EAGAIN || result == -EOPNOTSUPP ? plain() : result;
+  const std::int32_t result = nowait();
+  if (result == -EAGAIN) return on_disk(fd) ? plain() : -EAGAIN;
+  if (result != -EOPNOTSUPP) return result;
+  return ready(fd, events) ? plain() : -EAGAIN;
 }
 
 struct vectors {

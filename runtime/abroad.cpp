@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See abroad.hpp. A fiber's foreign requests coalesce: of two exceptions the first counts, of two
-// tokens the last, and the node is in the inbox at most once.
+// tokens the last, and the node is in the inbox at most once. Values that are displaced are not
+// destroyed under the lock, nor in a poll.
 #include "abroad.hpp"
 
 #include <mutex>
@@ -14,41 +15,59 @@ namespace motet::detail {
 namespace {
 
 bool at_home(const control_block& fiber) noexcept {
-  const thread_state* thread = self();
-  return thread != nullptr && &const_cast<thread_state*>(thread)->mail() == fiber.mail;
+  thread_state* thread = self();
+  return thread != nullptr && &thread->mail() == fiber.mail;
 }
 
-/// Does what has been asked for from abroad.
-void arrive(post& item, thread_state& home) noexcept {
-  auto& asked = static_cast<foreign_requests&>(item);
-  control_block& fiber = *asked.fiber;
-  foreign_requests now;
-  {
+/// What has been asked for since the home thread last looked.
+struct requests_taken {
+  foreign_requests taken;
+
+  explicit requests_taken(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
-    asked.queued = false;
-    now.cancel = std::exchange(asked.cancel, false);
-    now.token_is_result = std::exchange(asked.token_is_result, false);
-    now.cancel_reason = asked.cancel_reason;
-    now.raised = std::exchange(asked.raised, nullptr);
-    now.token = std::move(asked.token);
-    now.resume_number = std::exchange(asked.resume_number, 0);
-    now.resumer_broken = asked.resumer_broken;
-    now.resumed = std::move(asked.resumed);
-    fiber.references += std::exchange(asked.references, 0);
+    foreign_requests& from = fiber.abroad;
+    from.queued = false;
+    taken.asked = std::exchange(from.asked, std::uint8_t{0});
+    taken.raise_at = std::exchange(from.raise_at, std::uint8_t{0});
+    taken.cancel_at = std::exchange(from.cancel_at, std::uint8_t{0});
+    taken.token_at = std::exchange(from.token_at, std::uint8_t{0});
+    taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
+    taken.resumer_broken = from.resumer_broken;
+    taken.cancel_reason = from.cancel_reason;
+    taken.resume_number = std::exchange(from.resume_number, 0);
+    taken.raised = std::exchange(from.raised, nullptr);
+    taken.token = std::move(from.token);
+    taken.result = std::move(from.result);
+    taken.resumed = std::move(from.resumed);
+    fiber.references += std::exchange(from.references, 0);
   }
+};
+
+/// Does what has been asked for from abroad, in the order in which it was.
+void arrive(post& item, thread_state& home) noexcept {
+  control_block& fiber = *static_cast<foreign_requests&>(item).fiber;
+  foreign_requests now = requests_taken(fiber).taken;
   ++fiber.references;
-  if (now.raised != nullptr) home.raise(fiber, std::move(now.raised));
-  if (now.cancel && now.token_is_result) {
-    home.give_result(fiber, now.cancel_reason, std::move(now.token));
-    now.token.reset();  // too late: the value is nobody's
-  } else if (now.cancel) {
-    home.cancel(fiber, now.cancel_reason);
+  for (std::uint8_t place = 1; place <= now.asked; ++place) {
+    if (place == now.raise_at && home.raise(fiber, now.raised)) now.raised = nullptr;
+    if (place == now.cancel_at) {
+      if (now.result.filled()) {
+        home.give_result(fiber, now.cancel_reason, std::move(now.result));
+      } else {
+        home.cancel(fiber, now.cancel_reason);
+      }
+    }
+    if (place == now.token_at) home.give_token(fiber, std::move(now.token));
+    if (place == now.resume_at) {
+      home.resume_with(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
+    }
   }
-  if (now.token.filled()) home.give_token(fiber, std::move(now.token));
-  if (now.resume_number != 0) {
-    home.resume_with(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
-  }
-  home.release(fiber);
+  // What came too late, or was displaced.
+  if (now.raised != nullptr) home.drop_later(value_slot::holding(std::move(now.raised)));
+  home.drop_later(std::move(now.token));
+  home.drop_later(std::move(now.result));
+  home.drop_later(std::move(now.resumed));
+  home.release_later(fiber);
 }
 
 /// Calls `change(requests)` under the lock and, if that returns true, sees to it that the home
@@ -65,6 +84,11 @@ bool ask(control_block& fiber, Change change) noexcept {
   requests.queued = true;
   requests.arrive = &arrive;
   return fiber.mail->push_locked(requests);
+}
+
+/// Gives a kind of request its place, unless it has one.
+void ask_in_turn(foreign_requests& requests, std::uint8_t& place) noexcept {
+  if (place == 0) place = ++requests.asked;
 }
 
 }  // namespace
@@ -95,7 +119,8 @@ bool schedule(control_block& fiber, value_slot&& token) noexcept {
   if (at_home(fiber)) return self()->give_token(fiber, std::move(token));
   if (fiber.dead()) return false;
   return ask(fiber, [&](foreign_requests& requests) {
-    if (!requests.token_is_result) std::swap(requests.token, token);  // old one dies outside
+    ask_in_turn(requests, requests.token_at);
+    std::swap(requests.token, token);  // the old one dies outside
     return true;
   });
 }
@@ -106,8 +131,10 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
   bool first = false;
   const bool asked = ask(fiber, [&](foreign_requests& requests) {
     first = requests.raised == nullptr;
-    if (first) requests.raised = std::move(error);
-    return first;
+    if (!first) return false;
+    ask_in_turn(requests, requests.raise_at);
+    requests.raised = std::move(error);
+    return true;
   });
   return asked && first;
 }
@@ -118,14 +145,11 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, value_slot
   if (fiber.dead()) return cancel_result::finished;
   bool first = false;
   const bool asked = ask(fiber, [&](foreign_requests& requests) {
-    first = !requests.cancel && requests.cancel_reason == nullptr;
+    first = requests.cancel_reason == nullptr;
     if (!first) return false;
-    requests.cancel = true;
+    ask_in_turn(requests, requests.cancel_at);
     requests.cancel_reason = reason;
-    if (result != nullptr) {
-      requests.token = std::move(*result);
-      requests.token_is_result = true;
-    }
+    if (result != nullptr) requests.result = std::move(*result);
     return true;
   });
   if (!asked) return cancel_result::finished;
@@ -154,6 +178,7 @@ void resume_with(control_block& fiber, std::uint64_t number, bool broken,
   if (fiber.dead()) return;
   ask(fiber, [&](foreign_requests& requests) {
     if (number < requests.resume_number) return false;
+    ask_in_turn(requests, requests.resume_at);
     requests.resume_number = number;
     requests.resumer_broken = broken;
     std::swap(requests.resumed, value);

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/handle.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "abroad.hpp"
 #include "thread_state.hpp"
@@ -79,71 +81,90 @@ void await_on_plain_thread(control_block& fiber) {
   }
 }
 
-/// A fiber of another thread. Each post belongs to one direction; the frame may go only when no
-/// post is under way.
+/// A fiber of another thread, which may give up waiting while that thread is busy: so this is not
+/// in its frame. Goes out to be enlisted, comes back when it is told, or is fetched by a second
+/// post; whoever has it last deletes it.
 struct distant_awaiter : awaiter {
   struct errand : post {
     distant_awaiter* sender = nullptr;
   };
+  enum class progress { waiting, told, given_up };
 
-  distant_awaiter(control_block& fiber, thread_state& here) noexcept
-      : target(&fiber), back(&here.mail()), wait("await of distant fiber", id_of(fiber)) {
-    for (errand* each : {&enlisting, &withdrawing, &news, &withdrawn_news}) each->sender = this;
+  /// Throws: std::bad_alloc.
+  static distant_awaiter& send(control_block& target, control_block& waiting);
+
+  /// Calls the wait off.
+  /// Returns: false if the awaited fiber has ended first; the news is under way.
+  bool give_up() noexcept {
+    auto expected = progress::waiting;
+    if (!reached.compare_exchange_strong(expected, progress::given_up)) return false;
+    if (!target.get()->mail->push(fetching)) delete this;
+    return true;
+  }
+
+  handle target;
+  handle from;  // keeps its thread's mailbox
+  wait_record wait;
+  std::atomic<progress> reached{progress::waiting};
+  errand enlisting, fetching, news;
+
+ private:
+  distant_awaiter(handle awaited, handle waiting) noexcept
+      : target(std::move(awaited)),
+        from(std::move(waiting)),
+        wait("await of distant fiber", static_cast<std::int64_t>(target.get()->id)) {
+    for (errand* each : {&enlisting, &fetching, &news}) each->sender = this;
     enlisting.arrive = [](post& item, thread_state& home) noexcept {
-      distant_awaiter& waiting = *static_cast<errand&>(item).sender;
-      enlist(waiting, *waiting.target, home);
+      distant_awaiter& self = *static_cast<errand&>(item).sender;
+      enlist(self, *self.target.get(), home);
     };
     tell = [](awaiter& listed) noexcept {
-      auto& waiting = static_cast<distant_awaiter&>(listed);
-      return waiting.back->push(waiting.news);
+      auto& self = static_cast<distant_awaiter&>(listed);
+      auto expected = progress::waiting;
+      if (!self.reached.compare_exchange_strong(expected, progress::told)) return false;
+      self.from.get()->mail->push(self.news);
+      return true;
     };
     news.arrive = [](post& item, thread_state& home) noexcept {
-      distant_awaiter& waiting = *static_cast<errand&>(item).sender;
-      waiting.told = true;
-      home.resume(waiting.wait, wake_reason::handed);
+      home.resume(static_cast<errand&>(item).sender->wait, wake_reason::handed);
     };
-    withdrawing.arrive = [](post& item, thread_state&) noexcept {
-      distant_awaiter& waiting = *static_cast<errand&>(item).sender;
-      waiting.unlink();
-      waiting.back->push(waiting.withdrawn_news);
-    };
-    withdrawn_news.arrive = [](post& item, thread_state& home) noexcept {
-      distant_awaiter& waiting = *static_cast<errand&>(item).sender;
-      waiting.withdrawn = true;
-      home.resume(waiting.wait, wake_reason::handed);
+    fetching.arrive = [](post& item, thread_state&) noexcept {
+      distant_awaiter* self = static_cast<errand&>(item).sender;
+      self->unlink();
+      delete self;
     };
   }
-
-  static std::int64_t id_of(const control_block& fiber) noexcept {
-    return static_cast<std::int64_t>(fiber.id);
-  }
-
-  control_block* target;
-  mailbox* back;
-  wait_record wait;
-  errand enlisting, withdrawing, news, withdrawn_news;
-  bool told = false;
-  bool withdrawn = false;
 };
+
+distant_awaiter& distant_awaiter::send(control_block& target, control_block& waiting) {
+  const auto counted = [](control_block& block) {
+    retain(block);
+    return handle(&block);
+  };
+  return *new distant_awaiter(counted(target), counted(waiting));
+}
 
 void await_from_another_thread(thread_state& thread, control_block& fiber) {
   thread.deliver();
-  distant_awaiter waiting(fiber, thread);
-  if (!fiber.mail->push(waiting.enlisting)) return;
   control_block& self = thread.running();
+  distant_awaiter& waiting = distant_awaiter::send(fiber, self);
+  if (!fiber.mail->push(waiting.enlisting)) {
+    delete &waiting;
+    return;
+  }
   thread.pend(self);
   const bool interrupted = thread.park(waiting.wait) == wake_reason::interrupted;
+  if (interrupted && waiting.give_up()) {
+    thread.unpend(self);
+    thread.throw_pending();
+  }
   if (interrupted) {
-    // The answer to a withdrawal comes behind any news that was sent before it.
-    const bool asked = fiber.mail->push(waiting.withdrawing);
+    waiting.wait.reopen();
     waiting.wait.interruptible = false;
-    while (asked ? !waiting.withdrawn : !waiting.told) {
-      waiting.wait.reopen();
-      thread.park(waiting.wait);
-    }
+    thread.park(waiting.wait);
   }
   thread.unpend(self);
-  if (!waiting.told) thread.throw_pending();
+  delete &waiting;
 }
 
 }  // namespace

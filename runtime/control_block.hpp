@@ -50,13 +50,18 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 struct foreign_requests : post {
   control_block* fiber = nullptr;
   bool queued = false;
-  bool cancel = false;
-  bool token_is_result = false;  // the value of stop()
+  /// How many kinds of request there are, and for each its place among them; 0: not asked for.
+  std::uint8_t asked = 0;
+  std::uint8_t raise_at = 0;
+  std::uint8_t cancel_at = 0;
+  std::uint8_t token_at = 0;
+  std::uint8_t resume_at = 0;
+  bool resumer_broken = false;
   const char* cancel_reason = nullptr;
+  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
   std::exception_ptr raised;
   value_slot token;
-  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
-  bool resumer_broken = false;
+  value_slot result;  // of stop()
   value_slot resumed;
   int references = 0;
 };

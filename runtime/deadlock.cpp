@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // What happens when no fiber is runnable and nothing that pends can wake one.
 #include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <motet/errors.hpp>
+#include <new>
 #include <sstream>
 #include <string>
 
@@ -16,12 +21,19 @@ namespace motet::detail {
 namespace {
 
 /// A kernel worker of a ring is listed among the process's threads, but can wake nobody by itself.
-bool is_ring_worker(const std::string& thread) {
-  std::ifstream file("/proc/self/task/" + thread + "/comm");
-  std::string name;
-  std::getline(file, name);
-  return name.rfind("iou-", 0) == 0;
+bool is_ring_worker(const char* thread) noexcept {
+  std::array<char, 300> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%s/comm", thread);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 4> name{};
+  const ssize_t size = ::read(file, name.data(), name.size());
+  ::close(file);
+  return size == 4 && std::memcmp(name.data(), "iou-", 4) == 0;
 }
+
+/// Others, that could do something, are looked for at most this often.
+constexpr auto between_looks = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -29,11 +41,12 @@ bool is_ring_worker(const std::string& thread) {
 bool thread_state::alone_in_process() const noexcept {
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir("/proc/self/task"), &::closedir);
   if (threads == nullptr) return false;
-  int count = sanitizer::thread ? -1 : 0;  // ThreadSanitizer has a thread of its own
+  int left = sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
   while (const dirent* entry = ::readdir(threads.get())) {
-    if (entry->d_name[0] != '.' && !is_ring_worker(entry->d_name)) ++count;
+    if (entry->d_name[0] == '.' || is_ring_worker(entry->d_name)) continue;
+    if (--left < 0) return false;
   }
-  return count <= 1;
+  return true;
 }
 
 /// Returns: whether the main fiber has been made runnable; otherwise the thread may as well sleep.
@@ -43,6 +56,21 @@ bool thread_state::end_idle() noexcept {
   // The main fiber ends its children: what a transient one waits for can still wake it.
   if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
   if (deadlock_reported_) return false;
+  const clock::time_point present = kernel_->now();
+  if (present < look_for_others_at_ && present < report_at_) {
+    idle_until_ = std::min(look_for_others_at_, report_at_);
+    return false;
+  }
+  idle_until_ = clock::time_point::max();
+  try {
+    return end_stuck(present);
+  } catch (const std::bad_alloc&) {
+    return false;  // no memory to say so: another look will
+  }
+}
+
+/// All fibers wait for one another, unless there are other threads.
+bool thread_state::end_stuck(clock::time_point present) {
   if (alone_in_process()) {
     if (mail_->filled()) return false;  // by a thread that ended after we had looked
     std::ostringstream report;
@@ -52,16 +80,21 @@ bool thread_state::end_idle() noexcept {
     }
     deadlock_reported_ = true;
     notice(report.str());
-  } else if (options_.deadlock_report.count() > 0) {
-    const clock::time_point present = kernel_->now();
-    if (report_at_ == clock::time_point::max()) report_at_ = present + options_.deadlock_report;
-    if (present < report_at_) return false;
-    report_at_ = clock::time_point::max();
-    deadlock_reported_ = true;
-    std::ostringstream report;
-    report_deadlock(report);
-    notice(report.str());
+    return false;
   }
+  // Virtual time would run away from the other threads.
+  if (virtual_time_) return false;
+  look_for_others_at_ = present + between_looks;
+  if (options_.deadlock_report.count() == 0) return false;
+  if (report_at_ == clock::time_point::max()) report_at_ = present + options_.deadlock_report;
+  if (present < report_at_) {
+    idle_until_ = report_at_;
+    return false;
+  }
+  deadlock_reported_ = true;
+  std::ostringstream report;
+  report_deadlock(report);
+  notice(report.str());
   return false;
 }
 

@@ -40,6 +40,25 @@ void thread_state::leave_family(control_block& child) noexcept {
   if (over && left.waiter != nullptr) resume(*left.waiter, wake_reason::handed);
 }
 
+/// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
+/// become children of the group's owner itself.
+void thread_state::leave_to_owner(family& group) noexcept {
+  for (control_block* line = running_; line != nullptr; line = line->parent) {
+    if (line->belongs_to != &group) continue;
+    cancel(*line, "its group has ended");
+    leave_family(*line);
+    join_family(*line, group.owner->own);
+    return;
+  }
+}
+
+void thread_state::join_family(control_block& child, family& joined) noexcept {
+  child.belongs_to = &joined;
+  joined.children.push_back(child);
+  ++joined.size;
+  if (!child.transient) ++joined.lasting;
+}
+
 /// A group that outlives its owner's body is ended here and has no owner afterwards.
 void thread_state::end_children(control_block& fiber) noexcept {
   for (family* each = &fiber.own; each != nullptr; each = each->next) {

@@ -28,11 +28,12 @@ handle refer_to(control_block* block) noexcept {
 void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
   if (dead.ended_by == outcome::cancelled) throw fiber_cancelled(dead.label(), dead.cancel_reason);
+  if (dead.ended_by == outcome::none) throw std::logic_error("the process exits in that fiber");
 }
 
 void refuse_self(const control_block& fiber) {
-  const thread_state* thread = self();
-  if (thread != nullptr && &const_cast<thread_state*>(thread)->running() == &fiber) {
+  thread_state* thread = self();
+  if (thread != nullptr && &thread->running() == &fiber) {
     throw std::logic_error("a fiber cannot schedule itself");
   }
 }
@@ -77,16 +78,16 @@ void* take_result_of(control_block& dead) {
   return result;
 }
 
-cancel_result stop_with(control_block& fiber, value_slot&& result) {
-  return stop(fiber, std::move(result));
-}
-
 value_slot suspend_for_token(bool conditional) {
   thread_state& thread = here();
   control_block& fiber = thread.running();
   thread.deliver();
   if (fiber.token.filled()) {
     thread.snooze();
+    if ((fiber.interrupts & interrupt_raised) != 0 && thread.must_throw()) {
+      fiber.token.reset();
+      thread.throw_pending();
+    }
   } else {
     wait_record wait("suspend");
     wait.for_token = true;
@@ -160,10 +161,16 @@ cancel_result fiber_ref::cancel(const char* reason) const {
   return detail::cancel(block(), reason == nullptr ? "" : reason);
 }
 
+/// The handle may be given another fiber meanwhile; the one that is awaited stays this one.
+detail::handle fiber_ref::await_outcome() const {
+  detail::handle kept(block_);
+  detail::await_end(block());
+  detail::throw_outcome(*kept.get());
+  return kept;
+}
+
 void fiber_ref::await() const {
-  detail::control_block& fiber = block();
-  detail::await_end(fiber);
-  detail::throw_outcome(fiber);
+  await_outcome();
 }
 
 fiber_ref current() {

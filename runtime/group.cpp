@@ -16,6 +16,7 @@ group::~group() {
   if (family_.owner == nullptr) return;
   detail::thread_state& thread = *family_.owner->home;
   family_.closed = true;
+  thread.leave_to_owner(family_);
   thread.cancel_family(family_, "its group has ended");
   thread.await_family(family_, true, false);
   thread.leave_owner(family_);

@@ -17,7 +17,7 @@ bool thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept
   if (resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
     wait->ended = wake_reason::interrupted;
-    fiber.token.reset();
+    drop_later(std::move(fiber.token));
   }
   return false;
 }
@@ -48,7 +48,7 @@ cancel_result thread_state::give_result(control_block& fiber, const char* reason
 
 bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept {
   if (fiber.ending) return false;
-  fiber.token = std::move(token);
+  std::swap(fiber.token, token);  // the old one is the caller's to destroy
   if (fiber.wait != nullptr && fiber.wait->for_token) resume(*fiber.wait, wake_reason::handed);
   return true;
 }

@@ -124,11 +124,18 @@ std::size_t writev(int fd, std::span<const iovec> buffers) {
 }
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
+  if ((flags & MSG_WAITALL) != 0) {
+    throw std::invalid_argument("recv: MSG_WAITALL could not be interrupted without a loss");
+  }
   operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
   return perform_throwing(op, "recv");
 }
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
+  if ((flags & MSG_WAITALL) != 0) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return 0;
+  }
   operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
   return perform_quietly(op, "recv", error);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "thread_state.hpp"
+#include "unhandled.hpp"
 
 namespace motet::detail {
 
@@ -64,9 +65,7 @@ void thread_state::start(control_block& fiber) noexcept {
   std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
   fiber.where.stack_pointer = lay_out(top, &fiber_main, &fiber);
   sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
-  parents.children.push_back(fiber);
-  ++parents.size;
-  if (!fiber.transient) ++parents.lasting;
+  join_family(fiber, parents);
   fibers_.push_back(fiber);
   ++timers_wanted_;
   ++living_;
@@ -86,6 +85,7 @@ void thread_state::live(control_block& fiber) noexcept {
   end_children(fiber);
   ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
   fiber.kind->destroy_body(fiber.body);
+  if (!shared(fiber)) drop_result(fiber);
   publish(fiber);
   ended_ = &fiber;
   hand_on(true);
@@ -105,13 +105,30 @@ void thread_state::run_body(control_block& fiber) noexcept {
   }
 }
 
-/// From here on the outcome stands and others may read it.
-void thread_state::publish(control_block& fiber) noexcept {
-  while (control_block* failed = take_failure(fiber, nullptr)) {
-    if (fiber.ended_by != outcome::error) fiber.error = failed->error;
-    fiber.ended_by = outcome::error;
+/// Nobody can be told what it returned: that goes now, on the fiber's own stack.
+void thread_state::drop_result(control_block& fiber) noexcept {
+  if (!std::exchange(fiber.result_stands, false)) return;
+  fiber.kind->destroy_result(fiber.result);
+}
+
+/// A failure of its children is the fiber's own if it has none; the others, nobody's.
+void thread_state::tell_untold(control_block& parent) noexcept {
+  while (control_block* failed = take_failure(parent, nullptr)) {
+    tell_unhandled(options_, failed->error);
     release(*failed);
   }
+}
+
+/// From here on the outcome stands and others may read it.
+void thread_state::publish(control_block& fiber) noexcept {
+  if (fiber.ended_by != outcome::error) {
+    if (control_block* failed = take_failure(fiber, nullptr)) {
+      fiber.error = failed->error;
+      fiber.ended_by = outcome::error;
+      release(*failed);
+    }
+  }
+  tell_untold(fiber);
   fiber.raised = nullptr;
   fiber.token.reset();
   list<control_block, fibers_tag>::remove(fiber);
@@ -156,6 +173,11 @@ void thread_state::free_block(control_block& block) noexcept {
   free_blocks_.push_back(&block);
 }
 
+/// Whether anybody but the heart refers to a fiber that runs.
+bool thread_state::shared(control_block& fiber) noexcept {
+  return fiber.references > 1 || fiber.went_abroad.load(std::memory_order_relaxed);
+}
+
 bool thread_state::in_use(control_block& block) noexcept {
   if (block.references > 0) return true;
   if (!block.went_abroad.load(std::memory_order_relaxed)) return false;
@@ -163,14 +185,17 @@ bool thread_state::in_use(control_block& block) noexcept {
   return block.abroad.queued || block.references + block.abroad.references > 0;
 }
 
+bool thread_state::unreferred(control_block& block) noexcept {
+  --block.references;
+  return !in_use(block);
+}
+
 /// A block refers to its parent's: a line of ancestors may go with the last descendant.
 void thread_state::release(control_block& block) noexcept {
-  for (control_block* unreferred = &block; unreferred != nullptr;) {
-    --unreferred->references;
-    if (in_use(*unreferred)) return;
-    control_block* parent = unreferred->parent;
-    free_block(*unreferred);
-    unreferred = parent;
+  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
+    control_block* parent = released->parent;
+    free_block(*released);
+    released = parent;
   }
 }
 

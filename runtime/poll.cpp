@@ -48,11 +48,13 @@ void thread_state::collect_mail() noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
-  if (mail_->filled()) collect_mail();
-  if (wait && !queue_.empty()) return;
+  if (mail_->filled()) {
+    collect_mail();
+    if (wait) return;  // what it changed decides whether there is anything to wait for
+  }
   auto deadline = backend::time_point::min();
   if (wait) {
-    deadline = timers_.empty() ? report_at_ : std::min(timers_.first()->due, report_at_);
+    deadline = timers_.empty() ? idle_until_ : std::min(timers_.first()->due, idle_until_);
     if (!mail_->announce_sleep()) return;
   }
   completions done;
@@ -84,7 +86,7 @@ void thread_state::fire_timers() noexcept {
 void thread_state::rest() noexcept {
   if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
   poll(true);
-  if (pending_[0] != 0 || !queue_.empty()) report_at_ = clock::time_point::max();
+  if (pending_[0] != 0 || !queue_.empty()) report_at_ = idle_until_ = clock::time_point::max();
 }
 
 void thread_state::arm(timer& alarm) noexcept {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
-#include <cstdio>
 #include <cstdlib>
 #include <motet/run.hpp>
 #include <stdexcept>
@@ -31,9 +30,6 @@ thread_state* ended_mark() noexcept {
   return reinterpret_cast<thread_state*>(&ended_object);
 }
 
-/// Set when a failure reached nobody; the process then ends with exit code 1.
-constinit bool failed_unhandled = false;
-
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
@@ -54,6 +50,8 @@ void check(const options& chosen) {
   require(power_of_two(chosen.ring_completions) && chosen.ring_completions >= 2 &&
               chosen.ring_completions <= 65536,
           "options.ring_completions must be a power of two from 2 to 65536");
+  require(chosen.ring_completions >= chosen.ring_submissions,
+          "options.ring_completions must not be below options.ring_submissions");
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 
@@ -74,34 +72,15 @@ void start_runtime(const options& chosen) {
   motet_self = new thread_state(chosen, kernel_for(chosen));
 }
 
-void tell_unhandled(const options& settings, const std::vector<std::exception_ptr>& untold,
-                    std::size_t from) noexcept {
-  for (std::size_t i = from; i < untold.size(); ++i) {
-    try {
-      if (settings.on_unhandled) {
-        settings.on_unhandled(untold[i]);
-        continue;
-      }
-      failed_unhandled = true;
-      std::rethrow_exception(untold[i]);
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told: %s\n", e.what());
-    } catch (...) {
-      std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told\n");
-    }
-  }
-}
-
-/// Ends this thread's runtime; from then on `mark` stands in its place. The first failure that
-/// nobody was told of is left to the caller if `leave_first`.
+/// Ends this thread's runtime; from then on `mark` stands in its place.
+/// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
+/// rest.
 std::exception_ptr finish(thread_state* mark, bool leave_first) noexcept {
   thread_state* thread = self();
-  const std::vector<std::exception_ptr> untold = thread->end();
-  const options settings = thread->settings();
+  const std::exception_ptr first = thread->end(leave_first);
   motet_self = mark;
   delete thread;
-  tell_unhandled(settings, untold, leave_first ? 1 : 0);
-  return leave_first && !untold.empty() ? untold.front() : nullptr;
+  return first;
 }
 
 /// Runs when a thread ends, or in exit(); in the latter case perhaps on the stack of a spun fiber,
@@ -113,16 +92,14 @@ void end_with_thread(void*) noexcept {
     finish(ended_mark(), false);
     return;
   }
-  const std::vector<std::exception_ptr> untold = thread->end_others();
+  thread->end_others();
   motet_self = ended_mark();
-  tell_unhandled(thread->settings(), untold, 0);
 }
 
-/// After every static's destructor: the last word on the exit code.
-[[gnu::destructor]] void fail_if_unhandled() {
-  if (!failed_unhandled) return;
-  std::fflush(nullptr);
-  std::_Exit(1);
+/// exit() in run() ends that runtime's fibers too. A session cannot use the thread's hook, which
+/// cannot be taken back.
+void end_with_process() {
+  end_with_thread(nullptr);
 }
 
 }  // namespace
@@ -142,6 +119,7 @@ thread_state& here() {
 session::session(const options& chosen) {
   if (motet_self == ended_mark()) throw std::logic_error("this thread's runtime has ended");
   if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
+  [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
 }
 

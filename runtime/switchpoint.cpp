@@ -97,7 +97,7 @@ void thread_state::bury() noexcept {
   ended_ = nullptr;
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
   stacks_.give_back(buried.runs_on);
-  release(buried);
+  release_later(buried);
 }
 
 }  // namespace motet::detail

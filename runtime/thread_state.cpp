@@ -13,10 +13,10 @@ namespace motet::detail {
 
 namespace {
 
-/// Fibers are numbered within their thread; the thread's number is in the upper half.
+/// Fibers are numbered within their thread; the thread's number is in the upper 24 bits.
 std::uint64_t first_id() noexcept {
   static std::atomic<std::uint64_t> threads{0};
-  return (threads.fetch_add(1, std::memory_order_relaxed) << 32) + 1;
+  return (threads.fetch_add(1, std::memory_order_relaxed) << 40) + 1;
 }
 
 }  // namespace
@@ -26,8 +26,9 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
       live_errno_(&errno),
       ticks_between_polls_(ticks_in(chosen.time_between_polls)),
       kernel_(std::move(kernel)),
-      mail_(new mailbox),
+      virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
+      mail_(new mailbox),
       next_id_(first_id()) {
   try {
     kernel_->listen(mail_->wake_descriptor());
@@ -43,6 +44,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   main_->id = next_id_++;
   main_->references = 1;
   main_->own.owner = main_;
+  house_.owner = main_;
   main_->spun_at = reading_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   const stack own = this_threads_stack();
@@ -50,8 +52,6 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   fibers_.push_back(*main_);
   running_ = main_;
   set_countdown();
-  // Virtual time would jump to the report while another thread is about to do its part.
-  if (kernel_->name() == "sim") options_.deadlock_report = std::chrono::milliseconds(0);
 }
 
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
@@ -65,28 +65,40 @@ thread_state::~thread_state() {
   release_after_end(*main_);
 }
 
-std::vector<std::exception_ptr> thread_state::untold() noexcept {
-  std::vector<std::exception_ptr> failures;
-  while (control_block* failed = take_failure(*main_, nullptr)) {
-    failures.push_back(failed->error);
-    release(*failed);
-  }
-  return failures;
+void thread_state::close_mail() noexcept {
+  reaping_ = true;  // no other fiber will run
+  do {
+    collect_mail();
+    reap();
+  } while (!mail_->close());
 }
 
-std::vector<std::exception_ptr> thread_state::end() noexcept {
+std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
+  main_->ended_by = outcome::value;
   end_children(*main_);
-  std::vector<std::exception_ptr> failures = untold();
+  ++main_->shields;
+  await_family(house_, true, false);
+  --main_->shields;
+  std::exception_ptr first;
+  if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {
+    first = failed->error;
+    release(*failed);
+  }
+  tell_untold(*main_);
   tell_awaiters(*main_);
-  while (!mail_->close()) collect_mail();
-  return failures;
+  close_mail();
+  main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
+  return first;
 }
 
 /// The caller's ancestors may end while it lives: it is nobody's child any more.
-std::vector<std::exception_ptr> thread_state::end_others() noexcept {
+void thread_state::end_others() noexcept {
   control_block& caller = *running_;
-  if (&caller != main_) leave_family(caller);
+  if (&caller != main_) {
+    leave_family(caller);
+    leave_out_main();
+  }
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
     if (fiber != &caller && fiber != main_) cancel(*fiber, "the process exits");
   }
@@ -96,9 +108,17 @@ std::vector<std::exception_ptr> thread_state::end_others() noexcept {
     exit_waiter_ = &wait;
     park(wait);
   }
-  std::vector<std::exception_ptr> failures = untold();
-  while (!mail_->close()) collect_mail();
-  return failures;
+  tell_untold(*main_);
+  close_mail();
+}
+
+/// Another fiber has called exit(): the main one's frames are left as they are, and it never runs
+/// again.
+void thread_state::leave_out_main() noexcept {
+  if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
+  if (!main_->queued()) return;
+  list<control_block, queue_tag>::remove(*main_);
+  --queue_length_;
 }
 
 void thread_state::notice(std::string_view line) noexcept {

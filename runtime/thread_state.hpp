@@ -93,12 +93,17 @@ class thread_state {
   void start(control_block& fiber) noexcept;
   void retain(control_block& block) noexcept { ++block.references; }
   void release(control_block& block) noexcept;
+  // In a poll or a switch: reaper.cpp.
+  /// As release(), but leaves what is to be destroyed to another fiber.
+  void release_later(control_block& block) noexcept;
+  void drop_later(value_slot&& value) noexcept;
   /// Waits until the family's children are over; an interruption ends the wait (if it may).
   wake_reason await_family(family& children, bool all, bool interruptible) noexcept;
   void cancel_family(family& children, const char* reason) noexcept;
   /// Makes `group` one of the running fiber's families; takes it from its owner's.
   void enter_owner(family& group) noexcept;
   void leave_owner(family& group) noexcept;
+  void leave_to_owner(family& group) noexcept;
   /// Cancels the children of `fiber`, which runs, in every family, and awaits them.
   void end_children(control_block& fiber) noexcept;
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
@@ -106,10 +111,11 @@ class thread_state {
   void withdraw_failure(control_block& failed) noexcept;
 
   /// Ends every fiber and the mailbox. The running fiber is the main one.
-  /// Returns: what the main fiber would have had to be told, first failure first.
-  std::vector<std::exception_ptr> end() noexcept;
-  /// Ends every fiber but the running one, which calls std::exit, and those that wait for it.
-  std::vector<std::exception_ptr> end_others() noexcept;
+  /// Returns: the first failure that it was not told of, if `leave_first`; on_unhandled gets the
+  ///          others.
+  std::exception_ptr end(bool leave_first) noexcept;
+  /// Ends every fiber but the running one, which calls std::exit, and the main one.
+  void end_others() noexcept;
 
   /// One line a fiber: name, state, what it waits for and for how long, where it was spun.
   void dump(std::ostream& out);
@@ -145,10 +151,18 @@ class thread_state {
 
   // deadlock.cpp
   bool end_idle() noexcept;
+  bool end_stuck(clock::time_point present);
   void report_deadlock(std::ostream& out);
   bool alone_in_process() const noexcept;
 
-  std::vector<std::exception_ptr> untold() noexcept;
+  // How a runtime ends.
+  void close_mail() noexcept;
+  void leave_out_main() noexcept;
+  void tell_untold(control_block& parent) noexcept;
+
+  struct reaper;
+  void start_reaper() noexcept;
+  void reap() noexcept;
 
   // life.cpp
   static void fiber_main(void* block);
@@ -157,9 +171,13 @@ class thread_state {
   void publish(control_block& self) noexcept;
   void report_failure(control_block& failed) noexcept;
   void leave_family(control_block& child) noexcept;
+  void join_family(control_block& child, family& joined) noexcept;
   control_block* take_block();
   void free_block(control_block& block) noexcept;
   bool in_use(control_block& block) noexcept;
+  bool shared(control_block& fiber) noexcept;
+  bool unreferred(control_block& block) noexcept;
+  void drop_result(control_block& fiber) noexcept;
   bool tell_awaiters(control_block& ended) noexcept;
 
   // What every switch touches.
@@ -187,17 +205,25 @@ class thread_state {
   list<closing, closing_tag> closing_;
 
   std::unique_ptr<backend> kernel_;
-  mailbox* mail_;
+  const bool virtual_time_;
   options options_;
+  mailbox* mail_;
   control_block* main_ = nullptr;
   std::size_t living_ = 0;  // spun fibers that are not dead
   wait_record* exit_waiter_ = nullptr;
+  family house_;  // the reaper's: nobody's children
+  list<control_block, fibers_tag> unreferred_;
+  std::vector<value_slot> dropped_;
+  bool reaping_ = false;
   list<control_block, fibers_tag> fibers_;
   std::uint64_t next_id_;
   std::uint64_t last_scope_ = 0;
   stack_pool stacks_;
   std::vector<control_block*> free_blocks_;
-  clock::time_point report_at_ = clock::time_point::max();  // when to say that all fibers wait
+  // While nobody is runnable and nothing pends: when to say so, and when to look again at all.
+  clock::time_point report_at_ = clock::time_point::max();
+  clock::time_point idle_until_ = clock::time_point::max();
+  clock::time_point look_for_others_at_ = clock::time_point::min();
   bool deadlock_reported_ = false;
 };
 

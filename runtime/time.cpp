@@ -35,9 +35,8 @@ clock::time_point deadline_after(clock::time_point from, clock::duration span) n
 }  // namespace detail
 
 clock::time_point clock::now() noexcept {
-  const detail::thread_state* thread = detail::self();
-  if (thread == nullptr) return std::chrono::steady_clock::now();
-  return const_cast<detail::thread_state*>(thread)->kernel().now();
+  detail::thread_state* thread = detail::self();
+  return thread == nullptr ? std::chrono::steady_clock::now() : thread->kernel().now();
 }
 
 void sleep_until(clock::time_point when) {

@@ -58,6 +58,7 @@ TEST_CASE("ring sizes that cannot be are refused", "[choice]") {
   refused(256, 1);
   refused(256, 5000);
   refused(256, 131072);
+  refused(256, 128);
   options smallest;
   smallest.ring_submissions = 1;
   smallest.ring_completions = 2;

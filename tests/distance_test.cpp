@@ -430,6 +430,131 @@ TEST_CASE("a token from afar never wakes a sleep", "[schedule]") {
   CHECK(f.handle.await() == 41);
 }
 
+TEST_CASE("stopping from afar loses no token that was given before", "[cancel]") {
+  run_here([] {
+    auto other = spin([] { sleep(); });
+    auto f = spin([] {
+      // The token is a handle to a fiber of the same thread: to drop it takes that thread's lock.
+      const auto token = suspend<fiber_ref>();
+      sleep();
+      return token ? 1 : 0;
+    });
+    snooze();
+    std::thread([&, token = fiber_ref(other)]() mutable {
+      f.schedule(std::move(token));
+      f.schedule(fiber_ref(other));  // displaces the first
+      CHECK(f.stop(5) == cancel_result::accepted);
+    }).join();
+    CHECK(f.await() == 5);
+    other.cancel();
+  });
+}
+
+TEST_CASE("what is asked from afar happens in that order", "[cancel][resumer]") {
+  run_here([] {
+    std::optional<resumer<int>> answer;
+    words trace;
+    auto f = spin([&] {
+      trace.push_back(std::to_string(
+          suspend_with<int>([&](resumer<int> given) { answer.emplace(std::move(given)); })));
+      try {
+        sleep();
+      } catch (const first_error& raised) {
+        trace.emplace_back(raised.what());
+      }
+      suspend();
+      trace.emplace_back("token");
+      sleep();
+    });
+    snooze();
+    std::thread([&] {
+      (*answer)(42);
+      f.raise(first_error());
+    }).join();
+    while (trace.size() < 2) snooze();
+    snooze();
+    std::thread([&] {
+      f.schedule();
+      f.cancel();
+    }).join();
+    CHECK_THROWS_AS(f.await(), fiber_cancelled);
+    CHECK(trace == words{"42", "first", "token"});
+  });
+}
+
+/// Sleeps when it is destroyed, and says which fiber did so and whether it had its sleep.
+struct slow_to_go {
+  slow_to_go(std::atomic<int>& count, fiber_ref& by) : whole_sleeps(&count), destroyer(&by) {}
+  slow_to_go(slow_to_go&& other) noexcept
+      : whole_sleeps(std::exchange(other.whole_sleeps, nullptr)), destroyer(other.destroyer) {}
+  slow_to_go& operator=(slow_to_go&&) = delete;
+  ~slow_to_go() {
+    if (whole_sleeps == nullptr) return;
+    *destroyer = current();
+    const auto start = clock::now();
+    std::error_code error;
+    sleep_for(5ms);
+    if (clock::now() - start >= 5ms) ++*whole_sleeps;
+  }
+  std::atomic<int>* whole_sleeps;
+  fiber_ref* destroyer;
+};
+
+TEST_CASE("what a thread must destroy while it polls is destroyed by a fiber of its own",
+          "[handle]") {
+  std::atomic<int> whole_sleeps{0};
+  fiber_ref destroyer;
+  run_here([&] {
+    auto result = spin([&] { return slow_to_go(whole_sleeps, destroyer); });
+    while (result.state() != fiber_state::dead) snooze();
+    const auto start = clock::now();
+    std::thread dropping([result = std::move(result)]() mutable {
+      std::this_thread::sleep_for(5ms);
+      result = {};
+    });
+    sleep_for(20ms);
+    CHECK(clock::now() - start >= 20ms);
+    dropping.join();
+    while (whole_sleeps == 0) sleep_for(1ms);
+    CHECK_FALSE(destroyer == current());
+
+    // A token that comes too late.
+    destroyer = {};
+    auto listener = spin([] { suspend<int>(); });
+    snooze();
+    std::thread([&] {
+      listener.schedule(slow_to_go(whole_sleeps, destroyer));
+      listener.schedule(1);
+    }).join();
+    listener.await();
+  });
+  run_here([&] {
+    // One that nobody takes, found as the runtime ends.
+    whole_sleeps = 0;
+    auto deaf = spin([] { sleep(); });
+    snooze();
+    std::thread([&] { deaf.schedule(slow_to_go(whole_sleeps, destroyer)); }).join();
+  });
+  CHECK(whole_sleeps == 1);
+  destroyer = {};
+}
+
+TEST_CASE("a result that nobody can ask for is destroyed by the fiber that returned it",
+          "[handle]") {
+  std::atomic<int> whole_sleeps{0};
+  fiber_ref destroyer;
+  run_here([&] {
+    std::uint64_t id = 0;
+    spin([&] {
+      id = current().id();
+      return slow_to_go(whole_sleeps, destroyer);
+    });
+    while (whole_sleeps == 0) sleep_for(1ms);
+    CHECK(destroyer.id() == id);
+    destroyer = {};
+  });
+}
+
 TEST_CASE("the value of a stop that came too late is nobody's token", "[cancel]") {
   run_here([] {
     auto f = spin([] {
@@ -692,6 +817,20 @@ TEST_CASE("an await of a distant fiber can be interrupted, and the other lives o
     CHECK(!move_on_after(1ms, [&] { f.handle.await(); }));
     f.handle.schedule(6);
     CHECK(awaiter.await() == 6);
+  });
+}
+
+TEST_CASE("an await of a distant fiber can be interrupted though that thread is stuck", "[await]") {
+  run_here([] {
+    auto never = spin([] { sleep(); });
+    snooze();
+    bool in_time = true;
+    std::thread other(
+        [&] { run_here([&] { in_time = move_on_after(5ms, [&] { never.await(); }); }); });
+    other.join();  // this thread looks at no mail until then
+    CHECK_FALSE(in_time);
+    never.cancel();
+    CHECK_THROWS_AS(never.await(), fiber_cancelled);
   });
 }
 

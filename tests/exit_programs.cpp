@@ -78,6 +78,56 @@ void exit_below_waiting_parent() {
   motet::suspend();
 }
 
+void exit_while_main_awaits() {
+  auto server = motet::spin([] {
+    const announcer local("server");
+    motet::sleep_for(1h);
+  });
+  motet::spin([] { std::exit(6); });
+  server.await();
+  std::puts("main goes on");
+}
+
+void exit_while_main_is_runnable() {
+  motet::spin([] {
+    const announcer local("slow");
+    try {
+      motet::sleep_for(1h);
+    } catch (const motet::cancelled&) {
+      motet::sleep_for(5ms);
+    }
+  });
+  motet::spin([] {
+    motet::snooze();
+    std::exit(6);
+  });
+  for (int i = 0; i < 3; ++i) motet::snooze();
+  motet::sleep_for(1ms);
+  std::puts("main goes on");
+}
+
+void exit_in_run() {
+  motet::run([] {
+    motet::spin([] {
+      const announcer local("other");
+      motet::sleep_for(1h);
+    });
+    motet::spin([] { std::exit(6); });
+    motet::suspend();
+  });
+}
+
+void exit_in_main_of_run() {
+  motet::run([] {
+    motet::spin([] {
+      const announcer local("other");
+      motet::sleep_for(1h);
+    });
+    motet::snooze();
+    std::exit(6);
+  });
+}
+
 void foreign_thread() {
   std::thread([] {
     motet::spin([] {
@@ -123,6 +173,10 @@ const std::map<std::string_view, void (*)()> programs = {
     {"failure_is_told", failure_is_told},
     {"exit_in_fiber", exit_in_fiber},
     {"exit_below_waiting_parent", exit_below_waiting_parent},
+    {"exit_while_main_awaits", exit_while_main_awaits},
+    {"exit_while_main_is_runnable", exit_while_main_is_runnable},
+    {"exit_in_run", exit_in_run},
+    {"exit_in_main_of_run", exit_in_main_of_run},
     {"foreign_thread", foreign_thread},
     {"after_the_end", after_the_end},
     {"deadlock_is_thrown", deadlock_is_thrown},

@@ -209,6 +209,10 @@ TEST_CASE("more buffers than the kernel takes at once are refused before anythin
   run([] {
     auto pair = make_socket_pair();
     const std::vector<iovec> many(2'000, iovec{one_byte, 1});
+    CHECK_THROWS_AS(io::recv(pair.first(), one_byte, MSG_WAITALL), std::invalid_argument);
+    std::error_code error;
+    io::recv(pair.first(), one_byte, MSG_WAITALL, error);
+    CHECK(error == std::errc::invalid_argument);
     CHECK_THROWS_AS(io::readv(pair.first(), many), std::invalid_argument);
     CHECK_THROWS_AS(io::writev(pair.first(), many), std::invalid_argument);
     CHECK(testing::take_all(pair.second()).empty());

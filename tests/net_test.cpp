@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Endpoints, streams, listeners, and a server that outlives what goes wrong with its connections.
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <motet/motet.hpp>
 #include <new>
 #include <string>
@@ -470,6 +472,73 @@ TEST_CASE("another thread may shut a stream down, but not close it", "[net]") {
     other.join();
     CHECK(refused);
   });
+}
+
+TEST_CASE("a stream may be moved while a fiber reads from it", "[net]") {
+  run([] {
+    connection c = make_connection();
+    auto streams = std::make_unique<std::vector<tcp_stream>>();
+    streams->push_back(std::move(c.near));
+    auto reader = spin([&] { return read_text(streams->front()); });
+    until_waiting(reader);
+    std::vector<tcp_stream> elsewhere = std::move(*streams);
+    elsewhere.reserve(100);
+    streams.reset();
+    c.far.write_all(bytes_of("to whom it was addressed"));
+    CHECK(reader.await() == "to whom it was addressed");
+  });
+}
+
+TEST_CASE("a stream that connects does not hold up its thread: its socket never blocks", "[net]") {
+  run([] {
+    connection c = make_connection();
+    CHECK((::fcntl(c.near.native_handle(), F_GETFL) & O_NONBLOCK) != 0);
+  });
+}
+
+TEST_CASE("another thread may not close a listener that accepts; fibers accept in turn", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    std::vector<int> order;
+    std::vector<fiber<void>> accepting;
+    for (int i = 0; i < 3; ++i) {
+      accepting.push_back(spin([&, i] {
+        listener.accept();
+        order.push_back(i);
+      }));
+    }
+    for (auto& each : accepting) until_waiting(each);
+    std::thread([&] { CHECK_THROWS_AS(listener.close(), std::logic_error); }).join();
+    for (int i = 0; i < 2; ++i) {
+      tcp_stream::connect(listener.local_endpoint());
+      accepting[static_cast<std::size_t>(i)].await();
+    }
+    CHECK(order == std::vector<int>{0, 1});
+    listener.close();
+    CHECK(error_of([&] { accepting[2].await(); }) == bad_descriptor);
+    CHECK(error_of([&] { listener.accept(); }) == bad_descriptor);
+  });
+}
+
+TEST_CASE("a server outlives an on_error that throws", "[net]") {
+  int unhandled = 0;
+  options chosen;
+  chosen.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
+  run(chosen, [&] {
+    tcp_listener listener(endpoint::loopback(0));
+    group server;
+    auto serving = server.spin([&] {
+      listener.serve([](const tcp_stream&) { throw std::runtime_error("handler"); },
+                     [](const std::exception_ptr&) { throw std::runtime_error("on_error"); });
+    });
+    for (int i = 0; i < 2; ++i) {
+      tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
+      CHECK(read_to_end(peer).empty());
+    }
+    CHECK(serving.state() == fiber_state::waiting);
+    serving.cancel();
+  });
+  CHECK(unhandled == 2);
 }
 
 TEST_CASE("streams may be closed on another thread while their own is busy", "[net]") {

@@ -387,6 +387,19 @@ TEST_CASE("a token given before suspend is kept for it, the last one alone", "[t
   });
 }
 
+TEST_CASE("an exception takes the place of a token that was not yet seen", "[token]") {
+  run([] {
+    for (const bool early : {false, true}) {
+      auto f = spin([] { return suspend<int>(); });
+      if (early) f.schedule(1);
+      snooze();
+      if (!early) f.schedule(1);
+      f.raise(std::runtime_error("instead"));
+      CHECK_THROWS_WITH(f.await(), "instead");
+    }
+  });
+}
+
 TEST_CASE("suspend is a switchpoint also when its token is there already", "[token]") {
   run([] {
     words trace;

@@ -399,14 +399,58 @@ TEST_CASE("a child that fails while its parent ends decides how the parent ended
     snooze();
     is_cancelled.cancel();
     CHECK_THROWS_AS(is_cancelled.await(), first_error);
+  });
+}
+
+TEST_CASE("failures of children that nobody can be told of go to on_unhandled", "[failure]") {
+  int untold = 0;
+  options chosen;
+  chosen.on_unhandled = [&](const std::exception_ptr& error) {
+    CHECK_THROWS_AS(std::rethrow_exception(error), first_error);
+    ++untold;
+  };
+  run(chosen, [] {
     auto fails_itself = spin([] {
-      spin(fail_when_cancelled);
+      for (int i = 0; i < 3; ++i) spin(fail_when_cancelled);
       snooze();
       throw second_error();
     });
     CHECK_THROWS_AS(fails_itself.await(), second_error);
-    snooze();
+    auto returns = spin([] {
+      for (int i = 0; i < 3; ++i) spin(fail_when_cancelled);
+      snooze();
+    });
+    CHECK_THROWS_AS(returns.await(), first_error);
   });
+  CHECK(untold == 3 + 2);
+}
+
+TEST_CASE("a handle that is given another fiber meanwhile does not mislead its awaiter",
+          "[await]") {
+  run([] {
+    auto worker = spin([]() -> std::string {
+      sleep_for(5ms);
+      throw first_error();
+    });
+    auto watcher = spin([&] { CHECK_THROWS_AS(worker.await(), first_error); });
+    auto taken = spin([] {
+      sleep_for(5ms);
+      return std::string("mine");
+    });
+    auto taker = spin([&] { CHECK(std::move(taken).await() == "mine"); });
+    snooze();
+    snooze();
+    worker = spin([] { return std::string("another's"); });
+    taken = spin([] { return std::string("another's"); });
+    watcher.await();
+    taker.await();
+  });
+}
+
+TEST_CASE("run returns a reference if its body does", "[run]") {
+  int local = 1;
+  int& same = run([&]() -> int& { return local; });
+  CHECK(&same == &local);
 }
 
 TEST_CASE("spinning in a fiber whose body has been left throws cancelled and runs nothing",
@@ -766,6 +810,42 @@ TEST_CASE("a group within a fiber of a group ends with it", "[group]") {
     }
     CHECK(trace == words{"outer", "inner"});
   });
+}
+
+TEST_CASE("a group may be ended by one of its own fibers, or by a child of one", "[group]") {
+  for (const bool by_grandchild : {false, true}) {
+    run([&] {
+      auto shared = std::make_shared<group>();
+      bool other_ended = false;
+      shared->spin([&other_ended] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          other_ended = true;
+          throw;
+        }
+      });
+      auto ending = shared->spin([&other_ended, by_grandchild, shared]() mutable {
+        auto end = [&other_ended, last = std::move(shared)]() mutable {
+          last.reset();
+          CHECK(other_ended);
+        };
+        snooze();
+        if (by_grandchild) {
+          spin(std::move(end)).await();
+        } else {
+          auto now = std::move(end);
+          now();
+        }
+      });
+      shared.reset();
+      if (by_grandchild) {
+        CHECK_THROWS_AS(ending.await(), fiber_cancelled);
+      } else {
+        CHECK_NOTHROW(ending.await());  // it came to its end before it could be told
+      }
+    });
+  }
 }
 
 TEST_CASE("a thousand fibers that sleep for ever are ended at once by their group", "[group]") {

@@ -8,14 +8,18 @@
 #include <chrono>
 #include <map>
 #include <motet/errors.hpp>
+#include <motet/group.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/time.hpp>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <typeindex>
 
 #include "../operations.hpp"
 #include "../thread_state.hpp"
+#include "../unhandled.hpp"
+#include "socket.hpp"
 
 namespace motet::net {
 
@@ -30,12 +34,28 @@ class failure_log {
   failure_log(const failure_log&) = delete;
   failure_log& operator=(const failure_log&) = delete;
   ~failure_log() {
-    for (const auto& [kind, count] : counts_) {
-      if (count > 1) tell("connections that failed as " + name_of(kind), count);
-    }
+    without_memory_silent([&] {
+      for (const auto& [kind, count] : counts_) {
+        if (count > 1) tell("connections that failed as " + name_of(kind), count);
+      }
+    });
   }
 
   void operator()(const std::exception_ptr& error) {
+    without_memory_silent([&] { record(error); });
+  }
+
+ private:
+  /// A log is no reason to end a server.
+  template <typename F>
+  static void without_memory_silent(F f) {
+    try {
+      f();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void record(const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
@@ -46,7 +66,6 @@ class failure_log {
     }
   }
 
- private:
   static std::string name_of(std::type_index kind) {
     int status = 0;
     char* readable = abi::__cxa_demangle(kind.name(), nullptr, nullptr, &status);
@@ -88,6 +107,24 @@ bool means_exhaustion(int error) {
 
 }  // namespace
 
+struct tcp_listener::state {
+  explicit state(fd listening) noexcept : socket(std::move(listening)) {}
+
+  fd socket;
+  detail::turn turn;
+
+  std::int32_t accept() {
+    const turn_guard mine(turn, "turn to accept on fd", socket.get());
+    if (mine.refusal() != 0) return mine.refusal();
+    operation op;
+    op.kind = verb::accept;
+    op.fd = socket.get();
+    op.flags = SOCK_CLOEXEC;
+    op.nonblocking = true;
+    return detail::perform_now(op, "accept on fd");
+  }
+};
+
 tcp_listener::tcp_listener(const endpoint& where, int backlog) {
   if (backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
   const int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -99,50 +136,80 @@ tcp_listener::tcp_listener(const endpoint& where, int backlog) {
       ::listen(made.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
   }
-  socket_ = std::move(made);
+  state_ = std::make_unique<state>(std::move(made));
 }
 
-operation tcp_listener::acceptance() const noexcept {
-  operation op;
-  op.kind = verb::accept;
-  op.fd = socket_.get();
-  op.flags = SOCK_CLOEXEC;
-  op.nonblocking = true;
-  return op;
+tcp_listener::tcp_listener(tcp_listener&&) noexcept = default;
+
+tcp_listener& tcp_listener::operator=(tcp_listener&& other) noexcept {
+  if (this != &other) {
+    close();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+tcp_listener::~tcp_listener() {
+  close();
 }
 
 tcp_stream tcp_listener::accept() {
-  operation op = acceptance();
-  return tcp_stream(fd(static_cast<int>(detail::perform_throwing(op, "accept"))));
+  detail::here().deliver();
+  const int number = native_handle();  // the listener may be moved while the call waits
+  const std::int32_t result = state_ == nullptr ? -EBADF : state_->accept();
+  return tcp_stream(fd(static_cast<int>(detail::settled(result, "accept", number))));
 }
 
 tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
-  operation op = acceptance();
-  fd accepted(static_cast<int>(detail::perform_quietly(op, "accept", error)));
-  if (error) {
-    (void)accepted.release();
-    return {};
-  }
+  const std::size_t number =
+      detail::quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->accept(); });
+  if (error) return {};
+  fd accepted(static_cast<int>(number));
   try {
     return tcp_stream(std::move(accepted));
-  } catch (const std::system_error& refused) {
-    error = refused.code();
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }
   return {};
 }
 
+/// Whoever accepts must be out of it before the state goes.
+void tcp_listener::close() {
+  if (state_ == nullptr) return;
+  if (state_->turn.taken_elsewhere()) {
+    throw std::logic_error("a fiber of another thread accepts on the listener");
+  }
+  const std::unique_ptr<state> closed = std::move(state_);
+  closed->turn.close();
+  closed->socket.close();
+  if (detail::thread_state* thread = detail::self()) {
+    while (closed->turn.in_use()) thread->snooze();
+  }
+}
+
+int tcp_listener::native_handle() const noexcept {
+  return state_ == nullptr ? -1 : state_->socket.get();
+}
+
 void tcp_listener::serve_each(const handler_function& handler, error_function on_error) {
   failure_log log;
   if (!on_error) on_error = [&log](const std::exception_ptr& error) { log(error); };
+  const auto tell = [&](const std::exception_ptr& error) {
+    try {
+      on_error(error);
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      detail::tell_unhandled(detail::here().settings(), std::current_exception());
+    }
+  };
   const auto serve_one = [&](tcp_stream peer) {
     try {
       handler(std::move(peer));
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      on_error(std::current_exception());
+      tell(std::current_exception());
     }
   };
   group connections;  // last: its fibers use all of the above until they are over
@@ -159,7 +226,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
         });
         continue;
       } catch (const std::bad_alloc&) {
-        on_error(std::current_exception());
+        tell(std::current_exception());
         error = std::make_error_code(std::errc::not_enough_memory);
       }
     }
@@ -171,13 +238,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
 }
 
 endpoint tcp_listener::local_endpoint() const {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  auto* address = reinterpret_cast<sockaddr*>(&name);
-  if (::getsockname(socket_.get(), address, &size) != 0) {
-    detail::throw_errno(errno, "getsockname", socket_.get());
-  }
-  return endpoint(address, size);
+  return name_of(native_handle(), "getsockname", ::getsockname);
 }
 
 }  // namespace motet::net

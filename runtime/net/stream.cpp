@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <motet/detail/turn.hpp>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <motet/net/tcp_stream.hpp>
@@ -16,6 +15,7 @@
 #include "../closings_elsewhere.hpp"
 #include "../operations.hpp"
 #include "../thread_state.hpp"
+#include "socket.hpp"
 
 namespace motet::net {
 
@@ -25,35 +25,6 @@ namespace {
 struct direction {
   detail::turn turn;
   bool drained = false;  // the last call took, or filled, all that there was
-};
-
-/// Has the turn of a direction, or the reason why not.
-class turn_guard {
- public:
-  turn_guard(direction& way, const char* what, int fd)
-      : way_(way), result_(way.turn.take(what, fd)) {}
-  turn_guard(const turn_guard&) = delete;
-  turn_guard& operator=(const turn_guard&) = delete;
-  ~turn_guard() {
-    if (result_ == detail::turn_result::taken) way_.turn.pass();
-  }
-
-  /// Returns: 0, -ECANCELED or -EBADF.
-  std::int32_t refusal() const noexcept {
-    switch (result_) {
-      case detail::turn_result::taken:
-        return 0;
-      case detail::turn_result::interrupted:
-        return -ECANCELED;
-      case detail::turn_result::closed:
-        return -EBADF;
-    }
-    return 0;
-  }
-
- private:
-  direction& way_;
-  detail::turn_result result_;
 };
 
 /// Streams are told apart by number, as descriptors are used again.
@@ -96,19 +67,19 @@ struct tcp_stream::state {
   }
 
   std::int32_t read(std::span<std::byte> buffer) {
-    const turn_guard turn(in, "turn to read on fd", socket.get());
+    const turn_guard turn(in.turn, "turn to read on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move(verb::recv, in, buffer.data(), buffer.size());
   }
 
   std::int32_t write(std::span<const std::byte> buffer) {
-    const turn_guard turn(out, "turn to write on fd", socket.get());
+    const turn_guard turn(out.turn, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move(verb::send, out, buffer.data(), buffer.size());
   }
 
   std::int32_t write_all(std::span<const std::byte> buffer) {
-    const turn_guard turn(out, "turn to write on fd", socket.get());
+    const turn_guard turn(out.turn, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     while (!buffer.empty()) {
       const std::int32_t sent = move(verb::send, out, buffer.data(), buffer.size());
@@ -142,13 +113,11 @@ bool no_delay(int fd, bool on) noexcept {
   return ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) == 0;
 }
 
-template <typename GetName>
-endpoint name_of(int fd, const char* what, GetName get_name) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  auto* address = reinterpret_cast<sockaddr*>(&name);
-  if (get_name(fd, address, &size) != 0) detail::throw_errno(errno, what, fd);
-  return endpoint(address, size);
+/// Non-blocking: a backend without io_uring cannot else connect without waiting a little.
+fd make_socket(const endpoint& peer) {
+  fd made(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) detail::throw_errno(errno, "socket");
+  return made;
 }
 
 }  // namespace
@@ -174,16 +143,14 @@ tcp_stream::~tcp_stream() {
 }
 
 tcp_stream tcp_stream::connect(const endpoint& peer) {
-  fd socket(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) detail::throw_errno(errno, "socket");
+  fd socket = make_socket(peer);
   io::connect(socket.get(), peer.address(), peer.length());
   return tcp_stream(std::move(socket));
 }
 
 tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noexcept {
   try {
-    fd socket(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket) detail::throw_errno(errno, "socket");
+    fd socket = make_socket(peer);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return tcp_stream(std::move(socket));
   } catch (const std::system_error& refused) {
@@ -196,8 +163,9 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 
 std::size_t tcp_stream::read(std::span<std::byte> buffer) {
   detail::here().deliver();
+  const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->read(buffer);
-  return detail::settled(result, "read", native_handle());
+  return detail::settled(result, "read", number);
 }
 
 std::size_t tcp_stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
@@ -206,8 +174,9 @@ std::size_t tcp_stream::read(std::span<std::byte> buffer, std::error_code& error
 
 std::size_t tcp_stream::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
+  const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write(buffer);
-  return detail::settled(result, "write", native_handle());
+  return detail::settled(result, "write", number);
 }
 
 std::size_t tcp_stream::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
@@ -216,8 +185,9 @@ std::size_t tcp_stream::write(std::span<const std::byte> buffer, std::error_code
 
 void tcp_stream::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
+  const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_all(buffer);
-  detail::settled(result, "write_all", native_handle());
+  detail::settled(result, "write_all", number);
 }
 
 void tcp_stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {

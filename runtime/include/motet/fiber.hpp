@@ -98,6 +98,8 @@ class fiber_ref {
   friend class resumer;
 
   detail::control_block& block() const;
+  /// Returns: the fiber, which has ended by a value.
+  detail::handle await_outcome() const;
   bool schedule_slot(detail::value_slot&& token) const;
 
   detail::handle block_;
@@ -191,7 +193,7 @@ class launch {
 
 void* result_of(control_block& dead);
 void* take_result_of(control_block& dead);
-cancel_result stop_with(control_block& fiber, value_slot&& result);
+cancel_result stop(control_block& fiber, value_slot&& result) noexcept;
 
 template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
@@ -216,21 +218,20 @@ class fiber : public fiber_ref {
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: as fiber_ref::await(); std::logic_error if the value has been taken.
   const T& await() const& {
-    fiber_ref::await();
-    return *static_cast<const T*>(detail::result_of(block()));
+    return *static_cast<const T*>(detail::result_of(*await_outcome().get()));
   }
   /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
   /// Switchpoint.
   T await() && {
-    fiber_ref::await();
-    return std::move(*static_cast<T*>(detail::take_result_of(block())));
+    const detail::handle kept = await_outcome();
+    return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
   }
 
   /// Cancels it and lets it end with `result` if its body ends by that.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
   cancel_result stop(T result) const {
-    return detail::stop_with(block(), detail::value_slot::holding<T>(std::move(result)));
+    return detail::stop(block(), detail::value_slot::holding<T>(std::move(result)));
   }
 
  private:
@@ -250,7 +251,7 @@ class fiber<void> : public fiber_ref {
   /// Cancels it and lets it end as if its body had returned, if its body ends by that.
   /// Not a switchpoint.
   cancel_result stop() const {
-    return detail::stop_with(block(), detail::value_slot::holding(detail::nothing{}));
+    return detail::stop(block(), detail::value_slot::holding(detail::nothing{}));
   }
 
  private:

@@ -32,8 +32,10 @@ class session {
 }  // namespace detail
 
 /// Calls `f` as the main fiber of a runtime of its own on this thread, then cancels and awaits
-/// every fiber that is left. Returns: what `f` returned. Switchpoint. Throws: what `f` throws, else
-/// the first failure of a fiber that nobody was told of;
+/// every fiber that is left.
+/// Returns: what `f` returned.
+/// Switchpoint.
+/// Throws: what `f` throws, else the first failure of a fiber that nobody was told of;
 ///         std::logic_error if the thread has a runtime already; std::invalid_argument for an
 ///         option that cannot be; std::system_error if the chosen backend cannot be had.
 template <typename F>
@@ -43,9 +45,9 @@ auto run(const options& chosen, F&& f) -> std::invoke_result_t<F&> {
     f();
     running.end();
   } else {
-    auto result = f();
+    std::invoke_result_t<F&>&& result = f();
     running.end();
-    return result;
+    return static_cast<std::invoke_result_t<F&>&&>(result);
   }
 }
 

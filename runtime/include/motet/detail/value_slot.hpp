@@ -43,6 +43,8 @@ class value_slot {
   }
 
   bool filled() const noexcept { return kind_ != nullptr; }
+  /// Returns: whether there is nothing to destroy.
+  bool trivial() const noexcept { return kind_ == nullptr || kind_->destroy == nullptr; }
 
   template <typename T>
   bool holds() const noexcept {
@@ -57,7 +59,9 @@ class value_slot {
   }
 
   void reset() noexcept {
-    if (kind_ != nullptr) std::exchange(kind_, nullptr)->destroy(storage_);
+    const bool nothing_to_do = trivial();
+    const kind* held = std::exchange(kind_, nullptr);
+    if (!nothing_to_do) held->destroy(storage_);
   }
 
  private:
@@ -102,7 +106,9 @@ class value_slot {
   }
 
   template <typename T>
-  static constexpr kind kind_of{typeid(T), &move<T>, &destroy<T>};
+  static constexpr kind kind_of{
+      typeid(T), &move<T>,
+      in_place<T>&& std::is_trivially_destructible_v<T> ? nullptr : &destroy<T>};
 
   void take_over(value_slot& other) noexcept {
     kind_ = std::exchange(other.kind_, nullptr);

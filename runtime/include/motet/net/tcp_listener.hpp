@@ -2,10 +2,11 @@
 // A socket that takes TCP connections, and the server that is a loop around it.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <exception>
 #include <functional>
-#include <motet/backend.hpp>
-#include <motet/fd.hpp>
+#include <memory>
 #include <motet/group.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/tcp_stream.hpp>
@@ -21,10 +22,16 @@ class tcp_listener {
   /// Not a switchpoint.
   /// Throws: std::system_error; std::invalid_argument for a backlog below 1.
   explicit tcp_listener(const endpoint& where, int backlog = SOMAXCONN);
+  tcp_listener(tcp_listener&&) noexcept;
+  tcp_listener& operator=(tcp_listener&&) noexcept;
+  /// As close(). Ends the process while a fiber of another thread accepts.
+  /// Switchpoint; nothing interrupts it.
+  ~tcp_listener();
 
-  /// Takes the next connection.
+  /// Takes the next connection. Fibers that accept at the same time are served in turn.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber.
+  /// Throws: std::system_error; what is pending for this fiber; std::logic_error while a fiber of
+  ///         another thread accepts.
   tcp_stream accept();
   tcp_stream accept(std::error_code& error) noexcept;
 
@@ -32,9 +39,9 @@ class tcp_listener {
   /// by an exception, once those fibers have been cancelled and are over, so `handler` may borrow
   /// locals. A handler that throws ends its own connection: `on_error` gets the exception; by
   /// default the first of each kind is reported through options.on_notice and the others are
-  /// counted. When descriptors or memory run out it waits, from 1 ms up to 1 s, and tries again.
-  /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::system_error if the listener is unusable.
+  /// counted. What `on_error` throws goes to options.on_unhandled. When descriptors or memory run
+  /// out it waits, from 1 ms up to 1 s, and tries again. Switchpoint. Throws: what is pending for
+  /// this fiber; std::system_error if the listener is unusable.
   template <typename Handler>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
     serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
@@ -46,20 +53,21 @@ class tcp_listener {
 
   /// Ends what accepts on it, with bad_file_descriptor, and closes it.
   /// Switchpoint; nothing interrupts it.
-  void close() noexcept { socket_.close(); }
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  void close();
 
   /// Returns: the descriptor, which stays the listener's; -1 once closed.
   /// Not a switchpoint.
-  int native_handle() const noexcept { return socket_.get(); }
+  int native_handle() const noexcept;
 
  private:
   using handler_function = std::function<void(tcp_stream)>;
   using error_function = std::function<void(std::exception_ptr)>;
 
-  operation acceptance() const noexcept;
   [[noreturn]] void serve_each(const handler_function& handler, error_function on_error);
 
-  fd socket_;
+  struct state;
+  std::unique_ptr<state> state_;
 };
 
 }  // namespace motet::net

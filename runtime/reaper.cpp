@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What is to be destroyed while a poll or a switch goes on. A destructor of the user's may wait,
+// which nobody can do there, and is nothing that a bystander should do: a fiber does it whose only
+// purpose that is.
+#include <new>
+#include <utility>
+
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+bool holds_values(const control_block& dead) noexcept {
+  return dead.result_stands || dead.error != nullptr;
+}
+
+}  // namespace
+
+struct thread_state::reaper {
+  thread_state* thread;
+
+  void operator()() const {
+    thread->reap();
+    thread->reaping_ = false;
+  }
+};
+
+void thread_state::release_later(control_block& block) noexcept {
+  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
+    if (holds_values(*released)) {
+      unreferred_.push_back(*released);
+      start_reaper();
+      return;
+    }
+    control_block* parent = released->parent;
+    free_block(*released);
+    released = parent;
+  }
+}
+
+void thread_state::drop_later(value_slot&& value) noexcept {
+  if (value.trivial()) return;
+  try {
+    dropped_.push_back(std::move(value));
+    start_reaper();
+  } catch (const std::bad_alloc&) {
+    value.reset();
+  }
+}
+
+/// Without memory for a fiber all waits for the next one, or for the end.
+void thread_state::start_reaper() noexcept {
+  if (reaping_) return;
+  try {
+    using body = body_kind_of<reaper, void>;
+    control_block& fiber = make_fiber(house_, body::kind, options_.stack_size);
+    ::new (fiber.body) reaper{this};
+    fiber.site = {"motet's clean-up", 0};
+    reaping_ = true;
+    start(fiber);
+    release(fiber);  // nobody has a handle to it
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void thread_state::reap() noexcept {
+  ++running_->shields;
+  for (;;) {
+    if (control_block* dead = unreferred_.pop_front()) {
+      control_block* parent = dead->parent;
+      free_block(*dead);
+      if (parent != nullptr) release(*parent);
+    } else if (!dropped_.empty()) {
+      const value_slot value = std::move(dropped_.back());
+      dropped_.pop_back();
+    } else {
+      break;
+    }
+  }
+  --running_->shields;
+}
+
+}  // namespace motet::detail
