@@ -79,7 +79,8 @@ void exit_below_waiting_parent() {
 }
 
 void exit_while_main_awaits() {
-  auto server = motet::spin([] {
+  // Static: what is in main's frame is never destroyed.
+  static auto server = motet::spin([] {
     const announcer local("server");
     motet::sleep_for(1h);
   });
