@@ -2,6 +2,7 @@
 // An operation from its submission to its end. The kernel may write to its buffer until then, so an
 // interruption asks for cancellation and goes on waiting; what was too late to cancel is returned
 // as if nothing had been asked, and the interruption waits for the next switchpoint.
+#include <algorithm>
 #include <cerrno>
 
 #include "thread_state.hpp"
@@ -15,6 +16,23 @@ constexpr std::int32_t erestartsys = 512;
 
 bool means_cancelled(std::int32_t result) {
   return result == -ECANCELED || result == -EINTR || result == -erestartsys;
+}
+
+/// Says which memory a ring has filled.
+void account_for(const operation& op) noexcept {
+  if (op.result <= 0) return;
+  auto left = static_cast<std::size_t>(op.result);
+  if (op.kind == verb::read || op.kind == verb::recv) {
+    sanitizer::kernel_wrote(op.buffer, left);
+  } else if (op.kind == verb::readv) {
+    for (const iovec* each = op.vectors; left > 0; ++each) {
+      const std::size_t part = std::min(left, each->iov_len);
+      sanitizer::kernel_wrote(each->iov_base, part);
+      left -= part;
+    }
+  } else if (op.kind == verb::accept && op.address != nullptr) {
+    sanitizer::kernel_wrote(op.address, *op.address_length);
+  }
 }
 
 }  // namespace
@@ -41,6 +59,7 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;
   }
+  if constexpr (sanitizer::sees_no_ring) account_for(op);
   return op.result;
 }
 

@@ -27,6 +27,10 @@
 #if defined(MOTET_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
+#if defined(MOTET_VALGRIND)
+#include <valgrind/memcheck.h>
+#include <valgrind/valgrind.h>
+#endif
 
 namespace motet::detail::sanitizer {
 
@@ -34,6 +38,13 @@ namespace motet::detail::sanitizer {
 inline constexpr bool thread = true;
 #else
 inline constexpr bool thread = false;
+#endif
+
+/// Whether something must be told what the kernel wrote for a ring.
+#if defined(MOTET_VALGRIND)
+inline constexpr bool sees_no_ring = true;
+#else
+inline constexpr bool sees_no_ring = false;
 #endif
 
 /// What a sanitizer remembers of one context.
@@ -47,6 +58,29 @@ struct context_state {
   void* fiber = nullptr;
 #endif
 };
+
+/// Valgrind takes a change of the stack pointer for a switch only if it knows the stack.
+/// Returns: a number for forget_stack().
+inline unsigned know_stack([[maybe_unused]] void* bottom, [[maybe_unused]] void* top) {
+#if defined(MOTET_VALGRIND)
+  return VALGRIND_STACK_REGISTER(bottom, top);
+#else
+  return 0;
+#endif
+}
+
+inline void forget_stack([[maybe_unused]] unsigned number) {
+#if defined(MOTET_VALGRIND)
+  VALGRIND_STACK_DEREGISTER(number);
+#endif
+}
+
+/// The kernel has written there, in no call that Valgrind could see.
+inline void kernel_wrote([[maybe_unused]] void* to, [[maybe_unused]] std::size_t size) {
+#if defined(MOTET_VALGRIND)
+  VALGRIND_MAKE_MEM_DEFINED(to, size);
+#endif
+}
 
 /// Describes a context that runs on [bottom, bottom + size); `fresh` if it has not run yet.
 inline void describe([[maybe_unused]] context_state& state, [[maybe_unused]] void* bottom,

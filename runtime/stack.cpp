@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sanitizers.hpp"
+
 namespace motet::detail {
 
 namespace {
@@ -43,9 +45,14 @@ std::size_t colour(std::size_t index) {
   return index % 16 * 64;
 }
 
+stack known(std::byte* bottom, std::byte* top, bool pooled) noexcept {
+  return {bottom, top, pooled, sanitizer::know_stack(bottom, top)};
+}
+
 }  // namespace
 
 stack_pool::~stack_pool() {
+  for (const stack& each : free_) sanitizer::forget_stack(each.known_as);
   for (std::byte* slab : slabs_) ::munmap(slab, stride * stacks_a_slab);
 }
 
@@ -75,7 +82,7 @@ stack stack_pool::take(std::size_t size) {
       ::munmap(base, strides * stride);
       throw;
     }
-    return {base + guard, base + strides * stride - colour_bytes, false};
+    return known(base + guard, base + strides * stride - colour_bytes, false);
   }
   if (!free_.empty()) {
     const stack last = free_.back();
@@ -86,7 +93,7 @@ stack stack_pool::take(std::size_t size) {
   std::byte* base = slabs_.back() + (stacks_a_slab - unguarded_) * stride;
   install_guard(base, guard);
   --unguarded_;
-  return {base + guard, base + stride - colour_bytes, true};
+  return known(base + guard, base + stride - colour_bytes, true);
 }
 
 void stack_pool::give_back(const stack& used) noexcept {
@@ -94,6 +101,7 @@ void stack_pool::give_back(const stack& used) noexcept {
     free_.push_back(used);
     return;
   }
+  sanitizer::forget_stack(used.known_as);
   std::byte* base = used.bottom - guard;
   const std::size_t size = static_cast<std::size_t>(used.top - base);
   ::munmap(base, (size + stride - 1) / stride * stride);

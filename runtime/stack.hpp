@@ -12,6 +12,7 @@ struct stack {
   std::byte* bottom = nullptr;
   std::byte* top = nullptr;
   bool pooled = false;
+  unsigned known_as = 0;  // to Valgrind
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(top - bottom); }
 };
