@@ -62,7 +62,7 @@ void allow_many_descriptors() {
 }
 
 void echo(motet::net::tcp_stream peer) {
-  std::array<std::byte, 4096> buffer;
+  std::array<std::byte, 16384> buffer;
   while (const std::size_t size = peer.read(buffer)) {
     peer.write_all(std::span(buffer).first(size));
   }

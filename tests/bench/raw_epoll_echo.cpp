@@ -87,7 +87,7 @@ class echo_server {
   int epoll_ = bench::check(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
   int stop_;
   int listener_;
-  std::array<char, 4096> buffer_;
+  std::array<char, 16 * 1024> buffer_;
   std::vector<std::string> rest_;  // by descriptor: what was read but could not be sent yet
 };
 

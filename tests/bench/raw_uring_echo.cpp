@@ -15,7 +15,7 @@ namespace {
 
 struct connection {
   int fd;
-  std::array<char, 4096> buffer;
+  std::array<char, 16 * 1024> buffer;
 };
 
 // Everything that is not a RECV has a small number as its user data; a RECV has its connection.
