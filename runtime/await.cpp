@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "abroad.hpp"
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-// One stack and where on it execution goes on; and the switch from one to another.
+// One stack and where on it execution goes on; and the switch from one to another: inline, or out
+// of line (-DMOTET_SWITCH_OUT_OF_LINE, and wherever a sanitizer must see a call).
 #pragma once
 
-#include <cstddef>
-
 #include "sanitizers.hpp"
+
+#if defined(__x86_64__)
+#include "context/x86_64.hpp"
+#else
+#error "motet has no switch for this architecture"
+#endif
 
 extern "C" {
 /// Saves what the ABI says a callee preserves on this stack and its pointer in `*save`, then goes
@@ -14,23 +19,38 @@ void motet_switch_context(void** save, void* load) noexcept;
 
 namespace motet::detail {
 
+#if defined(MOTET_SWITCH_OUT_OF_LINE) || defined(MOTET_TSAN)
+inline constexpr bool switches_inline = false;
+#else
+inline constexpr bool switches_inline = true;
+#endif
+
 /// Where a context that is not running goes on.
-struct context {
-  void* stack_pointer = nullptr;
+struct context : saved_context {
   [[no_unique_address]] sanitizer::context_state watched;
 };
 
 using entry_function = void (*)(void* argument);
 
-/// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it calls
-/// `entry(argument)`, which must not return.
-/// Returns: the stack pointer to switch to.
-void* lay_out(void* top, entry_function entry, void* argument) noexcept;
+/// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it, of
+/// the kind that is named, calls `entry(argument)`, which must not return.
+saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept;
+saved_context lay_out_for_call(void* top, entry_function entry, void* argument) noexcept;
+
+inline void lay_out(context& fresh, void* top, entry_function entry, void* argument) noexcept {
+  static_cast<saved_context&>(fresh) = switches_inline ? lay_out_for_inline(top, entry, argument)
+                                                       : lay_out_for_call(top, entry, argument);
+}
 
 /// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when somebody switches back.
-inline void switch_context(context& from, context& to, bool last = false) noexcept {
+[[gnu::always_inline]] inline void switch_context(context& from, context& to,
+                                                  bool last = false) noexcept {
   sanitizer::before_switch(from.watched, to.watched, last);
-  motet_switch_context(&from.stack_pointer, to.stack_pointer);
+  if constexpr (switches_inline) {
+    switch_inline(&from, &to);
+  } else {
+    motet_switch_context(&from.stack_pointer, to.stack_pointer);
+  }
   sanitizer::after_switch(from.watched);
 }
 

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <string>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -2,7 +2,7 @@
 // Parents and children: who is told of a failure, and how a parent outlives its children.
 #include <utility>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -3,7 +3,7 @@
 #include <motet/fiber.hpp>
 
 #include "abroad.hpp"
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet {
 

@@ -4,7 +4,7 @@
 // displace another, and a wait that is over stays over.
 #include <utility>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 #include "unhandled.hpp"
 
 namespace motet::detail {
@@ -63,7 +63,7 @@ void thread_state::start(control_block& fiber) noexcept {
   fiber.own.owner = &fiber;
   fiber.references = 2;  // the handle's and ours
   std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
-  fiber.where.stack_pointer = lay_out(top, &fiber_main, &fiber);
+  lay_out(fiber.where, top, &fiber_main, &fiber);
   sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
   join_family(fiber, parents);
   fibers_.push_back(fiber);

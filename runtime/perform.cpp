@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -21,15 +21,6 @@ namespace detail {
 
 namespace {
 
-/// motet's only thread-local: the thread's runtime, null, or the mark of one that has ended.
-[[gnu::tls_model("initial-exec")]] constinit thread_local thread_state* motet_self = nullptr;
-
-constinit char ended_object = 0;
-
-thread_state* ended_mark() noexcept {
-  return reinterpret_cast<thread_state*>(&ended_object);
-}
-
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
@@ -75,10 +66,10 @@ void start_runtime(const options& chosen) {
 /// Ends this thread's runtime; from then on `mark` stands in its place.
 /// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
 /// rest.
-std::exception_ptr finish(thread_state* mark, bool leave_first) noexcept {
+std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
   thread_state* thread = self();
   const std::exception_ptr first = thread->end(leave_first);
-  motet_self = mark;
+  motet_self = reinterpret_cast<thread_state*>(mark);
   delete thread;
   return first;
 }
@@ -89,11 +80,11 @@ void end_with_thread(void*) noexcept {
   thread_state* thread = self();
   if (thread == nullptr) return;
   if (&thread->running() == &thread->main_fiber()) {
-    finish(ended_mark(), false);
+    finish(ended_mark, false);
     return;
   }
   thread->end_others();
-  motet_self = ended_mark();
+  motet_self = reinterpret_cast<thread_state*>(ended_mark);
 }
 
 /// exit() in run() ends that runtime's fibers too. A session cannot use the thread's hook, which
@@ -104,20 +95,17 @@ void end_with_process() {
 
 }  // namespace
 
-thread_state* self() noexcept {
-  return motet_self == ended_mark() ? nullptr : motet_self;
-}
+thread_local constinit thread_state* motet_self = nullptr;
 
-thread_state& here() {
-  if (thread_state* thread = self()) return *thread;
-  if (motet_self == ended_mark()) throw std::logic_error("this thread's runtime has ended");
+thread_state& begin_here() {
+  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
   start_runtime({});
   ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
-  return *motet_self;
+  return *self();
 }
 
 session::session(const options& chosen) {
-  if (motet_self == ended_mark()) throw std::logic_error("this thread's runtime has ended");
+  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
   if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
@@ -125,11 +113,11 @@ session::session(const options& chosen) {
 
 void session::end() {
   ended_ = true;
-  if (const std::exception_ptr first = finish(nullptr, true)) std::rethrow_exception(first);
+  if (const std::exception_ptr first = finish(0, true)) std::rethrow_exception(first);
 }
 
 session::~session() {
-  if (!ended_) finish(nullptr, false);
+  if (!ended_) finish(0, false);
 }
 
 }  // namespace detail

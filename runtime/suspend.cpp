@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "abroad.hpp"
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // How a thread's runtime begins and ends.
-#include "thread_state.hpp"
-
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
 
+#include "switchpoint.hpp"
 #include "ticks.hpp"
 
 namespace motet::detail {

@@ -15,6 +15,7 @@
 
 #include "control_block.hpp"
 #include "in_flight.hpp"
+#include "self.hpp"
 
 namespace motet::detail {
 
@@ -32,7 +33,7 @@ class thread_state {
   mailbox& mail() noexcept { return *mail_; }
   const options& settings() const noexcept { return options_; }
 
-  // The switchpoint: switchpoint.cpp.
+  // The switchpoint: switchpoint.hpp.
   /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
   /// Returns at once if something is pending that interrupts it.
   wake_reason park(wait_record& wait) noexcept;
@@ -132,11 +133,12 @@ class thread_state {
   void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
 
  private:
-  // switchpoint.cpp
+  // switchpoint.hpp
   control_block& next_runnable() noexcept;
   void hand_on(bool last) noexcept;
   void switch_to(control_block& next, bool last) noexcept;
   void bury() noexcept;
+  void bury_ended() noexcept;
 
   // poll.cpp
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
@@ -232,11 +234,5 @@ void destroy_block(control_block& block) noexcept;
 
 /// Gives up a reference to a block whose thread has ended, and frees what is not referred to then.
 void release_after_end(control_block& unreferred) noexcept;
-
-/// Returns: this thread's runtime, or null.
-thread_state* self() noexcept;
-/// Returns: this thread's runtime, started now if there was none.
-/// Throws: std::logic_error if it has ended; what making a backend throws.
-thread_state& here();
 
 }  // namespace motet::detail

@@ -4,7 +4,7 @@
 #include <motet/time.hpp>
 
 #include "deadline.hpp"
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet {
 

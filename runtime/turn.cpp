@@ -3,7 +3,7 @@
 #include <motet/detail/turn.hpp>
 #include <stdexcept>
 
-#include "thread_state.hpp"
+#include "switchpoint.hpp"
 
 namespace motet::detail {
 

@@ -2,12 +2,16 @@
 // The ground: switching stacks, and the stacks themselves.
 #include "context.hpp"
 
+#include <execinfo.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdint>
-#include <motet/errors.hpp>
+#include <motet/motet.hpp>
+#include <numeric>
 #include <stdexcept>
+#include <tuple>
+#include <vector>
 
 #include "catch.hpp"
 #include "stack.hpp"
@@ -40,7 +44,7 @@ void go_round(void* argument) {
 struct traveller {
   traveller() {
     rest = pool.take(stack_pool::default_size);
-    trip.away.stack_pointer = lay_out(rest.top, &go_round, &trip);
+    lay_out(trip.away, rest.top, &go_round, &trip);
     sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
     const stack own = this_threads_stack();
     sanitizer::describe(trip.home.watched, own.bottom, own.size(), false);
@@ -54,7 +58,93 @@ struct traveller {
   visit trip;
 };
 
+/// The same by the switch that is not inline.
+struct called_visit {
+  saved_context home;
+  saved_context away;
+  int rounds = 0;
+  double sum = 0;
+};
+
+void go_round_by_call(void* argument) {
+  auto& trip = *static_cast<called_visit*>(argument);
+  for (;;) {
+    ++trip.rounds;
+    trip.sum += 0.5 * trip.rounds;
+    motet_switch_context(&trip.away.stack_pointer, trip.home.stack_pointer);
+  }
+}
+
+/// Returns: how many frames backtrace(3) finds from here, and whether it has found an end.
+int depth_of_stack() {
+  std::array<void*, 64> frames{};
+  return ::backtrace(frames.data(), static_cast<int>(frames.size()));
+}
+
 }  // namespace
+
+#if !defined(MOTET_ASAN) && !defined(MOTET_TSAN)
+TEST_CASE("the switch out of line does the same", "[context]") {
+  stack_pool pool;
+  const stack rest = pool.take(stack_pool::default_size);
+  called_visit trip;
+  trip.away = lay_out_for_call(rest.top, &go_round_by_call, &trip);
+  for (int i = 1; i <= 100; ++i) {
+    motet_switch_context(&trip.home.stack_pointer, trip.away.stack_pointer);
+    CHECK(trip.rounds == i);
+  }
+  CHECK(trip.sum == 0.5 * 5050);
+  pool.give_back(rest);
+}
+#endif
+
+TEST_CASE("a fiber can be unwound to its entry", "[context]") {
+  motet::run([] {
+    const int in_main = depth_of_stack();
+    int at_first = 0;
+    int after_a_switch = 0;
+    auto fiber = motet::spin([&] {
+      at_first = depth_of_stack();
+      motet::snooze();
+      after_a_switch = depth_of_stack();
+    });
+    fiber.await();
+    CHECK(at_first > 2);
+    CHECK(at_first < 20);
+    CHECK(after_a_switch == at_first);
+    CHECK(in_main < 64);
+  });
+}
+
+TEST_CASE("what a frame keeps in registers and below its stack pointer outlives a switch",
+          "[context]") {
+  motet::run([] {
+    const auto churn = [](std::uint64_t seed) {
+      // A frame with a base of its own: over-aligned, and of a size the compiler does not know.
+      alignas(64) std::array<std::uint64_t, 8> aligned{};
+      std::vector<double> values(seed % 7 + 1, static_cast<double>(seed));
+      std::uint64_t a = seed, b = seed * 3, c = seed * 5, d = seed * 7, e = seed * 11;
+      long double precise = static_cast<long double>(seed);
+      for (std::uint64_t round = 0; round < 100; ++round) {
+        aligned[round % 8] += a;
+        motet::snooze();
+        a += 1, b += a, c += b, d += c, e += d;
+        precise += 0.25L;
+        for (double& each : values) each += 0.5;
+      }
+      const auto sum = std::accumulate(aligned.begin(), aligned.end(), e + d + c + b + a);
+      return std::tuple(sum, precise, std::accumulate(values.begin(), values.end(), 0.0));
+    };
+    const auto expected = churn(2);
+    const auto other = churn(3);
+    motet::group both;
+    auto first = both.spin([&] { return churn(2); });
+    auto second = both.spin([&] { return churn(3); });
+    both.await_all();
+    CHECK((first.await() == expected));
+    CHECK((second.await() == other));
+  });
+}
 
 TEST_CASE("a context goes on where it left, on an aligned stack", "[context]") {
   traveller one;

@@ -3,9 +3,8 @@
 //
 //   r15 r14 r13 r12 rbx rbp | return address
 //
-// and a fresh one, which returns into motet_enter_context with the argument in r12, the function in
-// r13: Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment). The
-// rounding modes of x87 and SSE belong to the thread, not to a context.
+// A fresh context of either kind goes on in motet_enter_context, with the argument in rbx and the
+// function in rbp. Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
 
 #include <cstdint>
 
@@ -54,9 +53,10 @@ motet_switch_context:
 motet_enter_context:
   .cfi_startproc
   .cfi_undefined rip
-  movq %r12, %rdi
+  movq %rbx, %rdi
+  movq %rbp, %rax
   xorl %ebp, %ebp
-  callq *%r13
+  callq *%rax
   ud2
   .cfi_endproc
 .size motet_enter_context, .-motet_enter_context
@@ -74,18 +74,20 @@ extern "C" const std::uintptr_t motet_context_entry_address;
 
 namespace motet::detail {
 
-void* lay_out(void* top, entry_function entry, void* argument) noexcept {
+saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept {
+  return {top, reinterpret_cast<void*>(motet_context_entry_address), reinterpret_cast<void*>(entry),
+          argument};
+}
+
+saved_context lay_out_for_call(void* top, entry_function entry, void* argument) noexcept {
   auto* word = static_cast<std::uintptr_t*>(top);
   *--word = 0;  // keeps the stack 16-byte aligned after the return below
   *--word = 0;
   *--word = motet_context_entry_address;
-  *--word = 0;                                           // rbp
-  *--word = 0;                                           // rbx
-  *--word = reinterpret_cast<std::uintptr_t>(argument);  // r12
-  *--word = reinterpret_cast<std::uintptr_t>(entry);     // r13
-  *--word = 0;                                           // r14
-  *--word = 0;                                           // r15
-  return word;
+  *--word = reinterpret_cast<std::uintptr_t>(entry);     // rbp
+  *--word = reinterpret_cast<std::uintptr_t>(argument);  // rbx
+  for (int other = 12; other <= 15; ++other) *--word = 0;
+  return {word, nullptr, nullptr, nullptr};
 }
 
 }  // namespace motet::detail

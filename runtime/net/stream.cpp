@@ -14,7 +14,7 @@
 
 #include "../closings_elsewhere.hpp"
 #include "../operations.hpp"
-#include "../thread_state.hpp"
+#include "../switchpoint.hpp"
 #include "socket.hpp"
 
 namespace motet::net {

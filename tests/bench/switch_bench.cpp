@@ -44,8 +44,7 @@ struct bare_ring {
       places[i].next = &places[(i + 1) % size];
       places[i].ring = this;
       places[i].rest = pool.take(stack_pool::default_size);
-      places[i].where.stack_pointer =
-          motet::detail::lay_out(places[i].rest.top, &go_round, &places[i]);
+      motet::detail::lay_out(places[i].where, places[i].rest.top, &go_round, &places[i]);
     }
   }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Whose runtime this thread's is. Read by asm at each use: a compiler may keep the address of a
+// thread-local, or its value, over a call that returns on another thread.
+#pragma once
+
+#include <cstdint>
+
+namespace motet::detail {
+
+class thread_state;
+
+/// motet's only thread-local: the thread's runtime; null; or 1, the mark of one that has ended.
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit thread_state* motet_self asm(
+    "motet_self");
+
+inline std::uintptr_t read_self() noexcept {
+  std::uintptr_t value = 0;
+#if defined(__x86_64__)
+  asm volatile(
+      "movq motet_self@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(value));
+#else
+  value = reinterpret_cast<std::uintptr_t>(*const_cast<thread_state* volatile*>(&motet_self));
+#endif
+  return value;
+}
+
+inline constexpr std::uintptr_t ended_mark = 1;
+
+/// Returns: this thread's runtime, or null.
+inline thread_state* self() noexcept {
+  const std::uintptr_t value = read_self();
+  return value <= ended_mark ? nullptr : reinterpret_cast<thread_state*>(value);
+}
+
+/// Starts this thread's runtime.
+/// Throws: std::logic_error if it has ended; what making a backend throws.
+thread_state& begin_here();
+
+/// Returns: this thread's runtime, started now if there was none.
+/// Throws: as begin_here().
+inline thread_state& here() {
+  const std::uintptr_t value = read_self();
+  return value <= ended_mark ? begin_here() : *reinterpret_cast<thread_state*>(value);
+}
+
+}  // namespace motet::detail
