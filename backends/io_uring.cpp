@@ -3,8 +3,7 @@
 // the next poll; a poll that finds neither completions nor the kernel's flag makes no system call.
 //
 // What the kernel does, and what follows:
-// - With DEFER_TASKRUN nothing completes unless we enter; TASKRUN_FLAG tells when there is a need
-// to.
+// - With DEFER_TASKRUN nothing completes unless we enter; TASKRUN_FLAG tells when there is need to.
 // - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
 //   poll and is submitted again.
 // - A write to a pipe without readers raises SIGPIPE in whoever enters: while one is in flight,
@@ -22,6 +21,7 @@
 #include <system_error>
 #include <utility>
 
+#include "../runtime/disabled.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
 #include "sigpipe.hpp"
@@ -46,7 +46,8 @@ class uring_backend final : public backend {
     open(options);
     try {
       ::io_uring_ring_dontfork(&ring_);
-      ::io_uring_register_ring_fd(&ring_);  // spares each enter a look-up; no need if refused
+      if (!disabled("registered_ring"))
+        ::io_uring_register_ring_fd(&ring_);  // spares each enter a look-up; no need if refused
       probe();
     } catch (...) {
       ::io_uring_queue_exit(&ring_);
@@ -100,11 +101,12 @@ class uring_backend final : public backend {
  private:
   void open(const backend_options& options) {
     constexpr unsigned common = IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
-    constexpr unsigned single = IORING_SETUP_SINGLE_ISSUER;
+    constexpr unsigned deferring =
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    constexpr unsigned cooperating = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     int error = 0;
-    for (const unsigned flags :
-         {common | single | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
-          common | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG}) {
+    for (const unsigned flags : {common | deferring, common | cooperating}) {
+      if ((flags & deferring) == deferring && disabled("defer_taskrun")) continue;
       io_uring_params parameters{};
       parameters.flags = flags;
       parameters.cq_entries = options.completions;

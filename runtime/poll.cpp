@@ -85,7 +85,7 @@ void thread_state::fire_timers() noexcept {
 /// Nobody is runnable: sleeps until somebody may be.
 void thread_state::rest() noexcept {
   if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
-  poll(true);
+  poll(!stacks_.trim());
   if (pending_[0] != 0 || !queue_.empty()) report_at_ = idle_until_ = clock::time_point::max();
 }
 

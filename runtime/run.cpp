@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends.hpp"
+#include "disabled.hpp"
 #include "thread_state.hpp"
 
 extern "C" {
@@ -60,6 +61,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
 
 void start_runtime(const options& chosen) {
   check(chosen);
+  check_disabled();
   motet_self = new thread_state(chosen, kernel_for(chosen));
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See stack.hpp. A guard is a range that MADV_GUARD_INSTALL makes fault (no mapping of its own, so
-// a million of them fit), or where the kernel lacks it (before 6.13) a range without access.
+// See stack.hpp.
 #include "stack.hpp"
 
 #include <pthread.h>
@@ -12,27 +11,21 @@
 #include <stdexcept>
 #include <string>
 
+#include "guard.hpp"
 #include "sanitizers.hpp"
 
 namespace motet::detail {
 
 namespace {
 
-constexpr int madv_guard_install = 102;  // linux/mman.h of 6.13; newer than Debian 12's headers
-constexpr const char* no_mapping =
-    "no memory or mapping for another fiber's stack (see the kernel's vm.max_map_count)";
+constexpr const char* no_memory = "no memory, or no address space, for another fiber's stack";
 
 std::byte* map(std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) throw stack_unavailable(no_mapping);
+  if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
   ::madvise(memory, size, MADV_NOHUGEPAGE);  // advice: huge pages would make every stack resident
   return static_cast<std::byte*>(memory);
-}
-
-void install_guard(std::byte* from, std::size_t size) {
-  if (::madvise(from, size, madv_guard_install) == 0) return;
-  if (::mprotect(from, size, PROT_NONE) != 0) throw stack_unavailable(no_mapping);
 }
 
 std::size_t smallest_size() {
@@ -45,15 +38,12 @@ std::size_t colour(std::size_t index) {
   return index % 16 * 64;
 }
 
-stack known(std::byte* bottom, std::byte* top, bool pooled) noexcept {
-  return {bottom, top, pooled, sanitizer::know_stack(bottom, top)};
-}
-
 }  // namespace
 
 stack_pool::~stack_pool() {
   for (const stack& each : free_) sanitizer::forget_stack(each.known_as);
-  for (std::byte* slab : slabs_) ::munmap(slab, stride * stacks_a_slab);
+  for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
+  give_mappings_back(mappings_);
 }
 
 void stack_pool::check_size(std::size_t size) {
@@ -64,36 +54,58 @@ void stack_pool::check_size(std::size_t size) {
   }
 }
 
+/// Locked memory is resident at once: then a slab holds few.
 void stack_pool::map_slab() {
-  free_.reserve((slabs_.size() + 1) * stacks_a_slab);
+  const std::size_t stacks = memory_is_locked() ? 16 : 1024;
+  free_.reserve(handed_out_ + stacks);
   slabs_.reserve(slabs_.size() + 1);
-  slabs_.push_back(map(stride * stacks_a_slab));
-  unguarded_ = stacks_a_slab;
+  slabs_.push_back({map(stacks * stride), stacks});
+  fresh_ = slabs_.back().base;
+  unguarded_ = stacks;
+}
+
+/// In batches, since one call serves many; where each takes mappings, one by one.
+void stack_pool::guard_some() {
+  if (unguarded_ == 0) map_slab();
+  const std::size_t some =
+      best_guard() == guard_kind::protection ? 1 : std::min<std::size_t>(unguarded_, 32);
+  std::byte* next = fresh_ + guarded_ * stride;
+  mappings_ += install_guards(next, stride, some, guard);
+  guarded_ += some;
+  unguarded_ -= some;
+}
+
+stack stack_pool::take_large(std::size_t size) {
+  const std::size_t strides = (size + colour(15) + guard + stride - 1) / stride;
+  std::byte* base = map(strides * stride);
+  stack made{base + guard, base + strides * stride - colour(next_colour_++)};
+  try {
+    made.mappings = install_guards(base, stride, 1, guard);
+  } catch (...) {
+    ::munmap(base, strides * stride);
+    throw;
+  }
+  made.known_as = sanitizer::know_stack(made.bottom, made.top);
+  return made;
 }
 
 stack stack_pool::take(std::size_t size) {
-  const std::size_t colour_bytes = colour(next_colour_++);
-  if (size > default_size) {
-    const std::size_t strides = (size + colour(15) + guard + stride - 1) / stride;
-    std::byte* base = map(strides * stride);
-    try {
-      install_guard(base, guard);
-    } catch (...) {
-      ::munmap(base, strides * stride);
-      throw;
-    }
-    return known(base + guard, base + strides * stride - colour_bytes, false);
-  }
+  if (size > default_size) return take_large(size);
   if (!free_.empty()) {
     const stack last = free_.back();
     free_.pop_back();
+    returned_ = std::min(returned_, free_.size());
     return last;
   }
-  if (unguarded_ == 0) map_slab();
-  std::byte* base = slabs_.back() + (stacks_a_slab - unguarded_) * stride;
-  install_guard(base, guard);
-  --unguarded_;
-  return known(base + guard, base + stride - colour_bytes, true);
+  if (guarded_ == 0) guard_some();
+  std::byte* base = fresh_;
+  fresh_ += stride;
+  --guarded_;
+  ++handed_out_;
+  stack made{base + guard, base + stride - colour(next_colour_++)};
+  made.pooled = true;
+  made.known_as = sanitizer::know_stack(made.bottom, made.top);
+  return made;
 }
 
 void stack_pool::give_back(const stack& used) noexcept {
@@ -105,6 +117,15 @@ void stack_pool::give_back(const stack& used) noexcept {
   std::byte* base = used.bottom - guard;
   const std::size_t size = static_cast<std::size_t>(used.top - base);
   ::munmap(base, (size + stride - 1) / stride * stride);
+  give_mappings_back(used.mappings);
+}
+
+bool stack_pool::trim() noexcept {
+  for (int some = 0; some < 64 && returned_ + kept_warm < free_.size(); ++some) {
+    const stack& coldest = free_[returned_++];
+    ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
+  }
+  return returned_ + kept_warm < free_.size();
 }
 
 stack this_threads_stack() noexcept {

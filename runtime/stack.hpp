@@ -12,7 +12,8 @@ struct stack {
   std::byte* bottom = nullptr;
   std::byte* top = nullptr;
   bool pooled = false;
-  unsigned known_as = 0;  // to Valgrind
+  unsigned known_as = 0;     // to Valgrind
+  std::size_t mappings = 0;  // that its guard took; a pooled one's are the pool's
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(top - bottom); }
 };
@@ -39,18 +40,35 @@ class stack_pool {
   /// Throws: stack_unavailable.
   stack take(std::size_t size);
   void give_back(const stack& used) noexcept;
+  /// Gives memory of some stacks that have not been used for longest back to the kernel, if more
+  /// are free than are kept warm.
+  /// Returns: whether there is more to give.
+  bool trim() noexcept;
 
   /// Throws: std::invalid_argument if no stack can have `size` usable bytes.
   static void check_size(std::size_t size);
 
  private:
-  static constexpr std::size_t stacks_a_slab = 64;
+  /// Free stacks that keep their memory, some 2 MiB.
+  static constexpr std::size_t kept_warm = 256;
+
+  struct slab {
+    std::byte* base;
+    std::size_t stacks;
+  };
 
   void map_slab();
+  void guard_some();
+  stack take_large(std::size_t size);
 
-  std::vector<std::byte*> slabs_;
-  std::vector<stack> free_;    // has room for every stack of every slab
-  std::size_t unguarded_ = 0;  // stacks of the last slab that were not handed out yet
+  std::vector<slab> slabs_;
+  std::vector<stack> free_;     // has room for every pooled stack
+  std::size_t returned_ = 0;    // of these, from the front, have no memory
+  std::byte* fresh_ = nullptr;  // the next one that was never handed out
+  std::size_t guarded_ = 0;     // from there on have a guard
+  std::size_t unguarded_ = 0;   // behind those, in the last slab
+  std::size_t handed_out_ = 0;  // pooled ones, ever
+  std::size_t mappings_ = 0;
   std::size_t next_colour_ = 0;
 };
 
