@@ -56,7 +56,19 @@ inline control_block& thread_state::next_runnable() noexcept {
   }
   while (queue_.empty()) rest();
   --queue_length_;
-  return *queue_.pop_front();
+  control_block& next = *queue_.pop_front();
+  if (queue_length_ > most_in_cache) prefetch();
+  return next;
+}
+
+/// Many fibers are not in the cache when it is their turn: the next one's stack is fetched while
+/// this one runs, and the block of the one behind it.
+inline void thread_state::prefetch() noexcept {
+  control_block* soon = queue_.front();
+  const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
+  for (std::size_t line = 0; line < 8; ++line) __builtin_prefetch(stack + 64 * line, 1);
+  const auto* later = reinterpret_cast<const std::byte*>(queue_.next(*soon));
+  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(later + 64 * line, 1);
 }
 
 inline void thread_state::switch_to(control_block& next, bool last) noexcept {
