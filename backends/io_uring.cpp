@@ -7,7 +7,7 @@
 // - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
 //   poll and is submitted again.
 // - A write to a pipe without readers raises SIGPIPE in whoever enters: while one is in flight,
-//   entering is guarded.
+//   entering is guarded; without DEFER_TASKRUN, all that the thread does is.
 // - Closing the ring ends what is in it some time later; so nothing of ours may be in it that the
 //   kernel writes to. The wake descriptor is polled, not read, by the ring.
 #include <liburing.h>
@@ -67,7 +67,7 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    if (raises_sigpipe(op)) ++writes_;
+    if (raises_sigpipe(op) && ++writes_ == 1 && acts_any_time_) guard_.emplace();
     prepare(op);
     return false;
   }
@@ -111,6 +111,7 @@ class uring_backend final : public backend {
       parameters.flags = flags;
       parameters.cq_entries = options.completions;
       error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
+      acts_any_time_ = (flags & deferring) != deferring;
       if (error == 0) return;
       if (error != EINVAL) break;
     }
@@ -195,14 +196,14 @@ class uring_backend final : public backend {
 
   void enter() noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0) guard.emplace();
+    if (writes_ > 0 && !acts_any_time_) guard.emplace();
     ::io_uring_submit_and_get_events(&ring_);
   }
 
   /// Any error here (a signal, a full completion queue, the deadline) is a reason to look again.
   void enter_and_wait(time_point deadline) noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0) guard.emplace();
+    if (writes_ > 0 && !acts_any_time_) guard.emplace();
     io_uring_cqe* first = nullptr;
     if (deadline == time_point::max()) {
       ::io_uring_submit_and_wait(&ring_, 1);
@@ -263,7 +264,7 @@ class uring_backend final : public backend {
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
       op.result = -ECANCELED;
     }
-    if (raises_sigpipe(op)) --writes_;
+    if (raises_sigpipe(op) && --writes_ == 0) guard_.reset();
     over_.push(op);
   }
 
@@ -275,6 +276,8 @@ class uring_backend final : public backend {
   bool woken_ = false;        // that was so since the last poll, perhaps while entries were flushed
   bool resubmitted_ = false;  // an operation that was back from the kernel is not over
   std::size_t writes_ = 0;
+  bool acts_any_time_ = false;  // no DEFER_TASKRUN: the kernel goes on in any system call
+  std::optional<sigpipe_guard> guard_;
   completions arrived_;
   completions over_;
 };

@@ -40,6 +40,13 @@ inline constexpr bool thread = true;
 inline constexpr bool thread = false;
 #endif
 
+/// Whether a fault is the sanitizer's to report.
+#if defined(MOTET_ASAN) || defined(MOTET_TSAN)
+inline constexpr bool reports_faults = true;
+#else
+inline constexpr bool reports_faults = false;
+#endif
+
 /// Whether something must be told what the kernel wrote for a ring.
 #if defined(MOTET_VALGRIND)
 inline constexpr bool sees_no_ring = true;

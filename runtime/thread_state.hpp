@@ -15,6 +15,7 @@
 
 #include "control_block.hpp"
 #include "in_flight.hpp"
+#include "overflow.hpp"
 #include "self.hpp"
 
 namespace motet::detail {
@@ -224,6 +225,7 @@ class thread_state {
   list<control_block, fibers_tag> fibers_;
   std::uint64_t next_id_;
   std::uint64_t last_scope_ = 0;
+  alternate_stack for_signals_;
   stack_pool stacks_;
   std::vector<control_block*> free_blocks_;
   // While nobody is runnable and nothing pends: when to say so, and when to look again at all.

@@ -5,6 +5,10 @@
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 export PYTHONDONTWRITEBYTECODE=1
 
+# The build that scripts/test makes.
+# shellcheck disable=SC2034
+test_build=(-Doptimization=2 -Ddebug=false -Dtests=true -Dexamples=true)
+
 # The builds that watch the program while it runs.
 # shellcheck disable=SC2034
 asan_build=(-Doptimization=1 -Ddebug=true "-Db_sanitize=address,undefined" -Db_lundef=false)
@@ -55,12 +59,12 @@ test_in() {
   meson test -C "$dir" --no-rebuild --print-errorlogs "$@"
 }
 
-# test_names DIR STEM...: the tests there of the files STEM, one a line, for every backend.
+# test_names DIR STEM...: the tests there of the files STEM (or all), one a line, for every backend.
 test_names() {
   meson introspect --tests "$1" | python3 -c '
 import json, sys
 for test in json.load(sys.stdin):
-    if test["name"].split()[0] in sys.argv[1:]:
+    if len(sys.argv) == 1 or test["name"].split()[0] in sys.argv[1:]:
         print(test["name"])' "${@:2}"
 }
 

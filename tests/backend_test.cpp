@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -259,9 +260,12 @@ TEST_CASE("a write ends once, and waits if there is no room", "[backend]") {
       m.submit(waiting);
       m.look();
       CHECK(waiting.ends == 0);
-      testing::take_all(each.ends.first());
+      // A kernel may write as soon as there is room: then the text is taken with what filled it.
+      std::string taken = testing::take_all(each.ends.first());
       CHECK(m.result_of(waiting) == 6);
-      CHECK(testing::take_all(each.ends.first()) == "xxxxxx");
+      taken += testing::take_all(each.ends.first());
+      CHECK(taken.substr(taken.size() - 6) == "xxxxxx");
+      CHECK(std::count(taken.begin(), taken.end(), 'x') == 6);
     }
     CHECK(::fcntl(each.ends.second(), F_GETFL) == mode);
   }
@@ -685,7 +689,7 @@ TEST_CASE("a cancel either comes too late and loses nothing, or in time and take
       }
     }
     CHECK(delivered > 0);
-    CHECK(static_cast<std::size_t>(delivered) < rounds);
+    if (!testing::kernel_acts_any_time()) CHECK(static_cast<std::size_t>(delivered) < rounds);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Small programs that end in different ways; exit_test.py runs each by name and looks at what it
 // printed and returned.
+#include <signal.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -10,6 +12,14 @@
 #include <thread>
 
 using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNDER_A_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNDER_A_SANITIZER 1
+#endif
+#endif
 
 namespace {
 
@@ -168,7 +178,50 @@ void deadlock_is_thrown() {
   }
 }
 
+/// Endless, but not to the compiler.
+int recurse(int depth) {
+  volatile char frame[256];
+  frame[0] = static_cast<char>(depth);
+  return depth < 0 ? 0 : recurse(depth + 1) + frame[0];
+}
+
+void overflow() {
+#if defined(UNDER_A_SANITIZER)
+  std::puts("a sanitizer reports it");
+#else
+  motet::spin({.name = "deep"}, [] { std::exit(recurse(1)); }).await();
+#endif
+}
+
+void overflow_in_a_large_frame() {
+#if defined(UNDER_A_SANITIZER)
+  std::puts("a sanitizer reports it");
+#else
+  motet::spin({.name = "wide"}, [] {
+    volatile char frame[110 * 1024];
+    frame[0] = 1;
+    std::exit(frame[0]);
+  }).await();
+#endif
+}
+
+/// The program's own handler is called after the report.
+void overflow_is_chained() {
+#if defined(UNDER_A_SANITIZER)
+  std::puts("a sanitizer reports it");
+#else
+  struct sigaction own{};
+  own.sa_handler = [](int) { std::_Exit(9); };
+  own.sa_flags = SA_ONSTACK;
+  ::sigaction(SIGSEGV, &own, nullptr);
+  overflow();
+#endif
+}
+
 const std::map<std::string_view, void (*)()> programs = {
+    {"overflow", overflow},
+    {"overflow_in_a_large_frame", overflow_in_a_large_frame},
+    {"overflow_is_chained", overflow_is_chained},
     {"sleepers_are_ended", sleepers_are_ended},
     {"suspend_drains", suspend_drains},
     {"failure_is_told", failure_is_told},

@@ -43,6 +43,7 @@ FLOOR_OF = {
     "runtime/interrupt.cpp": "heart",
     "runtime/life.cpp": "heart",
     "runtime/mailbox.*": "heart",
+    "runtime/overflow.*": "heart",
     "runtime/perform.cpp": "heart",
     "runtime/poll.cpp": "heart",
     "runtime/reaper.cpp": "heart",

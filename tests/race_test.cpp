@@ -174,7 +174,8 @@ TEST_CASE("a write that races an interruption has written what it says and nothi
         }
         CHECK(interruptions > 0);
         CHECK(completed > 0);
-        CHECK(completed < count);
+        // A kernel that need not wait for a poll is faster than any interruption here.
+        if (!testing::kernel_acts_any_time()) CHECK(completed < count);
         CHECK(testing::take_all(pair.first()).size() == in_flight);
       });
     }

@@ -24,6 +24,14 @@ inline std::size_t scaled(std::size_t count, std::size_t in_ci) {
 }
 
 /// Returns: whether the tests run on virtual time.
+/// A ring without DEFER_TASKRUN goes on in whatever system call the thread makes.
+inline bool kernel_acts_any_time() {
+  const char* backend = std::getenv("MOTET_BACKEND");
+  const char* disabled = std::getenv("MOTET_DISABLE");
+  return backend != nullptr && std::string_view(backend) == "io_uring" && disabled != nullptr &&
+         std::string_view(disabled).find("defer_taskrun") != std::string_view::npos;
+}
+
 inline bool on_sim() {
   const char* backend = std::getenv("MOTET_BACKEND");
   return backend != nullptr && std::string_view(backend) == "sim";

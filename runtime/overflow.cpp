@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// See overflow.hpp. The handler runs in the middle of anything: it calls nothing but write(2) and
+// sigaction(2). Source: signal-safety(7).
+#include "overflow.hpp"
+
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "disabled.hpp"
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+struct sigaction previous;
+
+/// One line, put together without memory.
+class line {
+ public:
+  line& operator<<(std::string_view text) noexcept {
+    for (const char each : text) {
+      if (used_ < text_.size()) text_[used_++] = each;
+    }
+    return *this;
+  }
+  line& operator<<(std::uint64_t number) noexcept {
+    std::array<char, 20> digits;
+    std::size_t first = digits.size();
+    do {
+      digits[--first] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number > 0);
+    return *this << std::string_view(&digits[first], digits.size() - first);
+  }
+  void write() const noexcept {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), used_);
+  }
+
+ private:
+  std::array<char, 512> text_;
+  std::size_t used_ = 0;
+};
+
+bool overflows(const control_block& fiber, const void* address) noexcept {
+  const auto* at = static_cast<const std::byte*>(address);
+  const std::byte* bottom = fiber.runs_on.bottom;
+  return bottom != nullptr && at < bottom && at >= bottom - stack_pool::guard;
+}
+
+void report(const control_block& fiber) noexcept {
+  line out;
+  out << "motet: fiber " << fiber.id;
+  if (!fiber.name.empty()) out << " \"" << fiber.name << "\"";
+  out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}
+      << ", has overflowed its stack of " << std::uint64_t{fiber.runs_on.size()}
+      << " bytes; spin_options.stack_size gives it more\n";
+  out.write();
+}
+
+void call_previous(int signal, siginfo_t* info, void* context) noexcept {
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    ::sigaction(signal, &previous, nullptr);  // what has faulted will fault again
+  } else {
+    previous.sa_handler(signal);
+  }
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) noexcept {
+  thread_state* thread = self();
+  if (thread != nullptr && overflows(thread->running(), info->si_addr)) report(thread->running());
+  call_previous(signal, info, context);
+}
+
+bool install_once() noexcept {
+  if (sanitizer::reports_faults || disabled("overflow_report")) return false;
+  struct sigaction ours{};
+  ours.sa_sigaction = &on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  return ::sigaction(SIGSEGV, &ours, &previous) == 0;
+}
+
+}  // namespace
+
+alternate_stack::alternate_stack() noexcept {
+  static const bool installed = install_once();
+  stack_t present{};
+  if (!installed || ::sigaltstack(nullptr, &present) != 0) return;
+  if ((present.ss_flags & SS_DISABLE) == 0) return;
+  const std::size_t size = ::getauxval(AT_MINSIGSTKSZ) + std::size_t{32} * 1024;
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  const stack_t wanted{memory, 0, size};
+  if (::sigaltstack(&wanted, nullptr) != 0) {
+    ::munmap(memory, size);
+    return;
+  }
+  memory_ = memory;
+  size_ = size;
+}
+
+alternate_stack::~alternate_stack() {
+  if (memory_ == nullptr) return;
+  stack_t present{};
+  ::sigaltstack(nullptr, &present);
+  if (present.ss_sp == memory_) {
+    const stack_t none{nullptr, SS_DISABLE, 0};
+    ::sigaltstack(&none, nullptr);
+  }
+  ::munmap(memory_, size_);
+}
+
+}  // namespace motet::detail
