@@ -178,6 +178,13 @@ void deadlock_is_thrown() {
   }
 }
 
+#if defined(UNDER_A_SANITIZER)
+void overflow() {
+  std::puts("a sanitizer reports it");
+}
+constexpr auto overflow_in_a_large_frame = overflow;
+constexpr auto overflow_is_chained = overflow;
+#else
 /// Endless, but not to the compiler.
 int recurse(int depth) {
   volatile char frame[256];
@@ -186,37 +193,26 @@ int recurse(int depth) {
 }
 
 void overflow() {
-#if defined(UNDER_A_SANITIZER)
-  std::puts("a sanitizer reports it");
-#else
   motet::spin({.name = "deep"}, [] { std::exit(recurse(1)); }).await();
-#endif
 }
 
 void overflow_in_a_large_frame() {
-#if defined(UNDER_A_SANITIZER)
-  std::puts("a sanitizer reports it");
-#else
   motet::spin({.name = "wide"}, [] {
     volatile char frame[110 * 1024];
     frame[0] = 1;
     std::exit(frame[0]);
   }).await();
-#endif
 }
 
 /// The program's own handler is called after the report.
 void overflow_is_chained() {
-#if defined(UNDER_A_SANITIZER)
-  std::puts("a sanitizer reports it");
-#else
   struct sigaction own{};
   own.sa_handler = [](int) { std::_Exit(9); };
   own.sa_flags = SA_ONSTACK;
   ::sigaction(SIGSEGV, &own, nullptr);
   overflow();
-#endif
 }
+#endif
 
 const std::map<std::string_view, void (*)()> programs = {
     {"overflow", overflow},
