@@ -56,7 +56,15 @@ class uring_backend final : public backend {
   }
   uring_backend(const uring_backend&) = delete;
   uring_backend& operator=(const uring_backend&) = delete;
-  ~uring_backend() override { ::io_uring_queue_exit(&ring_); }
+  ~uring_backend() override {
+    if (!abandoned_) ::io_uring_queue_exit(&ring_);
+  }
+
+  /// The ring is not mapped in a child.
+  void abandon() noexcept override {
+    ::close(ring_.ring_fd);
+    abandoned_ = true;
+  }
 
   std::string_view name() const noexcept override { return "io_uring"; }
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
@@ -272,6 +280,7 @@ class uring_backend final : public backend {
 
   io_uring ring_{};
   int wake_descriptor_ = -1;
+  bool abandoned_ = false;
   bool unwatched_ = false;    // the wake descriptor was written to, and the poll for it is over
   bool woken_ = false;        // that was so since the last poll, perhaps while entries were flushed
   bool resubmitted_ = false;  // an operation that was back from the kernel is not over

@@ -64,6 +64,16 @@ struct foreign_requests : post {
   value_slot result;  // of stop()
   value_slot resumed;
   int references = 0;
+
+  /// Nobody will look at what has been asked for.
+  void abandon() noexcept {
+    queued = false;
+    asked = raise_at = cancel_at = token_at = resume_at = 0;
+    raised = nullptr;
+    token.reset();
+    result.reset();
+    resumed.reset();
+  }
 };
 
 /// The wait of suspend_with(); in the frame of the fiber.

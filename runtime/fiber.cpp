@@ -28,7 +28,8 @@ handle refer_to(control_block* block) noexcept {
 void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
   if (dead.ended_by == outcome::cancelled) throw fiber_cancelled(dead.label(), dead.cancel_reason);
-  if (dead.ended_by == outcome::none) throw std::logic_error("the process exits in that fiber");
+  if (dead.ended_by == outcome::none)
+    throw std::logic_error("that fiber will never end: its thread is gone");
 }
 
 void refuse_self(const control_block& fiber) {

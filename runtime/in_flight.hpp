@@ -47,6 +47,10 @@ class in_flight {
     return entry;
   }
 
+  void abandon() noexcept {
+    for (table& each : rows_) each.abandon();
+  }
+
  private:
   using table = list<pending_operation, in_flight_tag>;
 

@@ -2,6 +2,7 @@
 // A fiber from spin to burial. Its epilogue runs on its own stack: the body is left, the children
 // are ended, what the body captured is destroyed, the outcome is published, and whoever runs next
 // frees the stack.
+#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -81,6 +82,8 @@ void thread_state::fiber_main(void* block) {
 void thread_state::live(control_block& fiber) noexcept {
   bury();
   run_body(fiber);
+  if (fiber.is_main) [[unlikely]]
+    end_child_process(fiber);
   fiber.ending = true;
   end_children(fiber);
   ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
@@ -117,6 +120,12 @@ void thread_state::tell_untold(control_block& parent) noexcept {
     tell_unhandled(options_, failed->error);
     release(*failed);
   }
+}
+
+/// A fiber that has forked is the child's main fiber: the process ends with its body.
+void thread_state::end_child_process(control_block& self) noexcept {
+  if (self.ended_by == outcome::error) tell_unhandled(options_, self.error);
+  std::exit(EXIT_SUCCESS);
 }
 
 /// From here on the outcome stands and others may read it.

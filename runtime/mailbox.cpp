@@ -10,17 +10,71 @@
 #include <cerrno>
 #include <cstdint>
 #include <motet/errors.hpp>
+#include <utility>
 
 #include "jitter.hpp"
 
 namespace motet::detail {
 
-mailbox::mailbox() : wake_descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+/// All mailboxes of the process. Never destroyed: threads may outlive statics.
+struct mailbox::registry {
+  std::mutex lock;
+  list<mailbox, mailboxes_tag> members;
+
+  static registry& get() {
+    static registry& one = *new registry;
+    return one;
+  }
+};
+
+mailbox::mailbox(unopened) noexcept {
+  registry& all = registry::get();
+  const std::lock_guard guard(all.lock);
+  all.members.push_back(*this);
+}
+
+mailbox::mailbox() : mailbox(unopened{}) {
+  open();
+}
+
+void mailbox::open() {
+  wake_descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
 }
 
 mailbox::~mailbox() {
-  ::close(wake_descriptor_);
+  {
+    const std::lock_guard guard(registry::get().lock);
+    unlink();
+  }
+  if (wake_descriptor_ >= 0) ::close(wake_descriptor_);
+}
+
+void mailbox::lock_all() noexcept {
+  registry& all = registry::get();
+  all.lock.lock();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->lock_.lock();
+  }
+}
+
+void mailbox::unlock_all() noexcept {
+  registry& all = registry::get();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->lock_.unlock();
+  }
+  all.lock.unlock();
+}
+
+void mailbox::abandon_all() noexcept {
+  registry& all = registry::get();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->closed_ = true;
+    each->first_ = each->last_ = nullptr;
+    each->filled_.store(false);
+    ::close(std::exchange(each->wake_descriptor_, -1));
+  }
+  unlock_all();
 }
 
 bool mailbox::push(post& item) noexcept {

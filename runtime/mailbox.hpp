@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <motet/detail/list.hpp>
 #include <mutex>
 #include <thread>
 
@@ -18,10 +19,13 @@ struct post {
   post* next = nullptr;
 };
 
-class mailbox {
+class mailbox : public tagged_link<struct mailboxes_tag> {
  public:
   /// Throws: std::system_error if there is no descriptor for it.
   mailbox();
+  /// One whose thread cannot sleep before open().
+  struct unopened {};
+  explicit mailbox(unopened) noexcept;
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
 
@@ -45,6 +49,8 @@ class mailbox {
   bool announce_sleep() noexcept;
   void awake() noexcept { asleep_.store(false, std::memory_order_relaxed); }
   int wake_descriptor() const noexcept { return wake_descriptor_; }
+  /// Throws: as the constructor.
+  void open();
   /// Returns: false, and stays open, if something has been left.
   bool close() noexcept;
 
@@ -53,11 +59,19 @@ class mailbox {
 
   /// Control blocks that refer to it. At home while open, under lock() afterwards.
   std::size_t blocks = 0;
+  // Round a fork. No other thread may be in the middle of something when the child's copy is made.
+  static void lock_all() noexcept;
+  static void unlock_all() noexcept;
+  /// In the child, instead of unlock_all(): closes all, for their threads are not there.
+  static void abandon_all() noexcept;
+
   /// Destroys a closed mailbox to which no block refers.
   static void dispose(mailbox* used) noexcept { delete used; }
 
  private:
   ~mailbox();
+
+  struct registry;
 
   std::mutex lock_;
   post* first_ = nullptr;
@@ -66,7 +80,7 @@ class mailbox {
   std::atomic<bool> filled_{false};
   std::atomic<bool> asleep_{false};
   std::thread::id thread_ = std::this_thread::get_id();
-  int wake_descriptor_;
+  int wake_descriptor_ = -1;
 };
 
 }  // namespace motet::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
+#include <pthread.h>
+
 #include <cstdlib>
 #include <motet/run.hpp>
 #include <stdexcept>
@@ -59,9 +61,16 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   return make_backend(name, sizes);
 }
 
+void start_over_in_child() {
+  mailbox::abandon_all();
+  if (thread_state* thread = self()) thread->start_over(&kernel_for);
+}
+
 void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
+  [[maybe_unused]] static const int hooked =
+      ::pthread_atfork(&mailbox::lock_all, &mailbox::unlock_all, &start_over_in_child);
   motet_self = new thread_state(chosen, kernel_for(chosen));
 }
 
@@ -81,11 +90,15 @@ std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
 void end_with_thread(void*) noexcept {
   thread_state* thread = self();
   if (thread == nullptr) return;
-  if (&thread->running() == &thread->main_fiber()) {
+  const control_block& caller = thread->running();
+  if (&caller != &thread->main_fiber()) {
+    thread->end_others();
+  } else if (caller.runs_on.bottom == nullptr) {
     finish(ended_mark, false);
     return;
+  } else {
+    thread->end(false);  // a fiber that has forked: it stands on one of the runtime's stacks
   }
-  thread->end_others();
   motet_self = reinterpret_cast<thread_state*>(ended_mark);
 }
 

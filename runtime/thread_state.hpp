@@ -119,6 +119,11 @@ class thread_state {
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
 
+  /// Makes another backend of the kind that was chosen.
+  using backend_maker = std::unique_ptr<backend> (*)(const options&);
+  /// In a forked child: the running fiber is the main one, and the only one.
+  void start_over(backend_maker make) noexcept;
+
   /// One line a fiber: name, state, what it waits for and for how long, where it was spun.
   void dump(std::ostream& out);
   void notice(std::string_view line) noexcept;
@@ -159,6 +164,8 @@ class thread_state {
   void report_deadlock(std::ostream& out);
   bool alone_in_process() const noexcept;
 
+  void forget_others(control_block& caller) noexcept;
+
   // How a runtime ends.
   void close_mail() noexcept;
   void leave_out_main() noexcept;
@@ -172,6 +179,7 @@ class thread_state {
   static void fiber_main(void* block);
   void live(control_block& self) noexcept;
   void run_body(control_block& self) noexcept;
+  [[noreturn]] void end_child_process(control_block& self) noexcept;
   void publish(control_block& self) noexcept;
   void report_failure(control_block& failed) noexcept;
   void leave_family(control_block& child) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the heart asks of the kernel, in seven verbs. A backend knows no fibers; it takes
+// The seam: what the heart asks of the kernel, in eight verbs. A backend knows no fibers; it takes
 // operations and hands each back exactly once.
 #pragma once
 
@@ -112,6 +112,10 @@ class backend {
 
   /// `fd` is about to be closed, and has no operations: lets go of what was kept for its stream.
   virtual void forget([[maybe_unused]] int fd) noexcept {}
+
+  /// This is a child that was forked: gives up what it has of the kernel, so that the parent's is
+  /// not touched. Only destroyed afterwards.
+  virtual void abandon() noexcept {}
 
   /// Appends to `done` what is over. Waits until something is, until `deadline`, until the wake
   /// descriptor is written to, or until a signal; does not wait when `deadline` is

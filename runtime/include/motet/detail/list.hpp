@@ -59,6 +59,9 @@ class list {
     return first;
   }
 
+  /// Forgets its items without a look at them.
+  void abandon() noexcept { ends_.before = ends_.after = &ends_; }
+
   static void remove(T& item) noexcept { link_of(item).unlink(); }
   static bool contains(T& item) noexcept { return link_of(item).linked(); }
 

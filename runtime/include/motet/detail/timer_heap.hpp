@@ -47,6 +47,13 @@ class timer_heap {
     sift_up(item.place);
   }
 
+  /// Forgets all timers but those of `fiber`, without a look at them.
+  void keep_those_of(const control_block& fiber) noexcept {
+    std::erase_if(entries_, [&](const entry& each) { return each.item->fiber != &fiber; });
+    for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].item->place = i;
+    for (std::size_t i = entries_.size(); i-- > 0;) sift_down(i);
+  }
+
   /// Takes `item` out; does nothing if it is not in.
   void remove(timer& item) noexcept {
     if (!item.armed()) return;

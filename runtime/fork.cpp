@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// fork(2) with a live runtime. In the child only the calling fiber exists: it becomes the main
+// fiber, its scopes stay armed, it has no children and a mailbox of its own; whatever the kernel
+// does for the parent is let go of untouched. Handles to other fibers say what was when the
+// process forked. The parent notices nothing.
+#include "late_backend.hpp"
+#include "thread_state.hpp"
+
+namespace motet::detail {
+
+namespace {
+
+void abandon(family& left) noexcept {
+  left.children.abandon();
+  left.size = left.lasting = 0;
+  left.waiter = nullptr;
+  left.failing = false;
+}
+
+}  // namespace
+
+/// Runs in the child, and on the only thread that is left there.
+void thread_state::start_over(backend_maker make) noexcept {
+  kernel_->abandon();
+  mailbox& fresh = *new mailbox(mailbox::unopened{});
+  kernel_ = std::make_unique<late_backend>([this, make, &fresh] {
+    fresh.open();
+    auto made = make(options_);
+    made->listen(fresh.wake_descriptor());
+    return made;
+  });
+  control_block& caller = *running_;
+  timers_.keep_those_of(caller);
+  forget_others(caller);
+  fresh.blocks = 1;
+  mail_ = caller.mail = &fresh;
+  main_ = &caller;
+  pending_ = {};
+  pending_[caller.transient ? 1 : 0] = timers_.size();
+  timers_wanted_ = timers_.size() + 1;
+  report_at_ = idle_until_ = clock::time_point::max();
+  set_countdown();
+}
+
+void thread_state::forget_others(control_block& caller) noexcept {
+  queue_.abandon();
+  queue_length_ = 0;
+  operations_.abandon();
+  closing_.abandon();
+  unreferred_.abandon();
+  abandon(house_);
+  house_.owner = &caller;
+  reaping_ = false;
+  living_ = 0;
+  exit_waiter_ = nullptr;
+  fibers_.abandon();
+  fibers_.push_back(caller);
+  for (family* each = &caller.own; each != nullptr; each = each->next) abandon(*each);
+  caller.is_main = true;
+  caller.parent = nullptr;
+  caller.belongs_to = nullptr;
+  caller.abroad.abandon();
+}
+
+}  // namespace motet::detail

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// fork() with a live runtime: the child has one fiber and a backend of its own, and the parent
+// notices nothing. What a child finds wrong is its exit code.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <motet/motet.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::bytes_of;
+
+namespace {
+
+/// Returns: the exit code of a child that calls `body`; 99 if that threw.
+int code_of_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    int code = 99;
+    try {
+      code = body();
+    } catch (...) {
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/// Uses all there is: switches, time, descriptors, another thread.
+int use_everything() {
+  int sum = 0;
+  group all;
+  for (int i = 0; i < 10; ++i) {
+    all.spin([&sum, i] {
+      sleep_for(1ms);
+      sum += i;
+    });
+  }
+  all.await_all();
+  if (sum != 45) return 1;
+  auto pipe = testing::make_pipe();
+  auto reader = spin([&] {
+    std::byte byte[1];
+    return io::read(pipe.first(), byte);
+  });
+  snooze();
+  io::write(pipe.second(), bytes_of("x"));
+  if (reader.await() != 1) return 2;
+  if (move_on_after(1ms, [] { sleep(); })) return 3;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a child that was forked by the main fiber starts anew", "[fork]") {
+  run([] {
+    auto sleeper = spin([] { sleep(); });
+    snooze();
+    CHECK(code_of_child(use_everything) == 0);
+    CHECK(code_of_child([&] {
+            // What was spun before the fork is there no more.
+            return sleeper.cancel() == cancel_result::finished && current().children().empty() ? 0
+                                                                                               : 1;
+          }) == 0);
+    CHECK(use_everything() == 0);
+    CHECK(sleeper.cancel() == cancel_result::accepted);
+    CHECK_THROWS_AS(sleeper.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
+  run([] {
+    auto other = spin([] { sleep(); });
+    auto forking = spin([&] {
+      const std::uint64_t id = current().id();
+      return code_of_child([&] {
+        if (current().id() != id || current().parent()) return 1;
+        return use_everything();
+      });
+    });
+    CHECK(forking.await() == 0);
+    other.cancel();
+  });
+}
+
+TEST_CASE("a fiber's body that returns in a child ends that process", "[fork]") {
+  run([] {
+    auto forking = spin([] {
+      const pid_t child = ::fork();
+      if (child > 0) {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+      }
+      std::freopen("/dev/null", "w", stdout);  // the child prints no report of the test
+      snooze();
+      return 7;
+    });
+    CHECK(forking.await() == 0);
+  });
+}
+
+TEST_CASE("deadlines that were armed before a fork hold in both processes", "[fork]") {
+  run([] {
+    const auto start = clock::now();
+    pid_t child = -1;
+    const bool in_time = move_on_after(20ms, [&] {
+      child = ::fork();
+      sleep();
+    });
+    const bool right = !in_time && clock::now() - start >= 20ms;
+    if (child == 0) ::_exit(right && use_everything() == 0 ? 0 : 1);
+    CHECK(right);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  });
+}
+
+TEST_CASE("a group whose fiber forks ends in the child without those it had", "[fork]") {
+  run([] {
+    pid_t child = -1;
+    int ended = 0;
+    {
+      group both;
+      both.spin([&ended] {
+        struct counting {
+          int& count;
+          ~counting() { ++count; }
+        } local{ended};
+        sleep();
+      });
+      snooze();
+      child = ::fork();
+    }
+    if (child == 0) ::_exit(ended == 0 && use_everything() == 0 ? 0 : 1);
+    CHECK(ended == 1);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  });
+}
+
+TEST_CASE("a process that forks in the middle of traffic loses none of it", "[fork]") {
+  run([] {
+    constexpr int connections = 8;
+    const int rounds = static_cast<int>(testing::scaled(2'000, 100));
+    net::tcp_listener listener(net::endpoint::loopback(0));
+    group all;
+    auto server = all.spin([&] {
+      listener.serve([](net::tcp_stream peer) {
+        std::array<std::byte, 64> buffer;
+        while (const auto n = peer.read(buffer)) peer.write_all(std::span(buffer).first(n));
+      });
+    });
+    int echoed = 0;
+    std::vector<fiber<void>> clients;
+    for (int i = 0; i < connections; ++i) {
+      clients.push_back(all.spin([&] {
+        auto peer = net::tcp_stream::connect(listener.local_endpoint());
+        for (int round = 0; round < rounds; ++round) {
+          peer.write_all(bytes_of("ping"));
+          std::array<std::byte, 4> answer;
+          for (std::size_t got = 0; got < answer.size();) {
+            got += peer.read(std::span(answer).subspan(got));
+          }
+          ++echoed;
+        }
+      }));
+    }
+    for (int forks = 0; forks < 5; ++forks) {
+      CHECK(code_of_child(use_everything) == 0);
+      for (int i = 0; i < 50; ++i) snooze();
+    }
+    for (auto& each : clients) each.await();
+    CHECK(echoed == connections * rounds);
+    server.cancel();
+  });
+}
+
+TEST_CASE("a fork finds no mailbox in the middle of something", "[fork]") {
+  run([] {
+    auto target = spin([] {
+      for (;;) suspend<int>();
+    });
+    snooze();
+    std::atomic<bool> over{false};
+    std::thread busy([&] {
+      while (!over) target.schedule(1);
+    });
+    for (int i = 0; i < 20; ++i) {
+      CHECK(code_of_child([&] { return target.schedule(1) ? 1 : use_everything(); }) == 0);
+      for (int j = 0; j < 10; ++j) snooze();
+    }
+    over = true;
+    busy.join();
+    target.cancel();
+  });
+}
