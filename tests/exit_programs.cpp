@@ -2,6 +2,8 @@
 // Small programs that end in different ways; exit_test.py runs each by name and looks at what it
 // printed and returned.
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -178,6 +180,31 @@ void deadlock_is_thrown() {
   }
 }
 
+/// In the child the fiber is the main one, and the process ends with its body.
+void forked_body_returns() {
+  motet::spin([] {
+    const announcer other("other");
+    motet::sleep_for(1h);
+  });
+  motet::snooze();
+  motet::spin([] {
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    const announcer local(child == 0 ? "child" : "parent");
+    if (child == 0) {
+      motet::spin([] {
+        const announcer own("of the child");
+        motet::sleep_for(1h);
+      });
+      motet::snooze();
+      return;
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+  }).await();
+}
+
 #if defined(UNDER_A_SANITIZER)
 void overflow() {
   std::puts("a sanitizer reports it");
@@ -215,6 +242,7 @@ void overflow_is_chained() {
 #endif
 
 const std::map<std::string_view, void (*)()> programs = {
+    {"forked_body_returns", forked_body_returns},
     {"overflow", overflow},
     {"overflow_in_a_large_frame", overflow_in_a_large_frame},
     {"overflow_is_chained", overflow_is_chained},

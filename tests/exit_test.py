@@ -23,6 +23,8 @@ EXPECTED = {
     "foreign_thread": (0, ["~of a thread", "main returns"], ""),
     "after_the_end": (0, ["spin: this thread's runtime has ended", "read: refused"], ""),
     "deadlock_is_thrown": (3, None, ""),
+    "forked_body_returns": (
+        0, ["~child", "~of the child", "the child ended with 0", "~parent", "~other"], ""),
     "overflow": (-11, [], '"deep", spun at '),
     "overflow_in_a_large_frame": (-11, [], "has overflowed its stack"),
     "overflow_is_chained": (9, [], "has overflowed its stack"),

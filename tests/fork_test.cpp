@@ -96,23 +96,6 @@ TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
   });
 }
 
-TEST_CASE("a fiber's body that returns in a child ends that process", "[fork]") {
-  run([] {
-    auto forking = spin([] {
-      const pid_t child = ::fork();
-      if (child > 0) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-      }
-      std::freopen("/dev/null", "w", stdout);  // the child prints no report of the test
-      snooze();
-      return 7;
-    });
-    CHECK(forking.await() == 0);
-  });
-}
-
 TEST_CASE("deadlines that were armed before a fork hold in both processes", "[fork]") {
   run([] {
     const auto start = clock::now();
