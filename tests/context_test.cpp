@@ -3,9 +3,12 @@
 #include "context.hpp"
 
 #include <execinfo.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <motet/motet.hpp>
 #include <numeric>
@@ -14,7 +17,9 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "sockets.hpp"
 #include "stack.hpp"
+#include "support.hpp"
 
 using namespace motet::detail;
 
@@ -180,18 +185,54 @@ TEST_CASE("a stack of another size is mapped for itself", "[stack]") {
   pool.give_back(large);
 }
 
-TEST_CASE("the guard below a stack cannot be written to", "[stack]") {
+TEST_CASE("every stack of several slabs has a guard that cannot be written to", "[stack]") {
   stack_pool pool;
-  const stack guarded = pool.take(stack_pool::default_size);
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  CHECK(::write(ends[1], guarded.bottom - 1, 1) == -1);
-  CHECK(errno == EFAULT);
-  CHECK(::write(ends[1], guarded.bottom - stack_pool::guard, 1) == -1);
-  CHECK(::write(ends[1], guarded.bottom, 1) == 1);
-  ::close(ends[0]);
-  ::close(ends[1]);
-  pool.give_back(guarded);
+  auto ends = testing::make_pipe();
+  const auto faults = [&](const std::byte* at) {
+    errno = 0;
+    return ::write(ends.second(), at, 1) == -1 && errno == EFAULT;
+  };
+  std::vector<stack> taken;
+  for (int i = 0; i < 2'100; ++i) {
+    taken.push_back(
+        pool.take(i % 700 == 0 ? 4 * stack_pool::default_size : stack_pool::default_size));
+    const stack& last = taken.back();
+    REQUIRE(faults(last.bottom - 1));
+    REQUIRE(faults(last.bottom - stack_pool::guard));
+    REQUIRE_FALSE(faults(last.bottom));
+    REQUIRE_FALSE(faults(last.top - 1));
+    testing::take_all(ends.first());
+  }
+  for (const stack& each : taken) pool.give_back(each);
+}
+
+TEST_CASE("an idle pool gives memory back, and keeps some warm", "[stack]") {
+  stack_pool pool;
+  const auto resident = [](const stack& of) {
+    unsigned char there = 0;
+    const auto page = reinterpret_cast<std::uintptr_t>(of.top - 64) & ~std::uintptr_t{4095};
+    REQUIRE(::mincore(reinterpret_cast<void*>(page), 1, &there) == 0);
+    return (there & 1) != 0;
+  };
+  std::vector<stack> taken;
+  for (int i = 0; i < 1'000; ++i) {
+    taken.push_back(pool.take(stack_pool::default_size));
+    taken.back().top[-64] = std::byte{1};
+  }
+  CHECK_FALSE(pool.trim());
+  for (const stack& each : taken) pool.give_back(each);
+  CHECK(resident(taken.front()));
+  while (pool.trim()) {
+  }
+  const auto warm = std::count_if(taken.begin(), taken.end(), resident);
+  CHECK(warm == 256);
+  CHECK(resident(taken.back()));  // the one that is taken next
+  for (stack& each : taken) {
+    each = pool.take(stack_pool::default_size);
+    each.top[-64] = std::byte{1};
+  }
+  CHECK(std::count_if(taken.begin(), taken.end(), resident) == 1'000);
+  for (const stack& each : taken) pool.give_back(each);
 }
 
 TEST_CASE("a stack size that cannot be is refused", "[stack]") {

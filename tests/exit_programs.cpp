@@ -10,6 +10,7 @@
 #include <map>
 #include <motet/motet.hpp>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -211,6 +212,7 @@ void overflow() {
 }
 constexpr auto overflow_in_a_large_frame = overflow;
 constexpr auto overflow_is_chained = overflow;
+constexpr auto stacks_run_out = overflow;
 #else
 /// Endless, but not to the compiler.
 int recurse(int depth) {
@@ -231,6 +233,24 @@ void overflow_in_a_large_frame() {
   }).await();
 }
 
+/// Where each guard takes mappings, a clear error comes before the process runs out of them.
+void stacks_run_out() {
+  std::string why;
+  std::size_t live = 0;
+  {
+    motet::group many;
+    try {
+      for (;; ++live) many.spin([] { motet::sleep(); });
+    } catch (const motet::stack_unavailable& refused) {
+      why = refused.what();
+    }
+    std::free(std::malloc(64 << 20));  // takes a mapping
+  }
+  motet::spin([] {}).await();
+  std::printf("%s, %s\n", live > 1'000 ? "many" : "few",
+              why.find("vm.max_map_count") != std::string::npos ? "a clear error" : why.c_str());
+}
+
 /// The program's own handler is called after the report.
 void overflow_is_chained() {
   struct sigaction own{};
@@ -244,6 +264,7 @@ void overflow_is_chained() {
 const std::map<std::string_view, void (*)()> programs = {
     {"forked_body_returns", forked_body_returns},
     {"overflow", overflow},
+    {"stacks_run_out", stacks_run_out},
     {"overflow_in_a_large_frame", overflow_in_a_large_frame},
     {"overflow_is_chained", overflow_is_chained},
     {"sleepers_are_ended", sleepers_are_ended},

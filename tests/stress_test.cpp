@@ -110,6 +110,31 @@ void fire(table& targets, std::atomic<bool>& over, std::uint32_t seed) {
 
 }  // namespace
 
+TEST_CASE("very many fibers wait at once, and all end", "[stress]") {
+  const bool few = testing::under_tsan || testing::under_asan || testing::disabled("guard");
+  const std::size_t count = few ? 4'000 : testing::scaled(1'000'000, 30'000);
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+  run([&] {
+    group all;
+    for (std::size_t i = 0; i < count; ++i) {
+      all.spin([&] {
+        ++begun;
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          ++ended;
+        }
+      });
+    }
+    snooze();
+    CHECK(begun == count);
+    all.cancel();
+    all.await_all();
+  });
+  CHECK(ended == count);
+}
+
 TEST_CASE("fibers under fire from other threads all end, and each once", "[stress]") {
   const std::size_t count = testing::scaled(200'000, testing::under_tsan ? 3'000 : 20'000);
   tally counts;

@@ -24,12 +24,16 @@ inline std::size_t scaled(std::size_t count, std::size_t in_ci) {
 }
 
 /// Returns: whether the tests run on virtual time.
+/// Whether MOTET_DISABLE names `feature`.
+inline bool disabled(std::string_view feature) {
+  const char* list = std::getenv("MOTET_DISABLE");
+  return list != nullptr && std::string_view(list).find(feature) != std::string_view::npos;
+}
+
 /// A ring without DEFER_TASKRUN goes on in whatever system call the thread makes.
 inline bool kernel_acts_any_time() {
   const char* backend = std::getenv("MOTET_BACKEND");
-  const char* disabled = std::getenv("MOTET_DISABLE");
-  return backend != nullptr && std::string_view(backend) == "io_uring" && disabled != nullptr &&
-         std::string_view(disabled).find("defer_taskrun") != std::string_view::npos;
+  return backend != nullptr && std::string_view(backend) == "io_uring" && disabled("defer_taskrun");
 }
 
 inline bool on_sim() {
@@ -37,17 +41,22 @@ inline bool on_sim() {
   return backend != nullptr && std::string_view(backend) == "sim";
 }
 
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool under_tsan = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if !defined(__has_feature)
+#define MOTET_TEST_HAS(feature) 0
+#else
+#define MOTET_TEST_HAS(feature) __has_feature(feature)
+#endif
+#if defined(__SANITIZE_THREAD__) || MOTET_TEST_HAS(thread_sanitizer)
 inline constexpr bool under_tsan = true;
 #else
 inline constexpr bool under_tsan = false;
 #endif
+#if defined(__SANITIZE_ADDRESS__) || MOTET_TEST_HAS(address_sanitizer)
+inline constexpr bool under_asan = true;
 #else
-inline constexpr bool under_tsan = false;
+inline constexpr bool under_asan = false;
 #endif
+#undef MOTET_TEST_HAS
 
 /// Two connected descriptors, closed at the end without a word to motet.
 class descriptor_pair {
