@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <motet/backend.hpp>
 #include <string>
@@ -459,10 +460,10 @@ TEST_CASE("a reader and a writer of one socket do not end each other", "[backend
 
 TEST_CASE("a regular file is read and written at its current position", "[backend]") {
   machine m;
-  char name[] = "/tmp/motet-backend-XXXXXX";
-  const fd file(::mkostemp(name, O_CLOEXEC));
+  std::string name = std::filesystem::temp_directory_path() / "motet-backend-XXXXXX";
+  const fd file(::mkostemp(name.data(), O_CLOEXEC));
   REQUIRE(file);
-  ::unlink(name);
+  ::unlink(name.c_str());
   std::string text = "hello, file";
   trial first(verb::write, file.get(), text.data(), 5);
   CHECK(m.perform(first) == 5);

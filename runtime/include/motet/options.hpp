@@ -18,7 +18,7 @@ struct options {
   /// environment variable MOTET_BACKEND says, else "auto".
   std::string backend;
 
-  /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB.
+  /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet takes up to 1 KiB of them.
   std::size_t stack_size = std::size_t{96} * 1024;
 
   /// While something is pending, the backend is looked at after more switches than this and than
