@@ -14,7 +14,7 @@
 
 #include "sigpipe.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -178,4 +178,4 @@ short readiness_of(const operation& op) noexcept {
   return 0;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

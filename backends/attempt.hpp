@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <motet/backend.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Makes the call that `op` describes. A regular file may block the thread.
 /// Returns: true if that was it, with op.result set; false if it must wait for readiness_of(op).
@@ -15,4 +15,4 @@ bool attempt(operation& op) noexcept;
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 short readiness_of(const operation& op) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

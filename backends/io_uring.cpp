@@ -26,7 +26,7 @@
 #include "factories.hpp"
 #include "sigpipe.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -297,4 +297,4 @@ std::unique_ptr<backend> make_io_uring_backend(const backend_options& options) {
   return std::make_unique<uring_backend>(options);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -17,7 +17,7 @@
 
 #include "attempt.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 inline int events_of(const operation& op) noexcept {
   const short ready = readiness_of(op);
@@ -71,4 +71,4 @@ class kept_watchers {
   std::vector<std::unique_ptr<room>> rooms_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

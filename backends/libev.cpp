@@ -30,7 +30,7 @@
 #include "factories.hpp"
 #include "kept_watchers.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -254,4 +254,4 @@ std::unique_ptr<backend> make_libev_backend(const backend_options&) {
   return std::make_unique<libev_backend>();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -10,7 +10,7 @@
 #include "backends.hpp"
 #include "factories.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::unique_ptr<backend> make_backend(std::string_view name, const backend_optio
                               "\" in this build; it has " + known);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -5,8 +5,9 @@
 #include <signal.h>
 
 #include <ctime>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// While it lives this thread is sent no SIGPIPE that was not pending before.
 /// Source: pipe(7), pthread_sigmask(3), sigtimedwait(2).
@@ -34,4 +35,4 @@ class sigpipe_guard {
   bool was_pending_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

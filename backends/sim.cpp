@@ -14,7 +14,7 @@
 #include "attempt.hpp"
 #include "factories.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::unique_ptr<backend> make_sim_backend(const backend_options&) {
   return std::make_unique<sim_backend>();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -10,7 +10,7 @@
 #include "jitter.hpp"
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -186,4 +186,4 @@ void resume_with(control_block& fiber, std::uint64_t number, bool broken,
   });
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

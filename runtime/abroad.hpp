@@ -7,7 +7,7 @@
 
 #include "control_block.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 void retain(control_block& fiber) noexcept;
 void release(control_block& fiber) noexcept;
@@ -23,4 +23,4 @@ void resume_with(control_block& fiber, std::uint64_t number, bool broken,
 /// Throws: std::logic_error if it is the running fiber; what interrupts the wait.
 void await_end(control_block& fiber);
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

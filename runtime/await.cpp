@@ -14,7 +14,7 @@
 #include "abroad.hpp"
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -183,4 +183,4 @@ void await_end(control_block& fiber) {
   }
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -6,10 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 #include <mutex>
 #include <shared_mutex>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct closings_elsewhere {
   /// Held by a backend, with others, while it looks at descriptors that no operation is on.
@@ -29,4 +30,4 @@ class closing_elsewhere {
   std::lock_guard<std::shared_mutex> alone_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

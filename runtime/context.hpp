@@ -17,7 +17,7 @@ extern "C" {
 void motet_switch_context(void** save, void* load) noexcept;
 }
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 #if defined(MOTET_SWITCH_OUT_OF_LINE) || defined(MOTET_TSAN)
 inline constexpr bool switches_inline = false;
@@ -54,4 +54,4 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   sanitizer::after_switch(from.watched);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -22,7 +22,7 @@
 #include "stack.hpp"
 #include "wait_record.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct queue_tag;
 struct fibers_tag;
@@ -147,4 +147,4 @@ struct control_block : tagged_link<queue_tag>, tagged_link<fibers_tag>, tagged_l
   std::string label() const { return name.empty() ? std::to_string(id) : name; }
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -4,9 +4,9 @@
 
 #include <motet/clock.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Returns: the instant `span` after `from`, or the last one there is.
 clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -16,7 +16,7 @@
 
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -103,4 +103,4 @@ void thread_state::report_deadlock(std::ostream& out) {
   dump(out);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -4,10 +4,10 @@
 
 #include "thread_state.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 void dump(std::ostream& out) {
   if (detail::thread_state* thread = detail::self()) thread->dump(out);
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <motet/detail/abi.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 inline constexpr std::array<std::string_view, 5> features = {
     "defer_taskrun",    // io_uring: task work only when the thread asks; else COOP_TASKRUN
@@ -53,4 +54,4 @@ inline void check_disabled() {
   });
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

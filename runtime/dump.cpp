@@ -5,7 +5,7 @@
 
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -47,4 +47,4 @@ void thread_state::dump(std::ostream& out) {
   }
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -2,7 +2,7 @@
 // The texts of motet's errors.
 #include <motet/errors.hpp>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
     : std::runtime_error("fiber " + fiber + " was cancelled: " + reason),
@@ -22,4 +22,4 @@ void throw_errno(int error, const char* call) {
 
 }  // namespace detail
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -6,8 +6,9 @@
 #include <cxxabi.h>
 
 #include <cstring>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Source: Itanium C++ ABI: Exception Handling, 2.2.2, __cxa_eh_globals.
 struct exception_state {
@@ -20,4 +21,4 @@ inline exception_state* live_exception_state() noexcept {
   return reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -4,7 +4,7 @@
 
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 void thread_state::cancel_family(family& children, const char* reason) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
@@ -130,4 +130,4 @@ void thread_state::withdraw_failure(control_block& failed) noexcept {
   release(failed);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

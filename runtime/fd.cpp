@@ -6,7 +6,7 @@
 
 #include "thread_state.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// An error of close(2) would tell of writes that failed; who must know calls io::close().
 void fd::close() noexcept {
@@ -17,4 +17,4 @@ void fd::close() noexcept {
   ::close(number);
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -5,7 +5,7 @@
 #include "abroad.hpp"
 #include "switchpoint.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -192,4 +192,4 @@ void checkpoint() {
   thread.deliver();
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

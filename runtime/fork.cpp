@@ -6,7 +6,7 @@
 #include "late_backend.hpp"
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -62,4 +62,4 @@ void thread_state::forget_others(control_block& caller) noexcept {
   caller.abroad.abandon();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

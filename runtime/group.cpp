@@ -5,7 +5,7 @@
 
 #include "thread_state.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 group::group() {
   family_.one_fails_all_fail = true;
@@ -53,4 +53,4 @@ void group::cancel(const char* reason) {
   detail::here().cancel_family(family_, reason);
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

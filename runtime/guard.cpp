@@ -18,7 +18,7 @@
 
 #include "disabled.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -144,4 +144,4 @@ void give_mappings_back(std::size_t count) noexcept {
   mappings_used.fetch_sub(count);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

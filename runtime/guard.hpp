@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 enum class guard_kind { vectored, single, protection };
 
@@ -24,4 +25,4 @@ std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count,
 /// The memory of guards that took so many mappings has been unmapped.
 void give_mappings_back(std::size_t count) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "wait_record.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct in_flight_tag;
 
@@ -59,4 +59,4 @@ class in_flight {
   std::array<table, 512> rows_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// An exception takes the place of a token that was given but not yet seen; every other hand-over
 /// stands, and the exception waits for the next switchpoint.
@@ -114,4 +114,4 @@ void thread_state::throw_pending() {
   interruption::throw_cancelled("a deadline has passed", outermost->id_);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -14,7 +14,7 @@
 #include "operations.hpp"
 #include "thread_state.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -199,4 +199,4 @@ void close(int fd) {
 
 }  // namespace io
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

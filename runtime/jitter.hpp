@@ -10,7 +10,7 @@
 #include "ticks.hpp"
 #endif
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 inline void jitter() noexcept {
 #if defined(MOTET_JITTER)
@@ -20,4 +20,4 @@ inline void jitter() noexcept {
 #endif
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -8,7 +8,7 @@
 #include <motet/backend.hpp>
 #include <utility>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 class late_backend final : public backend {
  public:
@@ -38,4 +38,4 @@ class late_backend final : public backend {
   mutable std::unique_ptr<backend> real_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

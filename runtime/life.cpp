@@ -9,7 +9,7 @@
 #include "switchpoint.hpp"
 #include "unhandled.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -235,4 +235,4 @@ void destroy_block(control_block& block) noexcept {
   block.~control_block();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -14,7 +14,7 @@
 
 #include "jitter.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// All mailboxes of the process. Never destroyed: threads may outlive statics.
 struct mailbox::registry {
@@ -121,4 +121,4 @@ bool mailbox::close() noexcept {
   return true;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

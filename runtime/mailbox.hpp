@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 class thread_state;
 
@@ -83,4 +83,4 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   int wake_descriptor_ = -1;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -8,7 +8,7 @@
 #include <motet/backend.hpp>
 #include <system_error>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Returns: the operation's result; -ECANCELED without effect if something is pending; -EBADF
 ///          without asking the kernel for a negative descriptor.
@@ -42,4 +42,4 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
 
 std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -15,7 +15,7 @@
 #include "disabled.hpp"
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -118,4 +118,4 @@ alternate_stack::~alternate_stack() {
   ::munmap(memory_, size_);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// The thread's alternate signal stack, unless it has one already. Source: sigaltstack(2).
 class alternate_stack {
@@ -22,4 +23,4 @@ class alternate_stack {
   std::size_t size_ = 0;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

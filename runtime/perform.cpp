@@ -7,7 +7,7 @@
 
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -99,4 +99,4 @@ bool thread_state::end_operations(int fd) noexcept {
   return true;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -6,7 +6,7 @@
 #include "thread_state.hpp"
 #include "ticks.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -105,4 +105,4 @@ void thread_state::reserve_timers(std::size_t more) {
   timers_wanted_ += more;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

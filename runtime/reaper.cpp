@@ -7,7 +7,7 @@
 
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -81,4 +81,4 @@ void thread_state::reap() noexcept {
   --running_->shields;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -18,7 +18,7 @@ int __cxa_thread_atexit(void (*hook)(void*), void* argument, void* dso) noexcept
 extern void* __dso_handle;
 }
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ std::string_view backend_name() {
   return detail::here().kernel().name();
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -3,22 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 #include <mutex>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define MOTET_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MOTET_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define MOTET_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MOTET_TSAN 1
-#endif
-#endif
 
 #if defined(MOTET_ASAN)
 #include <sanitizer/asan_interface.h>
@@ -32,7 +18,7 @@
 #include <valgrind/valgrind.h>
 #endif
 
-namespace motet::detail::sanitizer {
+namespace motet::inline MOTET_ABI::detail::sanitizer {
 
 #if defined(MOTET_TSAN)
 inline constexpr bool thread = true;
@@ -153,4 +139,4 @@ class mapping_guard {
 #endif
 };
 
-}  // namespace motet::detail::sanitizer
+}  // namespace motet::inline MOTET_ABI::detail::sanitizer

@@ -5,7 +5,7 @@
 #include "deadline.hpp"
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 scope::scope(clock::duration limit) {
   thread_state& thread = here();
@@ -35,4 +35,4 @@ void scope::expire(timer& alarm) noexcept {
   ended.fiber_->home->interrupt_fiber(*ended.fiber_, interrupt_scope);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

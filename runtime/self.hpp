@@ -4,20 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 class thread_state;
 
 /// motet's only thread-local: the thread's runtime; null; or 1, the mark of one that has ended.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit thread_state* motet_self asm(
-    "motet_self");
+    MOTET_SYMBOL("motet_self"));
 
 inline std::uintptr_t read_self() noexcept {
   std::uintptr_t value = 0;
 #if defined(__x86_64__)
   asm volatile(
-      "movq motet_self@gottpoff(%%rip), %0\n\t"
+      "movq " MOTET_SYMBOL("motet_self") "@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0"
       : "=r"(value));
 #else
@@ -45,4 +46,4 @@ inline thread_state& here() {
   return value <= ended_mark ? begin_here() : *reinterpret_cast<thread_state*>(value);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -14,7 +14,7 @@
 #include "guard.hpp"
 #include "sanitizers.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -141,4 +141,4 @@ stack this_threads_stack() noexcept {
   return own;
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

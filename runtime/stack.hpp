@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 #include <vector>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// One stack; [bottom, top) is usable, what is below `bottom` faults.
 struct stack {
@@ -72,4 +73,4 @@ class stack_pool {
   std::size_t next_colour_ = 0;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

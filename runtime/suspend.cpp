@@ -7,7 +7,7 @@
 #include "abroad.hpp"
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -63,4 +63,4 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   return std::move(open.frame.value);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

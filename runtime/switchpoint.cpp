@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -34,4 +34,4 @@ void thread_state::bury_ended() noexcept {
   release_later(buried);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

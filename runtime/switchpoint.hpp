@@ -6,7 +6,7 @@
 
 #include "thread_state.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 inline wake_reason thread_state::park(wait_record& wait) noexcept {
   control_block& fiber = *running_;
@@ -88,4 +88,4 @@ inline void thread_state::bury() noexcept {
     bury_ended();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

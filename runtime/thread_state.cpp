@@ -8,7 +8,7 @@
 #include "switchpoint.hpp"
 #include "ticks.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -132,4 +132,4 @@ void thread_state::notice(std::string_view line) noexcept {
   std::fprintf(stderr, "motet: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -18,7 +18,7 @@
 #include "overflow.hpp"
 #include "self.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 class thread_state {
  public:
@@ -249,4 +249,4 @@ void destroy_block(control_block& block) noexcept;
 /// Gives up a reference to a block whose thread has ended, and frees what is not referred to then.
 void release_after_end(control_block& unreferred) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

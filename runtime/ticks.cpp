@@ -2,7 +2,7 @@
 // See ticks.hpp.
 #include "ticks.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -23,4 +23,4 @@ std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(span.count()) * ticks_per_nanosecond);
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -7,9 +7,11 @@
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
+
+#include <motet/detail/abi.hpp>
 #endif
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Returns: a count that grows at a steady rate of 1/1,000 to 10 a nanosecond.
 inline std::uint64_t ticks() noexcept {
@@ -27,4 +29,4 @@ inline std::uint64_t ticks() noexcept {
 /// Returns: how many ticks `span` takes, within a hundredth. Measured once per process.
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

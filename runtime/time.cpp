@@ -6,7 +6,7 @@
 #include "deadline.hpp"
 #include "switchpoint.hpp"
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ void sleep() {
   }
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -5,7 +5,7 @@
 
 #include "switchpoint.hpp"
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct turn_wait : tagged_link<turn_tag> {
   turn_wait(const char* what, int fd) noexcept : wait(what, fd) {}
@@ -55,4 +55,4 @@ bool turn::taken_elsewhere() const noexcept {
   return holder != nullptr && holder != self();
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

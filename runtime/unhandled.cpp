@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
@@ -37,4 +37,4 @@ void tell_unhandled(const options& settings, const std::exception_ptr& error) no
   }
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -5,10 +5,10 @@
 #include <exception>
 #include <motet/options.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Gives `error` to settings.on_unhandled; without one, prints a line and lets the process end with
 /// exit code 1. Any thread.
 void tell_unhandled(const options& settings, const std::exception_ptr& error) noexcept;
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <motet/clock.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 
@@ -48,4 +48,4 @@ struct wait_record {
   void reopen() noexcept { ended = wake_reason::none; }
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -16,6 +16,7 @@ FLOOR_OF = {
     "runtime/include/motet/clock.hpp": "words",
     "runtime/include/motet/errors.hpp": "words",
     "runtime/include/motet/options.hpp": "words",
+    "runtime/include/motet/detail/abi.hpp": "words",
     "runtime/include/motet/detail/body.hpp": "words",
     "runtime/include/motet/detail/handle.hpp": "words",
     "runtime/include/motet/detail/list.hpp": "words",

@@ -72,7 +72,7 @@ motet_context_entry_address:
 
 extern "C" const std::uintptr_t motet_context_entry_address;
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept {
   return {top, reinterpret_cast<void*>(motet_context_entry_address), reinterpret_cast<void*>(entry),
@@ -90,4 +90,4 @@ saved_context lay_out_for_call(void* top, entry_function entry, void* argument) 
   return {word, nullptr, nullptr, nullptr};
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -7,6 +7,8 @@
 // the rounding modes of x87 and SSE belong to the thread, not to a context.
 #pragma once
 
+#include <motet/detail/abi.hpp>
+
 #if defined(__AVX512F__)
 #define MOTET_AVX512_CLOBBERS                                                                   \
   , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
@@ -16,7 +18,7 @@
 #define MOTET_AVX512_CLOBBERS
 #endif
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// Where a context that is not running goes on. The asm below knows the order.
 struct saved_context {
@@ -47,6 +49,6 @@ struct saved_context {
         "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail
 
 #undef MOTET_AVX512_CLOBBERS

@@ -7,7 +7,7 @@
 #include <motet/net/endpoint.hpp>
 #include <stdexcept>
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 namespace {
 
@@ -98,4 +98,4 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
   return a.length() == b.length() && std::memcmp(&a.any_, &b.any_, a.length()) == 0;
 }
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

@@ -21,7 +21,7 @@
 #include "../unhandled.hpp"
 #include "socket.hpp"
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 namespace {
 
@@ -241,4 +241,4 @@ endpoint tcp_listener::local_endpoint() const {
   return name_of(native_handle(), "getsockname", ::getsockname);
 }
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

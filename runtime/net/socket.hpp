@@ -10,7 +10,7 @@
 #include <motet/errors.hpp>
 #include <motet/net/endpoint.hpp>
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 /// Has a turn, or the reason why not.
 class turn_guard {
@@ -52,4 +52,4 @@ endpoint name_of(int fd, const char* what, GetName get_name) {
   return endpoint(address, size);
 }
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

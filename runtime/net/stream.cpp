@@ -17,7 +17,7 @@
 #include "../switchpoint.hpp"
 #include "socket.hpp"
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 namespace {
 
@@ -229,4 +229,4 @@ int tcp_stream::native_handle() const noexcept {
   return state_ == nullptr ? -1 : state_->socket.get();
 }
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

@@ -13,7 +13,7 @@
 #include <motet/clock.hpp>
 #include <string_view>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// What an operation does. A new one is one tag here and one case in each backend.
 enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
@@ -135,4 +135,4 @@ struct backend_options {
   std::function<void(std::string_view)> on_notice;
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

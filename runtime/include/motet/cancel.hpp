@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// Calls `f` and ends it after `limit`: its next switchpoint, or the one it waits at, throws
 /// `cancelled`. A call that returns has returned, however late. Deadlines nest; each ends only its
@@ -41,4 +41,4 @@ auto move_on_after(clock::duration limit, F&& f) {
   }
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <motet/detail/abi.hpp>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// Monotonic time as this thread's backend tells it: CLOCK_MONOTONIC, or virtual time under `sim`.
 struct clock {
@@ -20,4 +21,4 @@ struct clock {
   static time_point now() noexcept;
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

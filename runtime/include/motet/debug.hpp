@@ -3,11 +3,12 @@
 #pragma once
 
 #include <iosfwd>
+#include <motet/detail/abi.hpp>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// Writes one line about each fiber of this thread: name, state, what it waits for and for how
 /// long, where it was spun. Writes nothing on a thread without a runtime. Not a switchpoint.
 void dump(std::ostream& out);
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

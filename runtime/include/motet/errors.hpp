@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 struct control_block;
@@ -89,4 +90,4 @@ class interruption {
 
 }  // namespace detail
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

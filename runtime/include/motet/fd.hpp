@@ -2,9 +2,10 @@
 // A descriptor that is closed with its owner.
 #pragma once
 
+#include <motet/detail/abi.hpp>
 #include <utility>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// Owns one descriptor, or none. Move-only.
 class fd {
@@ -41,4 +42,4 @@ class fd {
   int number_ = -1;
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// A handle to a fiber. Copyable; may be used on any thread, and after the fiber or its thread has
 /// ended. An empty one refers to none; calling anything but operator bool on it is a
@@ -281,4 +281,4 @@ auto spin(spin_options how, F&& body, detail::spin_site site) {
   return detail::spin_in(nullptr, std::move(how), std::forward<F>(body), site);
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -8,7 +8,7 @@
 #include <motet/fiber.hpp>
 #include <utility>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 class group {
  public:
@@ -57,4 +57,4 @@ class group {
   detail::family family_;
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -15,10 +15,11 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 #include <span>
 #include <system_error>
 
-namespace motet::io {
+namespace motet::inline MOTET_ABI::io {
 
 /// Reads at most `buffer.size()` bytes at the current position. A regular file blocks the thread on
 /// libev and sim.
@@ -87,4 +88,4 @@ void shutdown(int fd, int how);
 /// Source: close(2).
 void close(int fd);
 
-}  // namespace motet::io
+}  // namespace motet::inline MOTET_ABI::io

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// The defaults suit a server. A program that never calls run() gets them too.
 struct options {
@@ -42,4 +42,4 @@ struct options {
   std::function<void(std::exception_ptr)> on_unhandled;
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -61,4 +61,4 @@ auto run(F&& f) -> std::invoke_result_t<F&> {
 /// Throws: as the first use of motet on a thread does.
 std::string_view backend_name();
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
@@ -92,4 +92,4 @@ T suspend_with(F&& arrange) {
   if constexpr (!std::is_void_v<T>) return value.template take<T>();
 }
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

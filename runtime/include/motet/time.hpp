@@ -6,7 +6,7 @@
 #include <limits>
 #include <motet/clock.hpp>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 /// Sleeps until `when`, never less; an instant that has passed lets every runnable fiber run once.
 /// Switchpoint.
@@ -37,4 +37,4 @@ void sleep_for(std::chrono::duration<Rep, Period> span) {
 /// Throws: what is pending for this fiber.
 [[noreturn]] void sleep();
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

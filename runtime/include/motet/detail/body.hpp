@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct body_kind {
   std::size_t size;
@@ -83,4 +83,4 @@ struct spin_site {
   }
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

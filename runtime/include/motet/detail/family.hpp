@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <motet/detail/list.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 struct wait_record;
@@ -29,4 +29,4 @@ struct family {
   family* next = nullptr;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

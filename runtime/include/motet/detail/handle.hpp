@@ -2,9 +2,10 @@
 // A counted reference to a control block: counted without a lock on the fiber's home thread.
 #pragma once
 
+#include <motet/detail/abi.hpp>
 #include <utility>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 
@@ -30,4 +31,4 @@ class handle {
   control_block* block_ = nullptr;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

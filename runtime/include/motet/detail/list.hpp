@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/abi.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// A place in one list. Points to itself while it is in none.
 struct link {
@@ -74,4 +75,4 @@ class list {
   link ends_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -8,7 +8,7 @@
 #include <motet/detail/timer_heap.hpp>
 #include <motet/errors.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 
@@ -42,4 +42,4 @@ class scope {
   deadline_timer alarm_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 
-namespace motet {
+namespace motet::inline MOTET_ABI {
 
 enum class fiber_state : std::uint8_t {
   runnable,  // in its thread's run queue
@@ -19,4 +20,4 @@ enum class cancel_result : std::uint8_t {
   finished,  // too late: the body had been left
 };
 
-}  // namespace motet
+}  // namespace motet::inline MOTET_ABI

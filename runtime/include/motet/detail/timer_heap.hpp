@@ -10,7 +10,7 @@
 #include <motet/clock.hpp>
 #include <vector>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 
@@ -131,4 +131,4 @@ class timer_heap {
   std::uint64_t next_order_ = 0;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

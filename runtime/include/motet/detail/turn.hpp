@@ -6,7 +6,7 @@
 #include <atomic>
 #include <motet/detail/list.hpp>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 class thread_state;
 struct turn_tag;
@@ -33,4 +33,4 @@ class turn {
   list<turn_wait, turn_tag> waiting_;
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

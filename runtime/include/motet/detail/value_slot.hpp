@@ -5,12 +5,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <motet/detail/abi.hpp>
 #include <new>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
 
-namespace motet::detail {
+namespace motet::inline MOTET_ABI::detail {
 
 /// What schedule() and suspend() exchange when there is nothing to say.
 struct nothing {};
@@ -119,4 +120,4 @@ class value_slot {
   alignas(std::max_align_t) std::byte storage_[32];
 };
 
-}  // namespace motet::detail
+}  // namespace motet::inline MOTET_ABI::detail

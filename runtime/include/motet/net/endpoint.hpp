@@ -6,10 +6,11 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 #include <string>
 #include <string_view>
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 class endpoint {
  public:
@@ -53,4 +54,4 @@ class endpoint {
   storage any_{.v6 = {}};  // the largest member: all of it is zero
 };
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

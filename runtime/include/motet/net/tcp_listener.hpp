@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 class tcp_listener {
  public:
@@ -70,4 +70,4 @@ class tcp_listener {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net

@@ -9,7 +9,7 @@
 #include <span>
 #include <system_error>
 
-namespace motet::net {
+namespace motet::inline MOTET_ABI::net {
 
 /// Owns a connection. Move-only. One fiber may read while another writes; several that read, or
 /// that write, take turns in the order in which they asked, and write_all() keeps its turn to the
@@ -80,4 +80,4 @@ class tcp_stream {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace motet::net
+}  // namespace motet::inline MOTET_ABI::net
