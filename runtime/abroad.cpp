@@ -14,18 +14,13 @@ namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
-bool at_home(const control_block& fiber) noexcept {
-  thread_state* thread = self();
-  return thread != nullptr && &thread->mail() == fiber.mail;
-}
-
 /// What has been asked for since the home thread last looked.
 struct requests_taken {
   foreign_requests taken;
 
   explicit requests_taken(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
-    foreign_requests& from = fiber.abroad;
+    foreign_requests& from = requests_of(fiber);
     from.queued = false;
     taken.asked = std::exchange(from.asked, std::uint8_t{0});
     taken.raise_at = std::exchange(from.raise_at, std::uint8_t{0});
@@ -78,8 +73,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   jitter();
   const std::lock_guard guard(fiber.mail->lock());
   if (fiber.mail->closed()) return false;
-  fiber.went_abroad.store(true, std::memory_order_relaxed);
-  foreign_requests& requests = fiber.abroad;
+  foreign_requests& requests = requests_of(fiber);
   if (!change(requests) || requests.queued) return true;
   requests.queued = true;
   requests.arrive = &arrive;
@@ -93,21 +87,16 @@ void ask_in_turn(foreign_requests& requests, std::uint8_t& place) noexcept {
 
 }  // namespace
 
-void retain(control_block& fiber) noexcept {
-  if (at_home(fiber)) {
-    self()->retain(fiber);
-    return;
-  }
+void retain_abroad(control_block& fiber) noexcept {
   const std::lock_guard guard(fiber.mail->lock());
-  fiber.went_abroad.store(true, std::memory_order_relaxed);
-  ++fiber.abroad.references;
+  ++requests_of(fiber).references;
 }
 
-void release(control_block& fiber) noexcept {
-  if (at_home(fiber)) {
-    self()->release(fiber);
-    return;
-  }
+void release_last(control_block& fiber) noexcept {
+  self()->release(fiber);
+}
+
+void release_abroad(control_block& fiber) noexcept {
   const auto drop = [](foreign_requests& requests) {
     --requests.references;
     return true;

@@ -1,48 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Waiting for a fiber's end: at home by a record in its list of awaiters, from abroad by posts that
-// go to its thread and come back, and for a thread without fibers by a futex.
+// Waiting for the end of a fiber of another thread: by posts that go to its thread and come back,
+// and for a thread without fibers by a futex.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/handle.hpp>
+#include <motet/detail/await.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "abroad.hpp"
-#include "switchpoint.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
-
-struct home_awaiter : awaiter {
-  explicit home_awaiter(const control_block& fiber) noexcept
-      : wait("await of fiber", static_cast<std::int64_t>(fiber.id)) {
-    tell = [](awaiter& told) noexcept {
-      auto& waiting = static_cast<home_awaiter&>(told);
-      return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
-    };
-  }
-  wait_record wait;
-};
-
-void await_at_home(thread_state& thread, control_block& fiber) {
-  if (&fiber == &thread.running()) throw std::logic_error("a fiber cannot await itself");
-  thread.deliver();
-  if (fiber.dead()) {
-    thread.withdraw_failure(fiber);
-    thread.snooze();
-    return;
-  }
-  home_awaiter waiting(fiber);
-  fiber.awaiters.push_back(waiting);
-  if (thread.park(waiting.wait) == wake_reason::handed) return;
-  waiting.unlink();
-  thread.throw_pending();
-}
 
 /// Puts `waiting` into the list of the fiber it waits for; on that fiber's thread.
 void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept {
@@ -169,12 +142,18 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
 
 }  // namespace
 
-void await_end(control_block& fiber) {
+void refuse_to_await_oneself() {
+  throw std::logic_error("a fiber cannot await itself");
+}
+
+void claim_failure(control_block& dead) noexcept {
+  home_of(dead).withdraw_failure(dead);
+}
+
+void await_elsewhere(control_block& fiber) {
   thread_state* thread = self();
   if (thread == nullptr) {
     if (!fiber.dead()) await_on_plain_thread(fiber);
-  } else if (&thread->mail() == fiber.mail) {
-    await_at_home(*thread, fiber);
   } else if (fiber.dead()) {
     thread->deliver();
     thread->snooze();

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <string>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 

@@ -37,7 +37,7 @@ void thread_state::dump(std::ostream& out) {
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
     const fiber_state state = fiber->state.load(std::memory_order_relaxed);
     out << "fiber " << fiber->id;
-    if (!fiber->name.empty()) out << " \"" << fiber->name << '"';
+    if (fiber->named) out << " \"" << name_of(*fiber) << '"';
     out << ' ' << word_for(state);
     if (fiber->wait != nullptr && state == fiber_state::waiting) {
       describe_wait(out, *fiber->wait, present);

@@ -2,7 +2,7 @@
 // Parents and children: who is told of a failure, and how a parent outlives its children.
 #include <utility>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -47,7 +47,7 @@ void thread_state::leave_to_owner(family& group) noexcept {
     if (line->belongs_to != &group) continue;
     cancel(*line, "its group has ended");
     leave_family(*line);
-    join_family(*line, group.owner->own);
+    join_family(*line, cold(*group.owner).own);
     return;
   }
 }
@@ -61,13 +61,15 @@ void thread_state::join_family(control_block& child, family& joined) noexcept {
 
 /// A group that outlives its owner's body is ended here and has no owner afterwards.
 void thread_state::end_children(control_block& fiber) noexcept {
-  for (family* each = &fiber.own; each != nullptr; each = each->next) {
+  cold_part* part = cold_if_any(fiber);
+  if (part == nullptr) return;
+  for (family* each = &part->own; each != nullptr; each = each->next) {
     each->closed = true;
     cancel_family(*each, "its parent has ended");
   }
   ++fiber.shields;
-  await_family(fiber.own, true, false);
-  while (family* group = fiber.own.next) {
+  await_family(part->own, true, false);
+  while (family* group = part->own.next) {
     await_family(*group, true, false);
     leave_owner(*group);
   }
@@ -75,18 +77,20 @@ void thread_state::end_children(control_block& fiber) noexcept {
 }
 
 void thread_state::enter_owner(family& group) noexcept {
+  family& own = cold(*running_).own;
   group.owner = running_;
-  group.next = running_->own.next;
-  running_->own.next = &group;
+  group.next = own.next;
+  own.next = &group;
 }
 
 /// What its owner has not been told of stays with the owner.
 void thread_state::leave_owner(family& group) noexcept {
-  family** place = &group.owner->own.next;
+  family** place = &cold(*group.owner).own.next;
   while (*place != &group) place = &(*place)->next;
   *place = group.next;
   control_block& owner = *std::exchange(group.owner, nullptr);
-  for (control_block* failed = owner.failures; failed != nullptr; failed = failed->next_failure) {
+  for (control_block* failed = cold(owner).failures; failed != nullptr;
+       failed = cold(*failed).next_failure) {
     if (failed->belongs_to == &group) failed->belongs_to = nullptr;
   }
   refresh_failures(owner);
@@ -97,9 +101,9 @@ void thread_state::report_failure(control_block& failed) noexcept {
   family& from = *failed.belongs_to;
   control_block& parent = *from.owner;
   retain(failed);
-  failed.told_to = &parent;
-  control_block** last = &parent.failures;
-  while (*last != nullptr) last = &(*last)->next_failure;
+  cold(failed).told_to = &parent;
+  control_block** last = &cold(parent).failures;
+  while (*last != nullptr) last = &cold(**last).next_failure;
   *last = &failed;
   if (from.one_fails_all_fail && !std::exchange(from.failing, true)) {
     cancel_family(from, "another fiber of its group has failed");
@@ -108,24 +112,27 @@ void thread_state::report_failure(control_block& failed) noexcept {
 }
 
 control_block* thread_state::take_failure(control_block& parent, const family* from) noexcept {
-  control_block** place = &parent.failures;
+  cold_part* part = cold_if_any(parent);
+  if (part == nullptr) return nullptr;
+  control_block** place = &part->failures;
   while (*place != nullptr && from != nullptr && (*place)->belongs_to != from) {
-    place = &(*place)->next_failure;
+    place = &cold(**place).next_failure;
   }
   control_block* taken = *place;
   if (taken == nullptr) return nullptr;
-  *place = std::exchange(taken->next_failure, nullptr);
-  taken->told_to = nullptr;
+  *place = std::exchange(cold(*taken).next_failure, nullptr);
+  cold(*taken).told_to = nullptr;
   return taken;
 }
 
 /// Somebody else has claimed the failure of a dead fiber before its parent was told.
 void thread_state::withdraw_failure(control_block& failed) noexcept {
-  control_block* parent = std::exchange(failed.told_to, nullptr);
+  cold_part* part = cold_if_any(failed);
+  control_block* parent = part == nullptr ? nullptr : std::exchange(part->told_to, nullptr);
   if (parent == nullptr) return;
-  control_block** place = &parent->failures;
-  while (*place != &failed) place = &(*place)->next_failure;
-  *place = std::exchange(failed.next_failure, nullptr);
+  control_block** place = &cold(*parent).failures;
+  while (*place != &failed) place = &cold(**place).next_failure;
+  *place = std::exchange(part->next_failure, nullptr);
   refresh_failures(*parent);
   release(failed);
 }

@@ -3,33 +3,16 @@
 #include <motet/fiber.hpp>
 
 #include "abroad.hpp"
-#include "switchpoint.hpp"
 
 namespace motet::inline MOTET_ABI {
 
 namespace detail {
-
-void handle::retain() const noexcept {
-  if (block_ != nullptr) detail::retain(*block_);
-}
-
-void handle::release() const noexcept {
-  if (block_ != nullptr) detail::release(*block_);
-}
 
 namespace {
 
 handle refer_to(control_block* block) noexcept {
   if (block != nullptr) detail::retain(*block);
   return handle(block);
-}
-
-/// Throws what a dead fiber has to tell whoever awaits it.
-void throw_outcome(const control_block& dead) {
-  if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
-  if (dead.ended_by == outcome::cancelled) throw fiber_cancelled(dead.label(), dead.cancel_reason);
-  if (dead.ended_by == outcome::none)
-    throw std::logic_error("that fiber will never end: its thread is gone");
 }
 
 void refuse_self(const control_block& fiber) {
@@ -41,22 +24,41 @@ void refuse_self(const control_block& fiber) {
 
 }  // namespace
 
+std::string_view name_of(const control_block& fiber) noexcept {
+  return fiber.named ? std::string_view(cold_if_any(fiber)->name) : std::string_view();
+}
+
+std::string label_of(const control_block& fiber) {
+  return fiber.named ? cold_if_any(fiber)->name : std::to_string(fiber.id);
+}
+
+void throw_outcome(const control_block& dead) {
+  if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
+  if (dead.ended_by == outcome::cancelled) {
+    throw fiber_cancelled(label_of(dead), dead.cancel_reason);
+  }
+  throw std::logic_error("that fiber will never end: its thread is gone");
+}
+
 launch::launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site) {
   thread_state& thread = here();
   control_block& spinner = thread.running();
-  family& joined = parents != nullptr ? *parents : spinner.own;
+  family& joined = parents != nullptr ? *parents : cold(spinner).own;
   if (joined.closed) interruption::throw_cancelled("its parent is ending", 0);
   if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.shielded()) {
     interruption::throw_cancelled(spinner.cancel_reason, 0);
   }
   block_ = &thread.make_fiber(joined, kind, how.stack_size.value_or(thread.settings().stack_size));
-  block_->name = std::move(how.name);
+  if (!how.name.empty()) {
+    cold(*block_).name = std::move(how.name);
+    block_->named = true;
+  }
   block_->transient = how.transient;
   block_->site = site;
 }
 
 launch::~launch() {
-  if (block_ != nullptr) block_->home->unmake(*block_);
+  if (block_ != nullptr) home_of(*block_).unmake(*block_);
 }
 
 void* launch::body() const noexcept {
@@ -64,57 +66,40 @@ void* launch::body() const noexcept {
 }
 
 handle launch::start() noexcept {
-  block_->home->start(*block_);
+  home_of(*block_).start(*block_);
   return handle(std::exchange(block_, nullptr));
 }
 
 void* result_of(control_block& dead) {
-  if (dead.result_taken) throw std::logic_error("the fiber's value has been taken");
-  return dead.result;
+  if (dead.result == result_state::taken) {
+    throw std::logic_error("the fiber's value has been taken");
+  }
+  return result_place(dead);
 }
 
 void* take_result_of(control_block& dead) {
   void* result = result_of(dead);
-  dead.result_taken = true;
+  dead.result = result_state::taken;
   return result;
 }
 
-value_slot suspend_for_token(bool conditional) {
-  thread_state& thread = here();
-  control_block& fiber = thread.running();
-  thread.deliver();
-  if (fiber.token.filled()) {
-    thread.snooze();
-    if ((fiber.interrupts & interrupt_raised) != 0 && thread.must_throw()) {
-      fiber.token.reset();
-      thread.throw_pending();
-    }
-  } else {
-    wait_record wait("suspend");
-    wait.for_token = true;
-    wait.ends_when_idle = fiber.is_main && !conditional;
-    if (thread.park(wait) == wake_reason::interrupted) thread.throw_pending();
-  }
-  return std::move(fiber.token);
+void refuse_empty_handle() {
+  throw std::logic_error("an empty handle refers to no fiber");
 }
 
-void check_token(bool right_type) {
-  if (!right_type) throw std::logic_error("suspend() was given a value of another type");
+void refuse_token() {
+  throw std::logic_error("suspend() was given a value of another type");
 }
 
 }  // namespace detail
-
-detail::control_block& fiber_ref::block() const {
-  if (block_.get() == nullptr) throw std::logic_error("an empty handle refers to no fiber");
-  return *block_.get();
-}
 
 std::uint64_t fiber_ref::id() const {
   return block().id;
 }
 
 const std::string& fiber_ref::name() const {
-  return block().name;
+  static const std::string& none = *new std::string;
+  return block().named ? detail::cold_if_any(block())->name : none;
 }
 
 fiber_state fiber_ref::state() const {
@@ -131,7 +116,9 @@ std::vector<fiber_ref> fiber_ref::children() const {
   if (fiber.dead()) return found;
   const detail::thread_state* thread = detail::self();
   if (thread != fiber.home) throw std::logic_error("children() works on the fiber's own thread");
-  for (detail::family* each = &fiber.own; each != nullptr; each = each->next) {
+  detail::cold_part* part = detail::cold_if_any(fiber);
+  detail::family* each = part == nullptr ? nullptr : &part->own;
+  for (; each != nullptr; each = each->next) {
     for (auto* child = each->children.front(); child != nullptr;
          child = each->children.next(*child)) {
       found.push_back(fiber_ref(detail::refer_to(child)));
@@ -162,27 +149,8 @@ cancel_result fiber_ref::cancel(const char* reason) const {
   return detail::cancel(block(), reason == nullptr ? "" : reason);
 }
 
-/// The handle may be given another fiber meanwhile; the one that is awaited stays this one.
-detail::handle fiber_ref::await_outcome() const {
-  detail::handle kept(block_);
-  detail::await_end(block());
-  detail::throw_outcome(*kept.get());
-  return kept;
-}
-
-void fiber_ref::await() const {
-  await_outcome();
-}
-
 fiber_ref current() {
   return fiber_ref(detail::refer_to(&detail::here().running()));
-}
-
-void snooze() {
-  detail::thread_state& thread = detail::here();
-  thread.deliver();
-  thread.snooze();
-  thread.deliver();
 }
 
 void checkpoint() {

@@ -43,8 +43,7 @@ void thread_state::start_over(backend_maker make) noexcept {
 }
 
 void thread_state::forget_others(control_block& caller) noexcept {
-  queue_.abandon();
-  queue_length_ = 0;
+  queue_ = {};
   operations_.abandon();
   closing_.abandon();
   unreferred_.abandon();
@@ -55,11 +54,12 @@ void thread_state::forget_others(control_block& caller) noexcept {
   exit_waiter_ = nullptr;
   fibers_.abandon();
   fibers_.push_back(caller);
-  for (family* each = &caller.own; each != nullptr; each = each->next) abandon(*each);
+  for (family* each = &cold(caller).own; each != nullptr; each = each->next) abandon(*each);
   caller.is_main = true;
   caller.parent = nullptr;
   caller.belongs_to = nullptr;
-  caller.abroad.abandon();
+  if (caller.went_abroad.load(std::memory_order_relaxed)) requests_of(caller).abandon();
+  blocks_.abandon(caller);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -14,7 +14,7 @@ group::group() {
 
 group::~group() {
   if (family_.owner == nullptr) return;
-  detail::thread_state& thread = *family_.owner->home;
+  detail::thread_state& thread = home_of(*family_.owner);
   family_.closed = true;
   thread.leave_to_owner(family_);
   thread.cancel_family(family_, "its group has ended");

@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <motet/backend.hpp>
 #include <motet/detail/list.hpp>
-
-#include "wait_record.hpp"
+#include <motet/detail/wait_record.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 

@@ -4,7 +4,7 @@
 // displace another, and a wait that is over stays over.
 #include <utility>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -17,7 +17,7 @@ bool thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept
   if (resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
     wait->ended = wake_reason::interrupted;
-    drop_later(std::move(fiber.token));
+    drop_later(std::move(cold(fiber).token));
   }
   return false;
 }
@@ -41,14 +41,14 @@ cancel_result thread_state::give_result(control_block& fiber, const char* reason
                                         value_slot&& value) noexcept {
   const cancel_result answer = cancel(fiber, reason);
   if (answer != cancel_result::accepted) return answer;
-  fiber.kind->place(fiber.result, value);
-  fiber.result_stands = true;
+  fiber.kind->place(result_place(fiber), value);
+  fiber.result = result_state::stands;
   return answer;
 }
 
 bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept {
   if (fiber.ending) return false;
-  std::swap(fiber.token, token);  // the old one is the caller's to destroy
+  std::swap(cold(fiber).token, token);  // the old one is the caller's to destroy
   if (fiber.wait != nullptr && fiber.wait->for_token) resume(*fiber.wait, wake_reason::handed);
   return true;
 }
@@ -56,7 +56,8 @@ bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept
 /// The wait that `number` was given to may be over: then the value goes nowhere.
 void thread_state::resume_with(control_block& fiber, std::uint64_t number, bool broken,
                                value_slot&& value) noexcept {
-  resume_wait* waiting = fiber.resuming;
+  const cold_part* part = cold_if_any(fiber);
+  resume_wait* waiting = part == nullptr ? nullptr : part->resuming;
   if (waiting == nullptr || waiting->number != number) return;
   if (!waiting->wait.claim(wake_reason::handed)) return;
   waiting->broken = broken;
@@ -68,11 +69,13 @@ void thread_state::resume_with(control_block& fiber, std::uint64_t number, bool 
 /// A failure that has ended the parent's wait is the parent's: nobody can claim it any more.
 void thread_state::refresh_failures(control_block& fiber) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
-  for (control_block* failed = fiber.failures; failed != nullptr; failed = failed->next_failure) {
+  const cold_part* part = cold_if_any(fiber);
+  control_block* failed = part == nullptr ? nullptr : part->failures;
+  for (; failed != nullptr; failed = cold(*failed).next_failure) {
     const family* from = failed->belongs_to;
     const bool collected = from != nullptr && from->one_fails_all_fail && from->waiter != nullptr;
     if (collected) continue;
-    if (interrupt_fiber(fiber, interrupt_failure)) failed->told_to = nullptr;
+    if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).told_to = nullptr;
     return;
   }
 }
@@ -88,7 +91,7 @@ void thread_state::refresh_scopes(control_block& fiber) noexcept {
 }
 
 /// What was raised speaks before what was cancelled, and of several deadlines the outermost.
-void thread_state::throw_pending() {
+void thread_state::throw_what_is_pending() {
   control_block& fiber = *running_;
   if (fiber.raised != nullptr) {
     fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);

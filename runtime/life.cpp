@@ -6,24 +6,29 @@
 #include <new>
 #include <utility>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
-constexpr std::size_t small_result_size = sizeof(control_block::small_result);
-
-bool fits_in_block(const body_kind& kind) noexcept {
-  return kind.result_size <= small_result_size &&
-         kind.result_alignment <= alignof(std::max_align_t);
-}
-
 /// Rounds down to where something so aligned can stand.
 std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(end - size);
   return end - size - address % alignment;
+}
+
+/// A large result is elsewhere; where, is noted in the place of a small one.
+void*& large_result(control_block& block) noexcept {
+  return *static_cast<void**>(
+      block_slab::beside(block, block_slab::results, block_slab::small_result));
+}
+
+void make_room_for_result(control_block& block) {
+  const body_kind& kind = *block.kind;
+  large_result(block) = nullptr;
+  large_result(block) = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
 }
 
 }  // namespace
@@ -32,13 +37,10 @@ control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
                                         std::size_t stack_size) {
   if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
   timers_.reserve(timers_wanted_ + 1);
-  control_block& block = *take_block();
+  control_block& block = take_block();
   try {
     block.kind = &kind;
-    block.result = block.small_result;
-    if (!fits_in_block(kind)) {
-      block.result = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
-    }
+    if (!result_is_small(kind)) make_room_for_result(block);
     // A small body stands on the stack as any local does; a large one must not use it up.
     block.runs_on = stacks_.take(kind.size > 4096 ? stack_size + kind.size : stack_size);
   } catch (...) {
@@ -61,7 +63,6 @@ void thread_state::start(control_block& fiber) noexcept {
   fiber.parent = parents.owner;
   retain(*fiber.parent);
   fiber.spun_at = reading_;
-  fiber.own.owner = &fiber;
   fiber.references = 2;  // the handle's and ours
   std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
   lay_out(fiber.where, top, &fiber_main, &fiber);
@@ -76,7 +77,7 @@ void thread_state::start(control_block& fiber) noexcept {
 void thread_state::fiber_main(void* block) {
   control_block& fiber = *static_cast<control_block*>(block);
   sanitizer::after_switch(fiber.where.watched);
-  fiber.home->live(fiber);
+  home_of(fiber).live(fiber);
 }
 
 void thread_state::live(control_block& fiber) noexcept {
@@ -97,11 +98,11 @@ void thread_state::live(control_block& fiber) noexcept {
 void thread_state::run_body(control_block& fiber) noexcept {
   try {
     deliver();
-    fiber.kind->run(fiber.body, fiber.result, fiber.result_stands);
+    fiber.kind->run(fiber.body, result_place(fiber), fiber.result);
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
     if (fiber.cancel_reason == nullptr) fiber.cancel_reason = how.reason();
-    fiber.ended_by = fiber.result_stands ? outcome::value : outcome::cancelled;
+    fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();
     fiber.ended_by = outcome::error;
@@ -110,8 +111,8 @@ void thread_state::run_body(control_block& fiber) noexcept {
 
 /// Nobody can be told what it returned: that goes now, on the fiber's own stack.
 void thread_state::drop_result(control_block& fiber) noexcept {
-  if (!std::exchange(fiber.result_stands, false)) return;
-  fiber.kind->destroy_result(fiber.result);
+  if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
+  fiber.kind->destroy_result(result_place(fiber));
 }
 
 /// A failure of its children is the fiber's own if it has none; the others, nobody's.
@@ -139,7 +140,7 @@ void thread_state::publish(control_block& fiber) noexcept {
   }
   tell_untold(fiber);
   fiber.raised = nullptr;
-  fiber.token.reset();
+  if (cold_part* part = cold_if_any(fiber)) part->token.reset();
   list<control_block, fibers_tag>::remove(fiber);
   --timers_wanted_;
   --living_;
@@ -157,21 +158,10 @@ bool thread_state::tell_awaiters(control_block& ended) noexcept {
   return told;
 }
 
-control_block* thread_state::take_block() {
-  void* memory = nullptr;
-  if (free_blocks_.empty()) {
-    if (free_blocks_.capacity() <= mail_->blocks) {  // so that giving one back cannot fail
-      free_blocks_.reserve(2 * mail_->blocks + 16);
-    }
-    memory = ::operator new(sizeof(control_block));
-  } else {
-    memory = free_blocks_.back();
-    free_blocks_.pop_back();
-  }
-  auto* block = ::new (memory) control_block;
-  block->home = this;
-  block->mail = mail_;
-  block->abroad.fiber = block;
+control_block& thread_state::take_block() {
+  control_block& block = blocks_.take();
+  block.home = this;
+  block.mail = mail_;
   ++mail_->blocks;
   return block;
 }
@@ -179,7 +169,7 @@ control_block* thread_state::take_block() {
 void thread_state::free_block(control_block& block) noexcept {
   destroy_block(block);
   --mail_->blocks;
-  free_blocks_.push_back(&block);
+  blocks_.put(block);
 }
 
 /// Whether anybody but the heart refers to a fiber that runs.
@@ -191,7 +181,8 @@ bool thread_state::in_use(control_block& block) noexcept {
   if (block.references > 0) return true;
   if (!block.went_abroad.load(std::memory_order_relaxed)) return false;
   const std::lock_guard guard(mail_->lock());
-  return block.abroad.queued || block.references + block.abroad.references > 0;
+  const foreign_requests& abroad = requests_of(block);
+  return abroad.queued || block.references + abroad.references > 0;
 }
 
 bool thread_state::unreferred(control_block& block) noexcept {
@@ -212,14 +203,13 @@ void release_after_end(control_block& unreferred) noexcept {
   for (control_block* block = &unreferred; block != nullptr;) {
     mailbox& mail = *block->mail;
     std::unique_lock guard(mail.lock());
-    --block->abroad.references;
-    const bool unused = block->references + block->abroad.references == 0;
+    const bool unused = block->references + --requests_of(*block).references == 0;
     guard.unlock();
     if (!unused) return;
     control_block* parent = block->parent;
     destroy_block(*block);  // not under the lock: it runs destructors of the user's
-    ::operator delete(block);
     guard.lock();
+    block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;
     guard.unlock();
     if (last) mailbox::dispose(&mail);
@@ -228,10 +218,12 @@ void release_after_end(control_block& unreferred) noexcept {
 }
 
 void destroy_block(control_block& block) noexcept {
-  if (block.result_stands) block.kind->destroy_result(block.result);
-  if (block.result != nullptr && block.result != block.small_result) {
-    ::operator delete(block.result, std::align_val_t(block.kind->result_alignment));
+  if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
+  if (block.kind != nullptr && !result_is_small(*block.kind)) {
+    ::operator delete(large_result(block), std::align_val_t(block.kind->result_alignment));
   }
+  if (cold_part* part = cold_if_any(block)) part->~cold_part();
+  if (block.went_abroad.load(std::memory_order_relaxed)) requests_of(block).~foreign_requests();
   block.~control_block();
 }
 

@@ -57,7 +57,7 @@ bool overflows(const control_block& fiber, const void* address) noexcept {
 void report(const control_block& fiber) noexcept {
   line out;
   out << "motet: fiber " << fiber.id;
-  if (!fiber.name.empty()) out << " \"" << fiber.name << "\"";
+  if (fiber.named) out << " \"" << name_of(fiber) << "\"";
   out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}
       << ", has overflowed its stack of " << std::uint64_t{fiber.runs_on.size()}
       << " bytes; spin_options.stack_size gives it more\n";

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
+#include "valgrind.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -23,15 +24,15 @@ void account_for(const operation& op) noexcept {
   if (op.result <= 0) return;
   auto left = static_cast<std::size_t>(op.result);
   if (op.kind == verb::read || op.kind == verb::recv) {
-    sanitizer::kernel_wrote(op.buffer, left);
+    valgrind::kernel_wrote(op.buffer, left);
   } else if (op.kind == verb::readv) {
     for (const iovec* each = op.vectors; left > 0; ++each) {
       const std::size_t part = std::min(left, each->iov_len);
-      sanitizer::kernel_wrote(each->iov_base, part);
+      valgrind::kernel_wrote(each->iov_base, part);
       left -= part;
     }
   } else if (op.kind == verb::accept && op.address != nullptr) {
-    sanitizer::kernel_wrote(op.address, *op.address_length);
+    valgrind::kernel_wrote(op.address, *op.address_length);
   }
 }
 
@@ -59,7 +60,7 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;
   }
-  if constexpr (sanitizer::sees_no_ring) account_for(op);
+  if constexpr (valgrind::sees_no_ring) account_for(op);
   return op.result;
 }
 

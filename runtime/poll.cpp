@@ -28,7 +28,7 @@ bool thread_state::poll_overdue() const noexcept {
   return ticks() - polled_at_ > ticks_between_polls_;
 }
 
-void thread_state::look_around() noexcept {
+void thread_state::look_around_now() noexcept {
   switches_since_poll_ += look_after_;
   if (mail_->filled()) collect_mail();
   const std::size_t limit = std::max(options_.switches_between_polls, length_at_poll_);
@@ -67,7 +67,7 @@ void thread_state::poll(bool wait) noexcept {
   }
   polled_at_ = ticks();
   switches_since_poll_ = 0;
-  length_at_poll_ = queue_length_;
+  length_at_poll_ = queue_.size();
   submitted_since_poll_ = false;
   set_countdown();
 }
@@ -83,7 +83,7 @@ void thread_state::fire_timers() noexcept {
 }
 
 /// Nobody is runnable: sleeps until somebody may be.
-void thread_state::rest() noexcept {
+void thread_state::rest_now() noexcept {
   if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
   poll(!stacks_.trim());
   if (pending_[0] != 0 || !queue_.empty()) report_at_ = idle_until_ = clock::time_point::max();

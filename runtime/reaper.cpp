@@ -12,7 +12,7 @@ namespace motet::inline MOTET_ABI::detail {
 namespace {
 
 bool holds_values(const control_block& dead) noexcept {
-  return dead.result_stands || dead.error != nullptr;
+  return dead.result != result_state::none || dead.error != nullptr;
 }
 
 }  // namespace

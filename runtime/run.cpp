@@ -10,6 +10,7 @@
 
 #include "backends.hpp"
 #include "disabled.hpp"
+#include "mapping_guard.hpp"
 #include "thread_state.hpp"
 
 extern "C" {
@@ -57,7 +58,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   sizes.submissions = chosen.ring_submissions;
   sizes.completions = chosen.ring_completions;
   sizes.on_notice = chosen.on_notice;
-  const sanitizer::mapping_guard guard;
+  const mapping_guard guard;
   return make_backend(name, sizes);
 }
 
@@ -110,9 +111,9 @@ void end_with_process() {
 
 }  // namespace
 
-thread_local constinit thread_state* motet_self = nullptr;
+thread_local constinit thread_core* motet_self = nullptr;
 
-thread_state& begin_here() {
+thread_core& begin_here() {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
   start_runtime({});
   ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);

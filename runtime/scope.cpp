@@ -22,7 +22,7 @@ scope::scope(clock::duration limit) {
 }
 
 scope::~scope() {
-  thread_state& thread = *fiber_->home;
+  thread_state& thread = home_of(*fiber_);
   thread.disarm(alarm_);
   thread.unreserve_timer();
   fiber_->scopes = outer_;
@@ -32,7 +32,7 @@ scope::~scope() {
 void scope::expire(timer& alarm) noexcept {
   scope& ended = *static_cast<deadline_timer&>(alarm).owner;
   ended.expired_ = true;
-  ended.fiber_->home->interrupt_fiber(*ended.fiber_, interrupt_scope);
+  home_of(*ended.fiber_).interrupt_fiber(*ended.fiber_, interrupt_scope);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

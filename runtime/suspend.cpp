@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "abroad.hpp"
-#include "switchpoint.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -14,19 +13,19 @@ namespace {
 /// Keeps the wait findable by its number for as long as the frame lives.
 class open_wait {
  public:
-  explicit open_wait(control_block& fiber) noexcept : fiber_(fiber) {
+  explicit open_wait(control_block& fiber) noexcept : part_(cold(fiber)) {
     frame.wait.fiber = &fiber;
-    frame.number = ++fiber.resume_numbers;
-    fiber.resuming = &frame;
+    frame.number = ++part_.resume_numbers;
+    part_.resuming = &frame;
   }
   open_wait(const open_wait&) = delete;
   open_wait& operator=(const open_wait&) = delete;
-  ~open_wait() { fiber_.resuming = nullptr; }
+  ~open_wait() { part_.resuming = nullptr; }
 
   resume_wait frame;
 
  private:
-  control_block& fiber_;
+  cold_part& part_;
 };
 
 }  // namespace
@@ -48,7 +47,7 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   thread_state& thread = here();
   thread.deliver();
   control_block& fiber = thread.running();
-  if (fiber.resuming != nullptr) {
+  if (cold(fiber).resuming != nullptr) {
     throw std::logic_error("suspend_with() in the callable of another suspend_with()");
   }
   open_wait open(fiber);

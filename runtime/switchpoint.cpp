@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What is beside the path of a switch. See switchpoint.hpp.
-#include "switchpoint.hpp"
-
+// What is beside the path of a switch. See detail/switchpoint.hpp.
+#include <motet/detail/switchpoint.hpp>
 #include <utility>
+
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -12,6 +13,26 @@ namespace {
 constexpr int most_calls_in_a_row = 16;
 
 }  // namespace
+
+void thread_core::look_around() noexcept {
+  static_cast<thread_state*>(this)->look_around_now();
+}
+
+void thread_core::poll_at_once() noexcept {
+  static_cast<thread_state*>(this)->poll(false);
+}
+
+void thread_core::rest() noexcept {
+  static_cast<thread_state*>(this)->rest_now();
+}
+
+void thread_core::bury_ended() noexcept {
+  static_cast<thread_state*>(this)->bury_now();
+}
+
+void thread_core::throw_pending() {
+  static_cast<thread_state*>(this)->throw_what_is_pending();
+}
 
 void thread_state::give_way() noexcept {
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
@@ -27,7 +48,7 @@ void thread_state::checkpoint() noexcept {
 }
 
 /// Nobody can free the stack he stands on: the successor does.
-void thread_state::bury_ended() noexcept {
+void thread_state::bury_now() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
   stacks_.give_back(buried.runs_on);

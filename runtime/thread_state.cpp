@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // How a thread's runtime begins and ends.
+#include "thread_state.hpp"
+
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
 
-#include "switchpoint.hpp"
+#include "mapping_guard.hpp"
 #include "ticks.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -21,19 +23,19 @@ std::uint64_t first_id() noexcept {
 }  // namespace
 
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
-    : live_exceptions_(live_exception_state()),
-      live_errno_(&errno),
-      ticks_between_polls_(ticks_in(chosen.time_between_polls)),
+    : ticks_between_polls_(ticks_in(chosen.time_between_polls)),
       kernel_(std::move(kernel)),
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
-      mail_(new mailbox),
       next_id_(first_id()) {
+  live_exceptions_ = live_exception_state();
+  live_errno_ = &errno;
+  mail_ = new mailbox;
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
     reserve_timers(1);
-    main_ = take_block();
+    main_ = &take_block();
   } catch (...) {
     mailbox::dispose(mail_);
     throw;
@@ -42,7 +44,6 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   last_scope_ = next_id_;
   main_->id = next_id_++;
   main_->references = 1;
-  main_->own.owner = main_;
   house_.owner = main_;
   main_->spun_at = reading_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
@@ -57,10 +58,13 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
   {
-    const sanitizer::mapping_guard guard;
+    const mapping_guard guard;
     kernel_.reset();
   }
-  for (control_block* unused : free_blocks_) ::operator delete(unused);
+  {
+    const std::lock_guard guard(mail_->lock());
+    blocks_.leave();
+  }
   release_after_end(*main_);
 }
 
@@ -115,9 +119,7 @@ void thread_state::end_others() noexcept {
 /// again.
 void thread_state::leave_out_main() noexcept {
   if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
-  if (!main_->queued()) return;
-  list<control_block, queue_tag>::remove(*main_);
-  --queue_length_;
+  if (main_->state.load(std::memory_order_relaxed) == fiber_state::runnable) queue_.remove(*main_);
 }
 
 void thread_state::notice(std::string_view line) noexcept {

@@ -9,18 +9,21 @@
 #include <iosfwd>
 #include <memory>
 #include <motet/backend.hpp>
+#include <motet/detail/scope.hpp>
+#include <motet/detail/switchpoint.hpp>
 #include <motet/detail/timer_heap.hpp>
 #include <motet/options.hpp>
 #include <vector>
 
-#include "control_block.hpp"
+#include "block_pool.hpp"
+#include "foreign_requests.hpp"
 #include "in_flight.hpp"
 #include "overflow.hpp"
-#include "self.hpp"
+#include "stack_pool.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
-class thread_state {
+class thread_state : public thread_core {
  public:
   /// Throws: what making the mailbox throws.
   thread_state(const options& chosen, std::unique_ptr<backend> kernel);
@@ -28,26 +31,17 @@ class thread_state {
   thread_state& operator=(const thread_state&) = delete;
   ~thread_state();
 
-  control_block& running() noexcept { return *running_; }
   control_block& main_fiber() noexcept { return *main_; }
   backend& kernel() noexcept { return *kernel_; }
   mailbox& mail() noexcept { return *mail_; }
   const options& settings() const noexcept { return options_; }
 
-  // The switchpoint: switchpoint.hpp.
-  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
-  /// Returns at once if something is pending that interrupts it.
-  wake_reason park(wait_record& wait) noexcept;
-  /// Goes to the back of the queue and hands the thread on.
-  void snooze() noexcept;
+  // The switchpoint: see also thread_core.
   /// After a call that did not wait: every 16th in a row looks around, and switches if somebody
   /// else can run.
   void give_way() noexcept;
   /// snooze() if 500 us have passed since the last poll; submits what is queued.
   void checkpoint() noexcept;
-  void make_runnable(control_block& fiber) noexcept;
-  /// Claims the wait that `fiber` is in, if it is in one, and makes it runnable.
-  bool resume(wait_record& wait, wake_reason reason) noexcept;
 
   // Time: poll.cpp.
   /// reserve_timers() must have made room.
@@ -79,14 +73,6 @@ class thread_state {
   /// Recomputes whether a deadline or a child's failure is pending.
   void refresh_scopes(control_block& fiber) noexcept;
   void refresh_failures(control_block& fiber) noexcept;
-  /// Returns: whether a switchpoint of the running fiber must throw now.
-  bool must_throw() const noexcept { return running_->interrupts != 0 && !shielded(); }
-  /// A running fiber that unwinds, or is in one of motet's destructors, is not interrupted.
-  bool shielded() const noexcept { return live_exceptions_->uncaught > 0 || running_->shields > 0; }
-  [[noreturn]] void throw_pending();
-  void deliver() {
-    if (must_throw()) throw_pending();
-  }
 
   // Life: life.cpp and family.cpp.
   control_block& make_fiber(family& parents, const body_kind& kind, std::size_t stack_size);
@@ -138,21 +124,16 @@ class thread_state {
   void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
   void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
 
- private:
-  // switchpoint.hpp
-  control_block& next_runnable() noexcept;
-  void prefetch() noexcept;
-  void hand_on(bool last) noexcept;
-  void switch_to(control_block& next, bool last) noexcept;
-  void bury() noexcept;
-  void bury_ended() noexcept;
-
-  // poll.cpp
-  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
-  void look_around() noexcept;
+  // What a switchpoint asks for: thread_core calls these.
+  void look_around_now() noexcept;
   void poll(bool wait) noexcept;
+  void rest_now() noexcept;
+  void bury_now() noexcept;
+  [[noreturn]] void throw_what_is_pending();
+
+ private:
+  // poll.cpp
   void fire_timers() noexcept;
-  void rest() noexcept;
   void complete(operation& op) noexcept;
   bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
@@ -184,7 +165,7 @@ class thread_state {
   void report_failure(control_block& failed) noexcept;
   void leave_family(control_block& child) noexcept;
   void join_family(control_block& child, family& joined) noexcept;
-  control_block* take_block();
+  control_block& take_block();
   void free_block(control_block& block) noexcept;
   bool in_use(control_block& block) noexcept;
   bool shared(control_block& fiber) noexcept;
@@ -192,28 +173,13 @@ class thread_state {
   void drop_result(control_block& fiber) noexcept;
   bool tell_awaiters(control_block& ended) noexcept;
 
-  /// With more runnable than this, the next one's memory is fetched ahead.
-  static constexpr std::size_t most_in_cache = 128;
-
-  // What every switch touches.
-  control_block* running_ = nullptr;
-  list<control_block, queue_tag> queue_;
-  std::size_t queue_length_ = 0;
-  int until_look_ = 1;
-  int calls_in_a_row_ = 0;  // that did not wait, since the last switch
-  exception_state* live_exceptions_;
-  int* live_errno_;
-  control_block* ended_ = nullptr;  // whoever runs next buries it
-
-  // What is pending, and since when nobody has looked.
-  std::array<std::size_t, 2> pending_{};  // of lasting fibers, of transient ones
+  // Since when nobody has looked.
   std::size_t switches_since_poll_ = 0;
   std::size_t look_after_ = 0;
   std::size_t length_at_poll_ = 0;
   std::uint64_t polled_at_ = 0;  // in ticks
   std::uint64_t ticks_between_polls_;
   bool submitted_since_poll_ = false;
-  clock::time_point reading_{};  // of the clock, at the last poll that read it
   timer_heap timers_;
   std::size_t timers_wanted_ = 0;
   in_flight operations_;
@@ -222,7 +188,6 @@ class thread_state {
   std::unique_ptr<backend> kernel_;
   const bool virtual_time_;
   options options_;
-  mailbox* mail_;
   control_block* main_ = nullptr;
   std::size_t living_ = 0;  // spun fibers that are not dead
   wait_record* exit_waiter_ = nullptr;
@@ -235,12 +200,40 @@ class thread_state {
   std::uint64_t last_scope_ = 0;
   alternate_stack for_signals_;
   stack_pool stacks_;
-  std::vector<control_block*> free_blocks_;
+  block_pool blocks_;
   // While nobody is runnable and nothing pends: when to say so, and when to look again at all.
   clock::time_point report_at_ = clock::time_point::max();
   clock::time_point idle_until_ = clock::time_point::max();
   clock::time_point look_for_others_at_ = clock::time_point::min();
   bool deadlock_reported_ = false;
+};
+
+/// Returns: this thread's runtime, or null.
+inline thread_state* self() noexcept {
+  return static_cast<thread_state*>(self_core());
+}
+
+/// Returns: this thread's runtime, started now if there was none.
+/// Throws: as begin_here().
+inline thread_state& here() {
+  return static_cast<thread_state&>(here_core());
+}
+
+inline thread_state& home_of(const control_block& fiber) noexcept {
+  return static_cast<thread_state&>(*fiber.home);
+}
+
+/// Returns: its name, or its number if it has none.
+std::string label_of(const control_block& fiber);
+/// Returns: its name, perhaps empty. Any thread.
+std::string_view name_of(const control_block& fiber) noexcept;
+
+/// The wait of suspend_with(); in the frame of the fiber.
+struct resume_wait {
+  wait_record wait{"suspend_with"};
+  std::uint64_t number = 0;
+  bool broken = false;
+  value_slot value;
 };
 
 /// Destroys what a block that nobody refers to holds, but not its memory.

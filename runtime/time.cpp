@@ -4,7 +4,7 @@
 #include <motet/time.hpp>
 
 #include "deadline.hpp"
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI {
 

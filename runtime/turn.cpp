@@ -3,7 +3,7 @@
 #include <motet/detail/turn.hpp>
 #include <stdexcept>
 
-#include "switchpoint.hpp"
+#include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 

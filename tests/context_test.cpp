@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The ground: switching stacks, and the stacks themselves.
-#include "context.hpp"
-
 #include <execinfo.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <motet/detail/context.hpp>
 #include <motet/motet.hpp>
 #include <numeric>
 #include <stdexcept>
@@ -18,7 +17,7 @@
 
 #include "catch.hpp"
 #include "sockets.hpp"
-#include "stack.hpp"
+#include "stack_pool.hpp"
 #include "support.hpp"
 
 using namespace motet::detail;

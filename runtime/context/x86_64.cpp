@@ -7,14 +7,12 @@
 // function in rbp. Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
 
 #include <cstdint>
-
-#include "../context.hpp"
+#include <motet/detail/context.hpp>
 
 asm(R"(
 .text
 .p2align 4
 .globl motet_switch_context
-.hidden motet_switch_context
 .type motet_switch_context, @function
 motet_switch_context:
   .cfi_startproc

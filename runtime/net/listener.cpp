@@ -17,7 +17,7 @@
 #include <typeindex>
 
 #include "../operations.hpp"
-#include "../switchpoint.hpp"
+#include "../thread_state.hpp"
 #include "../unhandled.hpp"
 #include "socket.hpp"
 

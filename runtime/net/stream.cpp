@@ -14,7 +14,7 @@
 
 #include "../closings_elsewhere.hpp"
 #include "../operations.hpp"
-#include "../switchpoint.hpp"
+#include "../thread_state.hpp"
 #include "socket.hpp"
 
 namespace motet::inline MOTET_ABI::net {

@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <deque>
 #include <functional>
+#include <motet/detail/context.hpp>
 #include <motet/motet.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "context.hpp"
-#include "stack.hpp"
+#include "stack_pool.hpp"
 
 namespace {
 

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <motet/clock.hpp>
+#include <motet/detail/await.hpp>
 #include <motet/detail/body.hpp>
+#include <motet/detail/cold_part.hpp>
 #include <motet/detail/handle.hpp>
 #include <motet/detail/states.hpp>
 #include <motet/detail/value_slot.hpp>
@@ -20,6 +22,12 @@
 #include <vector>
 
 namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_empty_handle();
+
+}  // namespace detail
 
 /// A handle to a fiber. Copyable; may be used on any thread, and after the fiber or its thread has
 /// ended. An empty one refers to none; calling anything but operator bool on it is a
@@ -88,7 +96,7 @@ class fiber_ref {
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; std::logic_error if it
   ///         is the running fiber.
-  void await() const;
+  void await() const { await_outcome(); }
 
  protected:
   explicit fiber_ref(detail::handle block) noexcept : block_(std::move(block)) {}
@@ -97,9 +105,18 @@ class fiber_ref {
   template <typename T>
   friend class resumer;
 
-  detail::control_block& block() const;
-  /// Returns: the fiber, which has ended by a value.
-  detail::handle await_outcome() const;
+  detail::control_block& block() const {
+    if (block_.get() == nullptr) detail::refuse_empty_handle();
+    return *block_.get();
+  }
+  /// Returns: the fiber, which has ended by a value. The handle may be given another fiber
+  /// meanwhile; the one that is awaited stays this one.
+  detail::handle await_outcome() const {
+    detail::handle kept(block_);
+    detail::await_end(block());
+    if (kept.get()->ended_by != detail::outcome::value) detail::throw_outcome(*kept.get());
+    return kept;
+  }
   bool schedule_slot(detail::value_slot&& token) const;
 
   detail::handle block_;
@@ -126,7 +143,12 @@ fiber_ref current();
 /// Goes to the back of the run queue, behind every fiber that is runnable now.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
-void snooze();
+inline void snooze() {
+  detail::thread_core& thread = detail::here_core();
+  thread.deliver();
+  thread.snooze();
+  detail::arrived_core().deliver();
+}
 
 /// For loops that compute: delivers what is pending, submits what is queued for the kernel, and
 /// gives way if 500 us have passed since the thread last looked at its backend.
@@ -136,8 +158,31 @@ void checkpoint();
 
 namespace detail {
 
-value_slot suspend_for_token(bool conditional);
-void check_token(bool right_type);
+[[noreturn]] void refuse_token();
+
+/// Throws: what is pending, in the place of a token that was raised over.
+inline void let_exception_displace_token(thread_core& thread, control_block& fiber) {
+  if ((fiber.interrupts & interrupt_raised) == 0 || !thread.must_throw()) return;
+  cold(fiber).token.reset();
+  thread.throw_pending();
+}
+
+inline value_slot suspend_for_token(bool conditional) {
+  thread_core& thread = here_core();
+  control_block& fiber = thread.running();
+  value_slot& token = cold(fiber).token;
+  thread.deliver();
+  if (token.filled()) {
+    thread.snooze();
+    let_exception_displace_token(arrived_core(), fiber);
+  } else {
+    wait_record wait("suspend");
+    wait.for_token = true;
+    wait.ends_when_idle = fiber.is_main && !conditional;
+    if (thread.park(wait) == wake_reason::interrupted) arrived_core().throw_pending();
+  }
+  return std::move(token);
+}
 
 }  // namespace detail
 
@@ -151,9 +196,9 @@ template <typename T = void>
 T suspend() {
   detail::value_slot token = detail::suspend_for_token(!std::is_void_v<T>);
   if constexpr (std::is_void_v<T>) {
-    detail::check_token(!token.filled() || token.holds<detail::nothing>());
+    if (token.filled() && !token.holds<detail::nothing>()) detail::refuse_token();
   } else {
-    detail::check_token(token.holds<T>());
+    if (!token.holds<T>()) detail::refuse_token();
     return token.take<T>();
   }
 }

@@ -23,6 +23,8 @@
 #define MOTET_ABI abi_0_address_sanitizer
 #elif defined(MOTET_TSAN)
 #define MOTET_ABI abi_0_thread_sanitizer
+#elif defined(MOTET_SWITCH_OUT_OF_LINE)
+#define MOTET_ABI abi_0_switch_out_of_line
 #else
 #define MOTET_ABI abi_0
 #endif

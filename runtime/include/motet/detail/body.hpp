@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <motet/detail/value_slot.hpp>
 #include <new>
@@ -11,13 +12,16 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+/// Whether the place of a fiber's result holds an object, and whether that has been moved from.
+enum class result_state : std::uint8_t { none, stands, taken };
+
 struct body_kind {
   std::size_t size;
   std::size_t alignment;
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;
   /// Calls the body and puts what it returns into `result`, where a value may stand already.
-  void (*run)(void* body, void* result, bool& result_stands);
+  void (*run)(void* body, void* result, result_state& state);
   void (*destroy_body)(void* body) noexcept;
   void (*destroy_result)(void* result) noexcept;
   /// Puts a value that was given to stop() into `result`.
@@ -26,17 +30,17 @@ struct body_kind {
 
 template <typename Body, typename Result>
 struct body_kind_of {
-  static void run(void* body, void* result, bool& result_stands) {
+  static void run(void* body, void* result, result_state& state) {
     auto& callable = *static_cast<Body*>(body);
     if constexpr (std::is_void_v<Result>) {
       callable();
-      result_stands = false;
+      state = result_state::none;
     } else {
       Result value = callable();
-      if (result_stands) destroy_result(result);
-      result_stands = false;
+      if (state != result_state::none) destroy_result(result);
+      state = result_state::none;
       ::new (result) Result(std::move(value));
-      result_stands = true;
+      state = result_state::stands;
     }
   }
 

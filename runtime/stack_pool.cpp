@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See stack.hpp.
-#include "stack.hpp"
+// See stack_pool.hpp.
+#include "stack_pool.hpp"
 
 #include <pthread.h>
 #include <sys/auxv.h>
@@ -8,11 +8,12 @@
 
 #include <algorithm>
 #include <motet/errors.hpp>
+#include <new>
 #include <stdexcept>
 #include <string>
 
 #include "guard.hpp"
-#include "sanitizers.hpp"
+#include "valgrind.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -38,10 +39,23 @@ std::size_t colour(std::size_t index) {
   return index % 16 * 64;
 }
 
+constexpr std::size_t room_for_note = 64;
+
+/// Returns: where the mapping of a stack, whole strides, ends.
+std::byte* end_of(const stack& one) {
+  std::byte* base = one.bottom - stack_pool::guard;
+  const auto size = static_cast<std::size_t>(one.top - base);
+  return base + (size + stack_pool::stride - 1) / stack_pool::stride * stack_pool::stride;
+}
+
 }  // namespace
 
+stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
+  return *reinterpret_cast<note*>(end_of(noted) - sizeof(note));
+}
+
 stack_pool::~stack_pool() {
-  for (const stack& each : free_) sanitizer::forget_stack(each.known_as);
+  for (const stack& each : free_) valgrind::forget_stack(note_of(each).known_as);
   for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
   give_mappings_back(mappings_);
 }
@@ -76,16 +90,16 @@ void stack_pool::guard_some() {
 }
 
 stack stack_pool::take_large(std::size_t size) {
-  const std::size_t strides = (size + colour(15) + guard + stride - 1) / stride;
+  const std::size_t strides = (size + colour(15) + room_for_note + guard + stride - 1) / stride;
   std::byte* base = map(strides * stride);
-  stack made{base + guard, base + strides * stride - colour(next_colour_++)};
+  const stack made{base + guard, base + strides * stride - colour(next_colour_++) - room_for_note};
   try {
-    made.mappings = install_guards(base, stride, 1, guard);
+    const std::size_t mappings = install_guards(base, stride, 1, guard);
+    ::new (&note_of(made)) note{valgrind::know_stack(made), mappings};
   } catch (...) {
     ::munmap(base, strides * stride);
     throw;
   }
-  made.known_as = sanitizer::know_stack(made.bottom, made.top);
   return made;
 }
 
@@ -102,28 +116,28 @@ stack stack_pool::take(std::size_t size) {
   fresh_ += stride;
   --guarded_;
   ++handed_out_;
-  stack made{base + guard, base + stride - colour(next_colour_++)};
-  made.pooled = true;
-  made.known_as = sanitizer::know_stack(made.bottom, made.top);
+  const stack made{base + guard, base + stride - colour(next_colour_++) - room_for_note};
+  ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
   return made;
 }
 
 void stack_pool::give_back(const stack& used) noexcept {
-  if (used.pooled) {
+  if (used.size() < stride) {
     free_.push_back(used);
     return;
   }
-  sanitizer::forget_stack(used.known_as);
-  std::byte* base = used.bottom - guard;
-  const std::size_t size = static_cast<std::size_t>(used.top - base);
-  ::munmap(base, (size + stride - 1) / stride * stride);
-  give_mappings_back(used.mappings);
+  const note noted = note_of(used);
+  valgrind::forget_stack(noted.known_as);
+  ::munmap(used.bottom - guard, static_cast<std::size_t>(end_of(used) - used.bottom) + guard);
+  give_mappings_back(noted.mappings);
 }
 
 bool stack_pool::trim() noexcept {
   for (int some = 0; some < 64 && returned_ + kept_warm < free_.size(); ++some) {
     const stack& coldest = free_[returned_++];
+    const note noted = note_of(coldest);
     ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
+    if (noted.known_as != 0) note_of(coldest) = noted;
   }
   return returned_ + kept_warm < free_.size();
 }

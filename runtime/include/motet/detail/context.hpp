@@ -3,10 +3,10 @@
 // of line (-DMOTET_SWITCH_OUT_OF_LINE, and wherever a sanitizer must see a call).
 #pragma once
 
-#include "sanitizers.hpp"
+#include <motet/detail/sanitizers.hpp>
 
 #if defined(__x86_64__)
-#include "context/x86_64.hpp"
+#include <motet/detail/context/x86_64.hpp>
 #else
 #error "motet has no switch for this architecture"
 #endif

@@ -4,18 +4,14 @@
 
 #include <cstddef>
 #include <motet/detail/abi.hpp>
-#include <mutex>
 
 #if defined(MOTET_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 #if defined(MOTET_TSAN)
 #include <sanitizer/tsan_interface.h>
-#endif
-#if defined(MOTET_VALGRIND)
-#include <valgrind/memcheck.h>
-#include <valgrind/valgrind.h>
 #endif
 
 namespace motet::inline MOTET_ABI::detail::sanitizer {
@@ -33,13 +29,6 @@ inline constexpr bool reports_faults = true;
 inline constexpr bool reports_faults = false;
 #endif
 
-/// Whether something must be told what the kernel wrote for a ring.
-#if defined(MOTET_VALGRIND)
-inline constexpr bool sees_no_ring = true;
-#else
-inline constexpr bool sees_no_ring = false;
-#endif
-
 /// What a sanitizer remembers of one context.
 struct context_state {
 #if defined(MOTET_ASAN)
@@ -52,26 +41,26 @@ struct context_state {
 #endif
 };
 
-/// Valgrind takes a change of the stack pointer for a switch only if it knows the stack.
-/// Returns: a number for forget_stack().
-inline unsigned know_stack([[maybe_unused]] void* bottom, [[maybe_unused]] void* top) {
-#if defined(MOTET_VALGRIND)
-  return VALGRIND_STACK_REGISTER(bottom, top);
-#else
-  return 0;
+/// Memory of motet's own making: AddressSanitizer is told which of it is in use, and LeakSanitizer
+/// to look there for what is referred to.
+inline void poison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __asan_poison_memory_region(at, size);
 #endif
 }
-
-inline void forget_stack([[maybe_unused]] unsigned number) {
-#if defined(MOTET_VALGRIND)
-  VALGRIND_STACK_DEREGISTER(number);
+inline void unpoison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __asan_unpoison_memory_region(at, size);
 #endif
 }
-
-/// The kernel has written there, in no call that Valgrind could see.
-inline void kernel_wrote([[maybe_unused]] void* to, [[maybe_unused]] std::size_t size) {
-#if defined(MOTET_VALGRIND)
-  VALGRIND_MAKE_MEM_DEFINED(to, size);
+inline void search([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __lsan_register_root_region(at, size);
+#endif
+}
+inline void search_no_more([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __lsan_unregister_root_region(at, size);
 #endif
 }
 
@@ -117,26 +106,5 @@ inline void after_switch([[maybe_unused]] context_state& here) {
   __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);
 #endif
 }
-
-/// Held while a ring is mapped or unmapped. ThreadSanitizer sees neither, and would take the memory
-/// of a new ring for that of an old one which stood at the same address, on another thread.
-class mapping_guard {
- public:
-  mapping_guard(const mapping_guard&) = delete;
-  mapping_guard& operator=(const mapping_guard&) = delete;
-#if defined(MOTET_TSAN)
-  mapping_guard() { lock().lock(); }
-  ~mapping_guard() { lock().unlock(); }
-
- private:
-  static std::mutex& lock() {
-    static std::mutex one_at_a_time;
-    return one_at_a_time;
-  }
-#else
-  mapping_guard() {}
-  ~mapping_guard() {}
-#endif
-};
 
 }  // namespace motet::inline MOTET_ABI::detail::sanitizer

@@ -3,21 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/stack.hpp>
 #include <vector>
 
 namespace motet::inline MOTET_ABI::detail {
-
-/// One stack; [bottom, top) is usable, what is below `bottom` faults.
-struct stack {
-  std::byte* bottom = nullptr;
-  std::byte* top = nullptr;
-  bool pooled = false;
-  unsigned known_as = 0;     // to Valgrind
-  std::size_t mappings = 0;  // that its guard took; a pooled one's are the pool's
-
-  std::size_t size() const noexcept { return static_cast<std::size_t>(top - bottom); }
-};
 
 /// Returns: the stack that the kernel, or the thread library, gave this thread.
 stack this_threads_stack() noexcept;
@@ -57,6 +46,13 @@ class stack_pool {
     std::byte* base;
     std::size_t stacks;
   };
+
+  /// What is noted of a stack, above its top.
+  struct note {
+    unsigned known_as = 0;     // to Valgrind
+    std::size_t mappings = 0;  // that the guard of a large one took
+  };
+  static note& note_of(const stack& noted) noexcept;
 
   void map_slab();
   void guard_some();

@@ -8,10 +8,10 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-class thread_state;
+struct thread_core;
 
 /// motet's only thread-local: the thread's runtime; null; or 1, the mark of one that has ended.
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit thread_state* motet_self asm(
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit thread_core* motet_self asm(
     MOTET_SYMBOL("motet_self"));
 
 inline std::uintptr_t read_self() noexcept {
@@ -22,7 +22,7 @@ inline std::uintptr_t read_self() noexcept {
       "movq %%fs:(%0), %0"
       : "=r"(value));
 #else
-  value = reinterpret_cast<std::uintptr_t>(*const_cast<thread_state* volatile*>(&motet_self));
+  value = reinterpret_cast<std::uintptr_t>(*const_cast<thread_core* volatile*>(&motet_self));
 #endif
   return value;
 }
@@ -30,20 +30,27 @@ inline std::uintptr_t read_self() noexcept {
 inline constexpr std::uintptr_t ended_mark = 1;
 
 /// Returns: this thread's runtime, or null.
-inline thread_state* self() noexcept {
+inline thread_core* self_core() noexcept {
   const std::uintptr_t value = read_self();
-  return value <= ended_mark ? nullptr : reinterpret_cast<thread_state*>(value);
+  return value <= ended_mark ? nullptr : reinterpret_cast<thread_core*>(value);
+}
+
+/// Returns: the runtime of the thread on which a fiber finds itself after a switch.
+inline thread_core& arrived_core() noexcept {
+  return *reinterpret_cast<thread_core*>(read_self());
 }
 
 /// Starts this thread's runtime.
 /// Throws: std::logic_error if it has ended; what making a backend throws.
-thread_state& begin_here();
+thread_core& begin_here();
 
 /// Returns: this thread's runtime, started now if there was none.
 /// Throws: as begin_here().
-inline thread_state& here() {
+inline thread_core& here_core() {
   const std::uintptr_t value = read_self();
-  return value <= ended_mark ? begin_here() : *reinterpret_cast<thread_state*>(value);
+  if (value <= ended_mark) [[unlikely]]
+    return begin_here();
+  return *reinterpret_cast<thread_core*>(value);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// See block_pool.hpp.
+#include "block_pool.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <motet/errors.hpp>
+#include <new>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct block_pool::slab {
+  slab* next = nullptr;
+  std::atomic<std::size_t> used{0};
+  std::size_t touched = 0;  // blocks that have been handed out, ever
+
+  /// At home, where nobody else counts.
+  void count(std::ptrdiff_t more) noexcept {
+    const std::size_t now = used.load(std::memory_order_relaxed);
+    used.store(now + static_cast<std::size_t>(more), std::memory_order_relaxed);
+  }
+
+  std::byte* place(std::size_t index) noexcept {
+    return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
+  }
+};
+
+struct block_pool::unused_block {
+  unused_block* next;
+};
+
+namespace {
+
+constexpr const char* no_memory =
+    "no memory, or no address space, for another fiber's control block";
+
+/// Returns: `size` bytes at a multiple of `size`.
+void* map_aligned(std::size_t size) {
+  void* memory = ::mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
+  auto* from = static_cast<std::byte*>(memory);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(from) & (size - 1);
+  if (before > 0) ::munmap(from, before);
+  if (before < size) ::munmap(from + before + size, size - before);
+  ::madvise(from + before, size, MADV_NOHUGEPAGE);  // advice: it would make cold parts resident
+  return from + before;
+}
+
+}  // namespace
+
+static_assert(block_slab::foreign + block_slab::foreign_room * block_slab::blocks +
+                  sizeof(control_block) * block_slab::blocks + block_slab::first <=
+              block_slab::size);
+
+void block_pool::leave() noexcept {
+  free_ = nullptr;
+  while (slab* each = slabs_) {
+    slabs_ = each->next;
+    if (each->used == 0) unmap(*each);
+  }
+}
+
+void block_pool::abandon(control_block& own) noexcept {
+  free_ = nullptr;
+  slabs_ = nullptr;
+  ++slab_of(own).used;  // its other blocks have other mailboxes, under whose locks they go
+}
+
+block_pool::slab& block_pool::slab_of(control_block& block) noexcept {
+  return *reinterpret_cast<slab*>(block_slab::base_of(block));
+}
+
+void block_pool::unmap(slab& unused) noexcept {
+  sanitizer::search_no_more(&unused, block_slab::size);
+  sanitizer::unpoison(&unused, block_slab::size);
+  ::munmap(&unused, block_slab::size);
+}
+
+void block_pool::map_slab() {
+  auto* made = ::new (map_aligned(block_slab::size)) slab;
+  sanitizer::search(made, block_slab::size);
+  made->next = slabs_;
+  slabs_ = made;
+}
+
+control_block& block_pool::take() {
+  void* place = free_;
+  if (free_ != nullptr) {
+    sanitizer::unpoison(place, sizeof(control_block));
+    free_ = free_->next;
+  } else {
+    if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
+    place = slabs_->place(slabs_->touched++);
+  }
+  auto& block = *::new (place) control_block;
+  slab_of(block).count(1);
+  return block;
+}
+
+void block_pool::put(control_block& block) noexcept {
+  slab_of(block).count(-1);
+  auto* unused = ::new (static_cast<void*>(&block)) unused_block{free_};
+  sanitizer::poison(unused, sizeof(control_block));
+  free_ = unused;
+}
+
+void block_pool::put_after_end(control_block& block) noexcept {
+  slab& from = slab_of(block);
+  if (--from.used == 0) unmap(from);
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The control blocks of a thread's fibers, in slabs. A block may outlive its thread; a slab goes
+// with its last one.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/cold_part.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+class block_pool {
+ public:
+  block_pool() = default;
+  block_pool(const block_pool&) = delete;
+  block_pool& operator=(const block_pool&) = delete;
+  ~block_pool() { leave(); }
+
+  /// Throws: stack_unavailable.
+  control_block& take();
+  /// `block` has been destroyed.
+  void put(control_block& block) noexcept;
+
+  /// The thread ends. Under its mailbox's lock, like what follows.
+  void leave() noexcept;
+  /// As put(), for a block whose thread has ended.
+  static void put_after_end(control_block& block) noexcept;
+  /// In a forked child: all blocks but `own` are somebody else's, in slabs that stay as they are.
+  void abandon(control_block& own) noexcept;
+
+ private:
+  struct slab;
+  struct unused_block;
+
+  static slab& slab_of(control_block& block) noexcept;
+  static void unmap(slab& unused) noexcept;
+  void map_slab();
+
+  unused_block* free_ = nullptr;  // last in, first out
+  slab* slabs_ = nullptr;
+};
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Waiting for the end of a fiber of this thread: a record in its list of awaiters. From another
+// thread the wait is arranged in the library.
+#pragma once
+
+#include <motet/detail/handle.hpp>
+#include <motet/detail/switchpoint.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct home_awaiter : awaiter {
+  explicit home_awaiter(const control_block& fiber) noexcept
+      : wait("await of fiber", static_cast<std::int64_t>(fiber.id)) {
+    tell = [](awaiter& told) noexcept {
+      auto& waiting = static_cast<home_awaiter&>(told);
+      return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
+    };
+  }
+  wait_record wait;
+};
+
+[[noreturn]] void refuse_to_await_oneself();
+/// Parks a fiber of another thread, or blocks a thread that has no runtime; returns at once if the
+/// fiber is dead.
+void await_elsewhere(control_block& fiber);
+/// Somebody else than the parent claims the failure of a dead fiber.
+void claim_failure(control_block& dead) noexcept;
+[[noreturn]] void throw_outcome(const control_block& dead);
+
+/// Waits until `fiber`, which a handle refers to, is dead.
+/// Throws: std::logic_error if it is the running fiber; what interrupts the wait.
+inline void await_end(control_block& fiber) {
+  thread_core* thread = self_core();
+  if (thread == nullptr || !thread->is_home_of(fiber)) {
+    await_elsewhere(fiber);
+    return;
+  }
+  if (&fiber == &thread->running()) refuse_to_await_oneself();
+  thread->deliver();
+  if (fiber.dead()) {
+    claim_failure(fiber);
+    thread->snooze();
+    return;
+  }
+  home_awaiter waiting(fiber);
+  fiber.awaiters.push_back(waiting);
+  if (thread->park(waiting.wait) == wake_reason::handed) return;
+  waiting.unlink();
+  arrived_core().throw_pending();
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What few fibers need, in memory that is not touched until then; and where it is: a slab is an
+// array of control blocks, one of cold parts, one of small results and one of what foreign threads
+// ask for, so that each is found from the block's address.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/control_block.hpp>
+#include <motet/detail/family.hpp>
+#include <motet/detail/value_slot.hpp>
+#include <new>
+#include <string>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct resume_wait;
+
+/// Made by the fiber's home thread, ended with the block.
+struct cold_part {
+  family own;                             // its children outside of groups, and its groups
+  control_block* told_to = nullptr;       // the parent that may still be spared its failure
+  control_block* next_failure = nullptr;  // there
+  control_block* failures = nullptr;      // failed children that the fiber has not been told of
+  value_slot token;
+  resume_wait* resuming = nullptr;  // the suspend_with() that it is in
+  std::uint64_t resume_numbers = 0;
+  std::string name;
+};
+
+struct block_slab {
+  static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
+  static constexpr std::size_t small_result = 32;
+  static constexpr std::size_t foreign_room = 256;
+  static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
+  static constexpr std::size_t blocks =
+      (size - first) / (sizeof(control_block) + sizeof(cold_part) + small_result + foreign_room);
+
+  static std::byte* base_of(const control_block& block) noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(&block) & ~(size - 1));
+  }
+  /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
+  /// `offset` bytes behind the blocks'.
+  static void* beside(const control_block& block, std::size_t offset, std::size_t room) noexcept {
+    std::byte* base = base_of(block);
+    const auto* at = reinterpret_cast<const std::byte*>(&block);
+    const auto index = static_cast<std::size_t>(at - base - first) / sizeof(control_block);
+    return base + first + sizeof(control_block) * blocks + offset + index * room;
+  }
+
+  static constexpr std::size_t cold_parts = 0;
+  static constexpr std::size_t results = cold_parts + sizeof(cold_part) * blocks;
+  static constexpr std::size_t foreign = results + small_result * blocks;
+};
+
+inline cold_part* cold_if_any(const control_block& block) noexcept {
+  if (!block.has_cold_part) return nullptr;
+  return static_cast<cold_part*>(
+      block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part)));
+}
+
+inline cold_part& cold(control_block& block) noexcept {
+  void* place = block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part));
+  if (block.has_cold_part) return *static_cast<cold_part*>(place);
+  auto* made = ::new (place) cold_part;
+  made->own.owner = &block;
+  made->own.closed = block.ending;
+  block.has_cold_part = true;
+  return *made;
+}
+
+inline bool result_is_small(const body_kind& kind) noexcept {
+  return kind.result_size <= block_slab::small_result &&
+         kind.result_alignment <= alignof(std::max_align_t);
+}
+
+/// Returns: where the fiber's result is, or is to be.
+inline void* result_place(const control_block& block) noexcept {
+  void* small = block_slab::beside(block, block_slab::results, block_slab::small_result);
+  return result_is_small(*block.kind) ? small : *static_cast<void**>(small);
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// The switchpoint: a fiber that cannot go on takes the next runnable one and transfers to it. There
+// is nobody in between; when none is runnable, it runs the backend itself, on its own stack.
+// Inline, down into the program's own functions: what returns in another fiber than it was called
+// in is mispredicted, so nothing does.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <motet/detail/control_block.hpp>
+#include <motet/detail/exception_state.hpp>
+#include <motet/detail/run_queue.hpp>
+#include <motet/detail/self.hpp>
+#include <motet/detail/wait_record.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+/// What every switch touches of its thread; the rest is in thread_state.
+struct thread_core {
+  control_block& running() const noexcept { return *running_; }
+  bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
+
+  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
+  /// Returns at once if something is pending that interrupts it.
+  wake_reason park(wait_record& wait) noexcept;
+  /// Goes to the back of the queue and hands the thread on.
+  void snooze() noexcept;
+  void make_runnable(control_block& fiber) noexcept;
+  /// Claims the wait that a fiber is in, and makes it runnable.
+  /// Returns: false if the wait was over.
+  bool resume(wait_record& wait, wake_reason reason) noexcept;
+
+  /// A running fiber that unwinds, or is in one of motet's destructors, is not interrupted.
+  bool shielded() const noexcept { return live_exceptions_->uncaught > 0 || running_->shields > 0; }
+  /// Returns: whether a switchpoint of the running fiber must throw now.
+  bool must_throw() const noexcept { return running_->interrupts != 0 && !shielded(); }
+  void deliver() {
+    if (must_throw()) [[unlikely]]
+      throw_pending();
+  }
+  [[noreturn]] void throw_pending();
+
+ protected:
+  void hand_on(bool last) noexcept;
+  void bury() noexcept;
+  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
+
+  // Beside the path of a switch, and out of line.
+  void look_around() noexcept;
+  void poll_at_once() noexcept;
+  void rest() noexcept;
+  void bury_ended() noexcept;
+
+  /// With more runnable than this, the next one's memory is fetched ahead.
+  static constexpr std::size_t most_in_cache = 128;
+
+  control_block* running_ = nullptr;
+  run_queue queue_;
+  int until_look_ = 1;
+  int calls_in_a_row_ = 0;                // that did not wait, since the last switch
+  std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
+  exception_state* live_exceptions_ = nullptr;
+  int* live_errno_ = nullptr;
+  control_block* ended_ = nullptr;  // whoever runs next buries it
+  mailbox* mail_ = nullptr;
+  clock::time_point reading_{};  // of the clock, at the last poll that read it
+
+ private:
+  control_block& next_runnable() noexcept;
+  void prefetch() const noexcept;
+  void switch_to(control_block& next, bool last) noexcept;
+};
+
+inline wake_reason thread_core::park(wait_record& wait) noexcept {
+  control_block& fiber = *running_;
+  wait.fiber = &fiber;
+  wait.interruptible = wait.interruptible && !shielded();
+  if (wait.interruptible && fiber.interrupts != 0) {
+    wait.claim(wake_reason::interrupted);
+    return wait.ended;
+  }
+  wait.since = reading_;
+  fiber.wait = &wait;
+  fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
+  hand_on(false);
+  fiber.wait = nullptr;
+  return wait.ended;
+}
+
+inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept {
+  if (!wait.claim(reason)) return false;
+  make_runnable(*wait.fiber);
+  return true;
+}
+
+inline void thread_core::make_runnable(control_block& fiber) noexcept {
+  fiber.state.store(fiber_state::runnable, std::memory_order_relaxed);
+  queue_.push_back(fiber);
+}
+
+inline void thread_core::snooze() noexcept {
+  make_runnable(*running_);
+  hand_on(false);
+}
+
+[[gnu::always_inline]] inline void thread_core::hand_on(bool last) noexcept {
+  control_block& next = next_runnable();
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
+  if (&next != running_) switch_to(next, last);
+}
+
+/// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
+[[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
+  if (--until_look_ == 0) [[unlikely]] {
+    look_around();
+  } else if (queue_.front() == running_ && anything_pending()) [[unlikely]] {
+    poll_at_once();
+  }
+  while (queue_.empty()) [[unlikely]]
+    rest();
+  control_block& next = queue_.pop_front();
+  if (queue_.size() > most_in_cache) prefetch();
+  return next;
+}
+
+/// Many fibers are not in the cache when it is their turn: the next one's stack is fetched while
+/// this one runs, and the block of the one behind it.
+inline void thread_core::prefetch() const noexcept {
+  const control_block* soon = queue_.front();
+  const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
+  for (std::size_t line = 0; line < 8; ++line) __builtin_prefetch(stack + 64 * line, 1);
+  __builtin_prefetch(soon->queued_behind, 1);
+}
+
+[[gnu::always_inline]] inline void thread_core::switch_to(control_block& next, bool last) noexcept {
+  control_block& left = *running_;
+  left.caught = live_exceptions_->caught;
+  left.uncaught = live_exceptions_->uncaught;
+  left.saved_errno = *live_errno_;
+  live_exceptions_->caught = next.caught;
+  live_exceptions_->uncaught = next.uncaught;
+  *live_errno_ = next.saved_errno;
+  running_ = &next;
+  calls_in_a_row_ = 0;
+  switch_context(left.where, next.where, last);
+  arrived_core().bury();
+}
+
+inline void thread_core::bury() noexcept {
+  if (ended_ != nullptr) [[unlikely]]
+    bury_ended();
+}
+
+}  // namespace motet::inline MOTET_ABI::detail
