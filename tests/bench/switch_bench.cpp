@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What a switch and a fiber cost, beside the bare limit measured in the same run: an intrusive ring
-// of contexts and nothing else. One iteration of a ring is one switch. Prints a table, and with
+// of contexts, each of which touches two lines of its stack, and nothing else. One iteration of a ring is one switch. Prints a table, and with
 // --json one object; --quick only shows that it works.
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -50,7 +51,10 @@ struct bare_ring {
 
   static void go_round(void* argument) {
     auto* here = static_cast<place*>(argument);
+    std::array<volatile char, 96> frame{};
     for (;;) {
+      frame.front() = 1;
+      frame.back() = 1;
       place* to = here->next;
       const bool over = --here->ring->left == 0;
       motet::detail::switch_context(here->where, over ? here->ring->home : to->where);

@@ -111,7 +111,7 @@ class fiber_ref {
   }
   /// Returns: the fiber, which has ended by a value. The handle may be given another fiber
   /// meanwhile; the one that is awaited stays this one.
-  detail::handle await_outcome() const {
+  [[gnu::always_inline]] detail::handle await_outcome() const {
     detail::handle kept(block_);
     detail::await_end(block());
     if (kept.get()->ended_by != detail::outcome::value) detail::throw_outcome(*kept.get());
@@ -143,7 +143,7 @@ fiber_ref current();
 /// Goes to the back of the run queue, behind every fiber that is runnable now.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
-inline void snooze() {
+[[gnu::always_inline]] inline void snooze() {
   detail::thread_core& thread = detail::here_core();
   thread.deliver();
   thread.snooze();
@@ -167,7 +167,7 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
   thread.throw_pending();
 }
 
-inline value_slot suspend_for_token(bool conditional) {
+[[gnu::always_inline]] inline value_slot suspend_for_token(bool conditional) {
   thread_core& thread = here_core();
   control_block& fiber = thread.running();
   value_slot& token = cold(fiber).token;

@@ -29,7 +29,7 @@ void claim_failure(control_block& dead) noexcept;
 
 /// Waits until `fiber`, which a handle refers to, is dead.
 /// Throws: std::logic_error if it is the running fiber; what interrupts the wait.
-inline void await_end(control_block& fiber) {
+[[gnu::always_inline]] inline void await_end(control_block& fiber) {
   thread_core* thread = self_core();
   if (thread == nullptr || !thread->is_home_of(fiber)) {
     await_elsewhere(fiber);

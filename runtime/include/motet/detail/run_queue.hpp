@@ -29,6 +29,20 @@ class run_queue {
     return taken;
   }
 
+  /// Returns: one that stays a few places behind the front from call to call, if it is called after
+  /// each pop_front(); or null.
+  control_block* look_ahead() noexcept {
+    if (ahead_ != nullptr) {
+      ahead_ = ahead_->queued_behind;
+    } else {
+      ahead_ = first_;
+      for (int i = 1; i < places_ahead && ahead_ != nullptr; ++i) ahead_ = ahead_->queued_behind;
+    }
+    return ahead_;
+  }
+  /// The calls have been interrupted.
+  void look_no_further() noexcept { ahead_ = nullptr; }
+
   void remove(control_block& fiber) noexcept {
     run_queue others;
     while (!empty()) {
@@ -39,9 +53,13 @@ class run_queue {
   }
 
  private:
+  /// As far as the memory is away, in switches.
+  static constexpr int places_ahead = 4;
+
   control_block* first_ = nullptr;
   control_block* last_ = nullptr;
   std::size_t size_ = 0;
+  control_block* ahead_ = nullptr;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail
