@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// How much memory fibers take while they wait, and what is left of it afterwards.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <motet/motet.hpp>
+#include <string>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+
+namespace {
+
+struct usage {
+  double resident = 0;
+  double page_tables = 0;
+
+  usage operator-(const usage& other) const {
+    return {resident - other.resident, page_tables - other.page_tables};
+  }
+};
+
+/// Returns: what this process uses now, in bytes. Source: proc(5), /proc/pid/status.
+usage used_now() {
+  std::ifstream status("/proc/self/status");
+  usage found;
+  std::string word;
+  while (status >> word) {
+    if (word == "VmRSS:") status >> found.resident;
+    if (word == "VmPTE:") status >> found.page_tables;
+  }
+  return {found.resident * 1024, found.page_tables * 1024};
+}
+
+/// Where each guard takes mappings, about 16,000 are the limit.
+std::size_t how_many() {
+  return testing::disabled("guard") ? 8'000 : testing::scaled(1'000'000, 30'000);
+}
+
+void park_many(group& all, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) all.spin([] { sleep(); });
+  snooze();
+}
+
+}  // namespace
+
+TEST_CASE("a parked fiber, guard included, takes at most 4,400 bytes", "[memory]") {
+  run([] {
+    const auto count = static_cast<double>(how_many());
+    group all;
+    park_many(all, 1'000);
+    const usage before = used_now();
+    park_many(all, how_many());
+    const usage grown = used_now() - before;
+    std::printf("%.0f fibers: %.0f bytes resident each, and %.0f of page tables\n", count,
+                grown.resident / count, grown.page_tables / count);
+    CHECK(grown.resident / count <= 4'400);
+    all.cancel();
+    all.await_all();
+  });
+}
+
+TEST_CASE("a thread that has had many fibers at once gives their stacks back when it waits",
+          "[memory]") {
+  run([] {
+    const usage before = used_now();
+    {
+      group all;
+      park_many(all, 8'000);
+      all.cancel();
+      all.await_all();
+    }
+    const usage at_most = used_now() - before;
+    CHECK(at_most.resident >= 8'000 * 4'096);
+    const auto kept = [&] { return (used_now() - before).resident; };
+    for (int i = 0; i < 500 && kept() > at_most.resident / 3; ++i) {
+      sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(kept() <= at_most.resident / 3);
+  });
+}
