@@ -62,7 +62,7 @@ void thread_state::poll(bool wait) noexcept {
   if (wait) mail_->awake();
   while (operation* op = done.pop()) complete(*op);
   if (wait || !timers_.empty()) {
-    reading_ = kernel_->now();
+    reading_ = tick_clock_.read([&] { return kernel_->now(); });
     fire_timers();
   }
   polled_at_ = ticks();

@@ -81,7 +81,7 @@ void start_runtime(const options& chosen) {
 std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
   thread_state* thread = self();
   const std::exception_ptr first = thread->end(leave_first);
-  motet_self = reinterpret_cast<thread_state*>(mark);
+  motet_self = reinterpret_cast<thread_core*>(mark);
   delete thread;
   return first;
 }
@@ -100,7 +100,7 @@ void end_with_thread(void*) noexcept {
   } else {
     thread->end(false);  // a fiber that has forked: it stands on one of the runtime's stacks
   }
-  motet_self = reinterpret_cast<thread_state*>(ended_mark);
+  motet_self = reinterpret_cast<thread_core*>(ended_mark);
 }
 
 /// exit() in run() ends that runtime's fibers too. A session cannot use the thread's hook, which

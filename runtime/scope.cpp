@@ -16,7 +16,7 @@ scope::scope(clock::duration limit) {
   fiber_->scopes = this;
   alarm_.owner = this;
   alarm_.fiber = fiber_;
-  alarm_.due = deadline_after(thread.kernel().now(), limit);
+  alarm_.due = deadline_after(thread.now(), limit);
   alarm_.fire = &scope::expire;
   thread.arm(alarm_);
 }

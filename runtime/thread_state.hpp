@@ -20,6 +20,7 @@
 #include "in_flight.hpp"
 #include "overflow.hpp"
 #include "stack_pool.hpp"
+#include "tick_clock.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -44,6 +45,10 @@ class thread_state : public thread_core {
   void checkpoint() noexcept;
 
   // Time: poll.cpp.
+  /// Returns: the present instant, never earlier than the true one.
+  clock::time_point now() noexcept {
+    return virtual_time_ ? kernel_->now() : tick_clock_.now([&] { return kernel_->now(); });
+  }
   /// reserve_timers() must have made room.
   void arm(timer& alarm) noexcept;
   void disarm(timer& alarm) noexcept;
@@ -180,6 +185,7 @@ class thread_state : public thread_core {
   std::uint64_t polled_at_ = 0;  // in ticks
   std::uint64_t ticks_between_polls_;
   bool submitted_since_poll_ = false;
+  tick_clock tick_clock_;
   timer_heap timers_;
   std::size_t timers_wanted_ = 0;
   in_flight operations_;

@@ -2,6 +2,10 @@
 // See ticks.hpp.
 #include "ticks.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
@@ -17,6 +21,16 @@ double measure_ticks_per_nanosecond() noexcept {
 }
 
 }  // namespace
+
+/// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm always is.
+bool ticks_are_steady() noexcept {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
+#else
+  return true;
+#endif
+}
 
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept {
   static const double ticks_per_nanosecond = measure_ticks_per_nanosecond();

@@ -26,6 +26,9 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
+/// Returns: whether the counter runs at one rate whatever the processor does, as it says itself.
+bool ticks_are_steady() noexcept;
+
 /// Returns: how many ticks `span` takes, within a hundredth. Measured once per process.
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept;
 

@@ -36,7 +36,7 @@ clock::time_point deadline_after(clock::time_point from, clock::duration span) n
 
 clock::time_point clock::now() noexcept {
   detail::thread_state* thread = detail::self();
-  return thread == nullptr ? std::chrono::steady_clock::now() : thread->kernel().now();
+  return thread == nullptr ? std::chrono::steady_clock::now() : thread->now();
 }
 
 void sleep_until(clock::time_point when) {

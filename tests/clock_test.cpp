@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The clock that is extrapolated from the processor's counter, beside the real one.
+#include <chrono>
+#include <motet/motet.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+#include "tick_clock.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+using real = std::chrono::steady_clock;
+
+clock::time_point read_real() {
+  return real::now();
+}
+
+}  // namespace
+
+TEST_CASE("now is never early, never goes back, and is hardly ahead", "[clock]") {
+  detail::tick_clock extrapolated;
+  const auto end = real::now() + 200ms;
+  clock::time_point last{};
+  bool early = false;
+  bool back = false;
+  auto ahead = 0ns;
+  while (real::now() < end) {
+    const auto before = real::now();
+    const auto found = extrapolated.now(read_real);
+    const auto after = real::now();
+    early = early || found < before;
+    back = back || found < last;
+    ahead = std::max<std::chrono::nanoseconds>(ahead, found - after);
+    last = found;
+  }
+  CHECK_FALSE(early);
+  CHECK_FALSE(back);
+  CHECK(ahead < 10us);
+}
+
+TEST_CASE("most readings of now do not ask the real clock", "[clock]") {
+  detail::tick_clock extrapolated;
+  std::size_t asked = 0;
+  const auto count_and_read = [&] {
+    ++asked;
+    return real::now();
+  };
+  const auto warm = real::now() + 50ms;
+  while (real::now() < warm) extrapolated.now(count_and_read);
+  asked = 0;
+  std::size_t readings = 0;
+  const auto end = real::now() + 100ms;
+  while (real::now() < end) {
+    extrapolated.now(count_and_read);
+    ++readings;
+  }
+  INFO(asked << " of " << readings);
+  CHECK((asked < readings / 2 || !detail::ticks_are_steady()));
+}
+
+TEST_CASE("a counter that stood still is not believed again", "[clock]") {
+  detail::tick_clock extrapolated;
+  auto jump = 0ns;
+  const auto jumping = [&] { return real::now() + jump; };
+  const auto warm = real::now() + 50ms;
+  while (real::now() < warm) extrapolated.read(jumping);
+  jump = 1h;
+  extrapolated.read(jumping);
+  CHECK(extrapolated.now(jumping) >= real::now() + 1h);
+}
+
+TEST_CASE("a sleep lasts at least its time by the real clock, also after long computing",
+          "[clock]") {
+  if (testing::on_sim()) return;
+  run([] {
+    for (int i = 0; i < 20; ++i) {
+      const auto computed = real::now() + 3ms;
+      while (real::now() < computed) continue;
+      const auto from = real::now();
+      sleep_for(2ms);
+      CHECK(real::now() - from >= 2ms);
+    }
+  });
+}
