@@ -12,6 +12,7 @@
 
 #include <cerrno>
 
+#include "../runtime/faults.hpp"
 #include "sigpipe.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -146,6 +147,17 @@ std::int32_t call(operation& op) noexcept {
   return -EINVAL;
 }
 
+/// The call, or what a fault point makes of it: fewer bytes, or an error.
+std::int32_t call_unless_refused(operation& op) noexcept {
+  const int refused = faults::next(name_of(op.kind));
+  if (refused > 0) return -refused;
+  const std::uint32_t length = op.length;
+  if (refused == faults::falls_short && length > 1) op.length = 1;
+  const std::int32_t result = call(op);
+  op.length = length;
+  return result;
+}
+
 bool may_not_wait(const operation& op) noexcept {
   const bool has_message_flags = op.kind == verb::recv || op.kind == verb::send;
   return has_message_flags && (op.flags & MSG_DONTWAIT) != 0;
@@ -155,9 +167,31 @@ bool may_not_wait(const operation& op) noexcept {
 
 bool attempt(operation& op) noexcept {
   do {
-    op.result = call(op);
+    op.result = call_unless_refused(op);
   } while (op.result == -EINTR);
   return op.result != -EAGAIN || may_not_wait(op);
+}
+
+const char* name_of(verb kind) noexcept {
+  switch (kind) {
+    case verb::read:
+    case verb::readv:
+      return "read";
+    case verb::write:
+    case verb::writev:
+      return "write";
+    case verb::recv:
+      return "recv";
+    case verb::send:
+      return "send";
+    case verb::accept:
+      return "accept";
+    case verb::connect:
+      return "connect";
+    case verb::wait_fd:
+      return "wait_fd";
+  }
+  return "?";
 }
 
 short readiness_of(const operation& op) noexcept {

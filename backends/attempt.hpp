@@ -15,4 +15,7 @@ bool attempt(operation& op) noexcept;
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 short readiness_of(const operation& op) noexcept;
 
+/// Returns: the name of a verb's fault point.
+const char* name_of(verb kind) noexcept;
+
 }  // namespace motet::inline MOTET_ABI::detail

@@ -17,11 +17,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "../runtime/disabled.hpp"
+#include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
 #include "sigpipe.hpp"
@@ -31,6 +33,7 @@ namespace motet::inline MOTET_ABI::detail {
 namespace {
 
 constexpr std::uint8_t stage_polling = 1;
+constexpr std::uint8_t stage_refused = 2;  // by a fault point
 
 [[noreturn]] void refuse(int error, const char* call) {
   throw std::system_error(error, std::system_category(), call);
@@ -118,7 +121,10 @@ class uring_backend final : public backend {
       io_uring_params parameters{};
       parameters.flags = flags;
       parameters.cq_entries = options.completions;
-      error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
+      error = faults::next("io_uring_setup");
+      if (error == 0) {
+        error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
+      }
       acts_any_time_ = (flags & deferring) != deferring;
       if (error == 0) return;
       if (error != EINVAL) break;
@@ -138,7 +144,8 @@ class uring_backend final : public backend {
 
   /// Returns: an entry of the submission queue; a full one is flushed on the spot.
   io_uring_sqe* next_entry() noexcept {
-    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+    io_uring_sqe* entry =
+        faults::next("io_uring_get_sqe") != 0 ? nullptr : ::io_uring_get_sqe(&ring_);
     while (entry == nullptr) {
       enter();
       reap();  // a kernel whose completion queue overflows takes nothing until it is emptied
@@ -180,6 +187,20 @@ class uring_backend final : public backend {
         break;
     }
     ::io_uring_sqe_set_data(entry, &op);
+    if (const int refused = faults::next(name_of(op.kind))) refuse_operation(op, *entry, refused);
+  }
+
+  /// What the kernel refuses it has not done: a fault point has it do nothing instead.
+  static void refuse_operation(operation& op, io_uring_sqe& entry, int error) noexcept {
+    if (error == faults::falls_short) {
+      if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
+      return;
+    }
+    op.stage = stage_refused;
+    const std::int32_t result = -error;
+    std::memcpy(op.scratch, &result, sizeof result);
+    ::io_uring_prep_nop(&entry);
+    ::io_uring_sqe_set_data(&entry, &op);
   }
 
   void wait_until_ready(operation& op) noexcept {
@@ -205,13 +226,14 @@ class uring_backend final : public backend {
   void enter() noexcept {
     std::optional<sigpipe_guard> guard;
     if (writes_ > 0 && !acts_any_time_) guard.emplace();
-    ::io_uring_submit_and_get_events(&ring_);
+    if (faults::next("io_uring_enter") == 0) ::io_uring_submit_and_get_events(&ring_);
   }
 
   /// Any error here (a signal, a full completion queue, the deadline) is a reason to look again.
   void enter_and_wait(time_point deadline) noexcept {
     std::optional<sigpipe_guard> guard;
     if (writes_ > 0 && !acts_any_time_) guard.emplace();
+    if (faults::next("io_uring_enter") != 0) return;
     io_uring_cqe* first = nullptr;
     if (deadline == time_point::max()) {
       ::io_uring_submit_and_wait(&ring_, 1);
@@ -259,6 +281,15 @@ class uring_backend final : public backend {
   void settle(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
       op.stage = 0;
+      resubmitted_ = true;
+      prepare(op);
+      return;
+    }
+    if (op.stage == stage_refused) {
+      op.stage = 0;
+      std::memcpy(&op.result, op.scratch, sizeof op.result);
+    }
+    if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
       prepare(op);
       return;

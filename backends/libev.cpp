@@ -6,10 +6,10 @@
 // - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
 //   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
 //   stream goes by the stream's number.
-// - It aborts on a watcher of a closed descriptor, should it ever have to tell epoll of it (it
-// tells
+// - It aborts on a watcher of a closed descriptor, should it ever have to tell epoll of it (it does
 //   of all again when an event comes for a descriptor that was closed but has a duplicate): whoever
 //   closes ends the operations and has the descriptor forgotten before.
+// - It ends the process, with a line, when it has no memory for its tables.
 // - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
 //   timerfd, so that nobody is early and nobody much late.
 // - Its signal and child watchers belong to the process: none is used.
@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "../runtime/closings_elsewhere.hpp"
+#include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
@@ -76,8 +77,9 @@ ev_io& watcher_of(operation& op) noexcept {
 class libev_backend final : public backend {
  public:
   libev_backend()
-      : loop_(ev_loop_new(loop_flags)),
-        timer_fd_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+      : loop_(faults::next("ev_loop_new") != 0 ? nullptr : ev_loop_new(loop_flags)),
+        timer_fd_(faults::call("timerfd_create", ::timerfd_create, CLOCK_MONOTONIC,
+                               TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (loop_ == nullptr || timer_fd_.number < 0) {
       throw std::system_error(errno != 0 ? errno : ENOMEM, std::system_category(), "libev");
     }

@@ -85,12 +85,18 @@ class sim_backend final : public backend {
   }
 
   /// Nothing is due, ever: whatever happens next happens to a descriptor.
-  void wait_for_real() {
-    looks_.assign(1, {wake_descriptor_, POLLIN, 0});
-    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-      looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
+  void wait_for_real() noexcept {
+    int limit = -1;
+    looks_.clear();
+    try {
+      looks_.push_back({wake_descriptor_, POLLIN, 0});
+      for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+        looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
+      }
+    } catch (const std::bad_alloc&) {
+      limit = 1;  // ms: whoever is not looked at is tried again then
     }
-    ::poll(looks_.data(), looks_.size(), -1);
+    ::poll(looks_.data(), looks_.size(), limit);
     woken();
   }
 

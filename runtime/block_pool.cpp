@@ -9,6 +9,8 @@
 #include <motet/errors.hpp>
 #include <new>
 
+#include "faults.hpp"
+
 namespace motet::inline MOTET_ABI::detail {
 
 struct block_pool::slab {
@@ -38,8 +40,8 @@ constexpr const char* no_memory =
 
 /// Returns: `size` bytes at a multiple of `size`.
 void* map_aligned(std::size_t size) {
-  void* memory = ::mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = faults::call("mmap", ::mmap, nullptr, 2 * size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
   auto* from = static_cast<std::byte*>(memory);
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(from) & (size - 1);

@@ -17,6 +17,7 @@
 #include <motet/errors.hpp>
 
 #include "disabled.hpp"
+#include "faults.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -45,15 +46,16 @@ std::size_t most_mappings() {
 /// Returns: how many of the ranges are guarded now.
 std::size_t install_vectored(std::byte* at, std::size_t stride, std::size_t count,
                              std::size_t size) noexcept {
-  const auto self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+  const auto self =
+      static_cast<int>(faults::call("pidfd_open", ::syscall, SYS_pidfd_open, ::getpid(), 0));
   if (self < 0) return 0;
   std::size_t done = 0;
   while (done < count) {
     std::array<iovec, most_at_once> ranges;
     const std::size_t some = std::min(count - done, most_at_once);
     for (std::size_t i = 0; i < some; ++i) ranges[i] = {at + (done + i) * stride, size};
-    const ssize_t advised =
-        ::syscall(SYS_process_madvise, self, ranges.data(), some, madv_guard_install, 0);
+    const ssize_t advised = faults::call("process_madvise", ::syscall, SYS_process_madvise, self,
+                                         ranges.data(), some, madv_guard_install, 0);
     if (advised < static_cast<ssize_t>(size)) break;
     done += static_cast<std::size_t>(advised) / size;
   }
@@ -66,7 +68,7 @@ void protect(std::byte* at, std::size_t size) {
     give_mappings_back(mappings_a_guard);
     throw stack_unavailable(no_mapping);
   }
-  if (::mprotect(at, size, PROT_NONE) == 0) return;
+  if (faults::call("mprotect", ::mprotect, at, size, PROT_NONE) == 0) return;
   give_mappings_back(mappings_a_guard);
   throw stack_unavailable(no_guard);
 }
@@ -126,7 +128,8 @@ std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count,
   if (best_guard() == guard_kind::vectored) done = install_vectored(at, stride, count, size);
   for (; done < count; ++done) {
     std::byte* next = at + done * stride;
-    if (best_guard() != guard_kind::protection && ::madvise(next, size, madv_guard_install) == 0) {
+    if (best_guard() != guard_kind::protection &&
+        faults::call("madvise", ::madvise, next, size, madv_guard_install) == 0) {
       continue;
     }
     try {

@@ -12,6 +12,7 @@
 #include <motet/errors.hpp>
 #include <utility>
 
+#include "faults.hpp"
 #include "jitter.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -38,7 +39,7 @@ mailbox::mailbox() : mailbox(unopened{}) {
 }
 
 void mailbox::open() {
-  wake_descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  wake_descriptor_ = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
 }
 

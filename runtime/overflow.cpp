@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "disabled.hpp"
+#include "faults.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -96,7 +97,8 @@ alternate_stack::alternate_stack() noexcept {
   if (!installed || ::sigaltstack(nullptr, &present) != 0) return;
   if ((present.ss_flags & SS_DISABLE) == 0) return;
   const std::size_t size = ::getauxval(AT_MINSIGSTKSZ) + std::size_t{32} * 1024;
-  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = faults::call("mmap", ::mmap, nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   const stack_t wanted{memory, 0, size};
   if (::sigaltstack(&wanted, nullptr) != 0) {

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "faults.hpp"
 #include "guard.hpp"
 #include "valgrind.hpp"
 
@@ -22,8 +23,8 @@ namespace {
 constexpr const char* no_memory = "no memory, or no address space, for another fiber's stack";
 
 std::byte* map(std::size_t size) {
-  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* memory = faults::call("mmap", ::mmap, nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
   ::madvise(memory, size, MADV_NOHUGEPAGE);  // advice: huge pages would make every stack resident
   return static_cast<std::byte*>(memory);

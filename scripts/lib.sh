@@ -11,7 +11,8 @@ test_build=(-Doptimization=2 -Ddebug=false -Dtests=true -Dexamples=true)
 
 # The builds that watch the program while it runs.
 # shellcheck disable=SC2034
-asan_build=(-Doptimization=1 -Ddebug=true "-Db_sanitize=address,undefined" -Db_lundef=false)
+asan_build=(-Doptimization=1 -Ddebug=true "-Db_sanitize=address,undefined" -Db_lundef=false
+  -Dfaults=true)
 # shellcheck disable=SC2034
 tsan_build=(-Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Djitter=true)
 

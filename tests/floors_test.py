@@ -24,6 +24,7 @@ FLOOR_OF = {
     "runtime/closings_elsewhere.hpp": "words",
     "runtime/disabled.hpp": "words",
     "runtime/errors.cpp": "words",
+    "runtime/faults.hpp": "words",
     "runtime/late_backend.hpp": "words",
     "runtime/include/motet/detail/context.hpp": "ground",
     "runtime/include/motet/detail/context/*": "ground",
@@ -118,7 +119,7 @@ MAY_INCLUDE = {
 }
 
 PUBLIC = ("runtime/include/",)
-LOOK_INSIDE = {"tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/switch_bench.cpp", "tests/context_test.cpp", "tests/backend_test.cpp"}  # may see private headers
+LOOK_INSIDE = {"tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/switch_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp"}  # may see private headers
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}

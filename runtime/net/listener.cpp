@@ -16,6 +16,7 @@
 #include <string>
 #include <typeindex>
 
+#include "../faults.hpp"
 #include "../operations.hpp"
 #include "../thread_state.hpp"
 #include "../unhandled.hpp"
@@ -128,12 +129,13 @@ struct tcp_listener::state {
 tcp_listener::tcp_listener(const endpoint& where, int backlog) {
   if (backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
   const int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  fd made(::socket(where.address()->sa_family, kind, 0));
+  fd made(detail::faults::call("socket", ::socket, where.address()->sa_family, kind, 0));
   if (!made) detail::throw_errno(errno, "socket");
   const int on = 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(made.get(), where.address(), where.length()) != 0 ||
-      ::listen(made.get(), backlog) != 0) {
+  using detail::faults::call;
+  if (call("bind", ::bind, made.get(), where.address(), where.length()) != 0 ||
+      call("listen", ::listen, made.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
   }
   state_ = std::make_unique<state>(std::move(made));

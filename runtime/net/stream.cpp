@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "../closings_elsewhere.hpp"
+#include "../faults.hpp"
 #include "../operations.hpp"
 #include "../thread_state.hpp"
 #include "socket.hpp"
@@ -110,12 +111,14 @@ namespace {
 
 bool no_delay(int fd, bool on) noexcept {
   const int value = on ? 1 : 0;
-  return ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) == 0;
+  return detail::faults::call("setsockopt", ::setsockopt, fd, IPPROTO_TCP, TCP_NODELAY, &value,
+                              socklen_t{sizeof value}) == 0;
 }
 
 /// Non-blocking: a backend without io_uring cannot else connect without waiting a little.
 fd make_socket(const endpoint& peer) {
-  fd made(::socket(peer.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  fd made(detail::faults::call("socket", ::socket, peer.address()->sa_family,
+                               SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) detail::throw_errno(errno, "socket");
   return made;
 }

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+// Every call of the kernel, and every allocation, that a small program makes fails once, in every
+// way that it may: the program must end, by a result or by a clear error, and leave nothing behind.
+#include "faults.hpp"
+
+#include <dirent.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <motet/motet.hpp>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* allocation = "operator new";
+
+/// Counts the calls of each name, and refuses one of them.
+class saboteur {
+ public:
+  static constexpr std::size_t most_names = 64;
+
+  void forget() {
+    for (auto& each : counted_) each.store(0);
+    refuse(nullptr, 0, 0);
+  }
+  void refuse(const char* name, std::size_t which, int error) {
+    armed_.store(nullptr);
+    which_ = which;
+    error_ = error;
+    armed_.store(name);
+  }
+
+  int next(const char* name) {
+    const std::size_t place = place_of(name);
+    const std::size_t turn = counted_[place].fetch_add(1);
+    const char* armed = armed_.load();
+    if (armed == nullptr || std::string_view(armed) != name || turn != which_) return 0;
+    return error_;
+  }
+
+  std::map<std::string, std::size_t> counts() const {
+    std::map<std::string, std::size_t> found;
+    for (std::size_t i = 0; i < most_names && names_[i].load() != nullptr; ++i) {
+      found[names_[i].load()] = counted_[i].load();
+    }
+    return found;
+  }
+
+ private:
+  std::size_t place_of(const char* name) {
+    for (std::size_t i = 0; i < most_names; ++i) {
+      const char* known = names_[i].load();
+      if (known == nullptr && names_[i].compare_exchange_strong(known, name)) return i;
+      if (std::string_view(names_[i].load()) == name) return i;
+    }
+    std::abort();
+  }
+
+  std::array<std::atomic<const char*>, most_names> names_{};
+  std::array<std::atomic<std::size_t>, most_names> counted_{};
+  std::atomic<const char*> armed_{nullptr};
+  std::size_t which_ = 0;
+  int error_ = 0;
+};
+
+saboteur faulty;
+
+int choose(const char* name) noexcept {
+  return faulty.next(name);
+}
+
+}  // namespace
+
+// Not inline: g++ 12 would take the free(3) in the one for a mistake in the other.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  const auto chosen = detail::faults::choose.load();
+  void* memory =
+      chosen != nullptr && chosen(allocation) != 0 ? nullptr : std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+void talk(const net::endpoint& where, std::size_t size) {
+  net::tcp_stream peer = net::tcp_stream::connect(where);
+  std::vector<std::byte> sent(size, std::byte{7});
+  std::vector<std::byte> received(size);
+  peer.write_all(sent);
+  std::size_t got = 0;
+  while (got < size) {
+    const std::size_t some = peer.read(std::span(received).subspan(got));
+    if (some == 0) {  // what was refused was refused to the server
+      throw std::system_error(std::make_error_code(std::errc::connection_reset));
+    }
+    got += some;
+  }
+  require(received == sent, "the echo differs");
+}
+
+void echo(net::tcp_stream peer) {
+  std::array<std::byte, 512> buffer;
+  while (const std::size_t n = peer.read(buffer)) peer.write_all(std::span(buffer).first(n));
+}
+
+void converse() {
+  net::tcp_listener listener(net::endpoint::loopback(0));
+  group both;
+  auto serving = both.spin([&] { listener.serve(echo, [](const std::exception_ptr&) {}); });
+  group clients;
+  for (std::size_t i = 0; i < 3; ++i) {
+    clients.spin([&, i] { talk(listener.local_endpoint(), 100 + 1'000 * i); });
+  }
+  clients.await_all();
+  serving.cancel();
+  try {
+    serving.await();
+  } catch (const fiber_cancelled&) {
+  }
+  both.await_all();
+}
+
+void use_a_pipe() {
+  const auto pipe = testing::make_pipe();
+  group both;
+  both.spin([&] {
+    for (int i = 0; i < 4; ++i) {
+      const std::byte one{1};
+      io::wait_fd(pipe.second(), POLLOUT);
+      require(io::write(pipe.second(), {&one, 1}) == 1, "a write of one byte wrote none");
+      snooze();
+    }
+  });
+  for (int i = 0; i < 4; ++i) {
+    std::byte one{};
+    require(io::read(pipe.first(), {&one, 1}) == 1, "a pipe ended");
+  }
+  both.await_all();
+}
+
+void wait_in_vain() {
+  const auto sockets = testing::make_socket_pair();
+  const bool came = move_on_after(1ms, [&] {
+    std::byte one{};
+    io::recv(sockets.first(), {&one, 1});
+  });
+  require(!came, "a read of nothing returned");
+  sleep_for(100us);
+}
+
+void spin_many() {
+  group all;
+  std::size_t ran = 0;
+  for (int i = 0; i < 70; ++i) {
+    all.spin([&] {
+      snooze();
+      ++ran;
+    });
+  }
+  all.spin({.name = "one with a large stack and a long name", .stack_size = 1 << 20},
+           [&] { ++ran; });
+  all.await_all();
+  require(ran == 71, "a fiber did not run");
+}
+
+void ask_another_thread() {
+  std::atomic<bool> up{false};
+  fiber<int> distant;
+  std::exception_ptr refused;
+  std::thread other([&] {
+    try {
+      run([&] {
+        auto served = spin([] { return suspend<int>(); });
+        distant = std::move(served);
+        up.store(true);
+        up.notify_all();
+        suspend<int>();
+      });
+    } catch (const cancelled&) {
+    } catch (...) {
+      refused = std::current_exception();
+    }
+    up.store(true);
+    up.notify_all();
+  });
+  up.wait(false);
+  std::exception_ptr failed;
+  try {
+    if (distant) {
+      distant.schedule(7);
+      require(distant.await() == 7, "another value than was given");
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (distant) {
+    distant.cancel();
+    distant.parent().cancel();
+  }
+  other.join();
+  if (failed) std::rethrow_exception(failed);
+  if (refused) std::rethrow_exception(refused);
+}
+
+/// The smallest queues: they are full all the time.
+options tight() {
+  options chosen;
+  chosen.ring_submissions = 2;
+  chosen.ring_completions = 4;
+  chosen.on_notice = [](std::string_view) {};
+  chosen.on_unhandled = [](const std::exception_ptr&) {};
+  return chosen;
+}
+
+void small_program() {
+  run(tight(), [] {
+    converse();
+    use_a_pipe();
+    wait_in_vain();
+    spin_many();
+    ask_another_thread();
+  });
+}
+
+std::size_t open_descriptors() {
+  DIR* all = ::opendir("/proc/self/fd");
+  std::size_t found = 0;
+  while (::readdir(all) != nullptr) ++found;
+  ::closedir(all);
+  return found;
+}
+
+/// Returns: "ended", what it was refused with, or another word for what must not happen.
+std::string run_it() {
+  try {
+    small_program();
+    return "ended";
+  } catch (const std::system_error& refused) {
+    return refused.code().value() != 0 ? "refused" : "an error without a reason";
+  } catch (const std::bad_alloc&) {
+    return "refused";
+  } catch (const fiber_cancelled&) {
+    return "refused";  // its thread's runtime was
+  } catch (const std::exception& other) {
+    return std::string("failed: ") + other.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
+std::vector<int> ways_to_fail(const std::string& call) {
+  static const std::map<std::string, std::vector<int>> known{
+      {allocation, {ENOMEM}},
+      {"mmap", {ENOMEM}},
+      {"mprotect", {ENOMEM}},
+      {"madvise", {ENOMEM, EINVAL}},
+      {"process_madvise", {EPERM, ENOMEM}},
+      {"pidfd_open", {EMFILE, ENOSYS}},
+      {"eventfd", {EMFILE, ENFILE, ENOMEM}},
+      {"timerfd_create", {EMFILE, ENOMEM}},
+      {"ev_loop_new", {ENOMEM}},
+      {"socket", {EMFILE, ENOBUFS}},
+      {"setsockopt", {ENOBUFS, EINVAL}},
+      {"bind", {EADDRINUSE}},
+      {"listen", {EADDRINUSE}},
+      {"io_uring_setup", {ENOMEM, EMFILE}},
+      {"io_uring_enter", {EINTR, EAGAIN, EBUSY}},
+      {"io_uring_get_sqe", {detail::faults::falls_short}},
+      {"read", {EINTR, EAGAIN, EIO, detail::faults::falls_short}},
+      {"write", {EINTR, EAGAIN, ENOSPC, detail::faults::falls_short}},
+      {"recv", {EINTR, EAGAIN, ECONNRESET, ENOMEM, detail::faults::falls_short}},
+      {"send", {EINTR, EAGAIN, ENOBUFS, EPIPE, detail::faults::falls_short}},
+      {"accept", {EINTR, EAGAIN, EMFILE, ECONNABORTED, ENOMEM}},
+      {"connect", {EINTR, ECONNREFUSED, ETIMEDOUT}},
+      {"wait_fd", {EINTR, EAGAIN, ENOMEM}},
+  };
+  const auto found = known.find(call);
+  REQUIRE(found != known.end());
+  return found->second;
+}
+
+/// What nobody should notice: another try, or another way, is motet's own business.
+bool is_invisible(const std::string& call, int error) {
+  static const std::set<std::string> has_another_way{"madvise", "process_madvise", "pidfd_open",
+                                                     "setsockopt"};
+  if (call == "wait_fd") return error == EINTR;
+  return has_another_way.count(call) > 0 || error == EINTR || error == EAGAIN || error == EBUSY ||
+         error == detail::faults::falls_short;
+}
+
+}  // namespace
+
+TEST_CASE("whatever is refused once, a program ends by a result or a clear error", "[faults]") {
+  detail::faults::choose.store(&choose);
+  faulty.forget();
+  REQUIRE(run_it() == "ended");
+  const auto counts = faulty.counts();
+  CHECK(counts.size() >= 10);
+  const std::size_t descriptors = open_descriptors();
+  std::size_t ended = 0;
+  std::size_t refused = 0;
+  const std::size_t most = testing::scaled(100'000, testing::on_sim() ? 40 : 20);
+  for (const auto& [call, count] : counts) {
+    const std::size_t step = std::max<std::size_t>(1, count / most);
+    for (const int error : ways_to_fail(call)) {
+      for (std::size_t which = 0; which < count; which += step) {
+        ::alarm(60);  // a hang ends the test
+        faulty.forget();
+        faulty.refuse(call.c_str(), which, error);
+        const std::string how = run_it();
+        faulty.forget();
+        const bool as_it_should =
+            how == "ended" || (how == "refused" && !is_invisible(call, error));
+        ++(how == "ended" ? ended : refused);
+        INFO(call << " number " << which << " failed with " << error << ": " << how);
+        if (!as_it_should) CHECK(as_it_should);
+        if (open_descriptors() != descriptors) REQUIRE(open_descriptors() == descriptors);
+      }
+    }
+  }
+  std::printf("%zu faults: %zu programs ended as ever, %zu by an error\n", ended + refused, ended,
+              refused);
+  CHECK(ended > 0);
+  CHECK(refused > 0);
+  REQUIRE(run_it() == "ended");
+  ::alarm(0);
+  detail::faults::choose.store(nullptr);
+}
