@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -27,13 +26,11 @@
 #include "attempt.hpp"
 #include "factories.hpp"
 #include "sigpipe.hpp"
+#include "uring_entry.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
-
-constexpr std::uint8_t stage_polling = 1;
-constexpr std::uint8_t stage_refused = 2;  // by a fault point
 
 [[noreturn]] void refuse(int error, const char* call) {
   throw std::system_error(error, std::system_category(), call);
@@ -156,51 +153,8 @@ class uring_backend final : public backend {
 
   void prepare(operation& op) noexcept {
     io_uring_sqe* entry = next_entry();
-    switch (op.kind) {
-      case verb::read:
-        ::io_uring_prep_read(entry, op.fd, op.buffer, op.length, current_position);
-        break;
-      case verb::write:
-        ::io_uring_prep_write(entry, op.fd, op.buffer, op.length, current_position);
-        break;
-      case verb::readv:
-        ::io_uring_prep_readv(entry, op.fd, op.vectors, op.length, current_position);
-        break;
-      case verb::writev:
-        ::io_uring_prep_writev(entry, op.fd, op.vectors, op.length, current_position);
-        break;
-      case verb::recv:
-        ::io_uring_prep_recv(entry, op.fd, op.buffer, op.length, op.flags);
-        if (op.drained) entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
-        break;
-      case verb::send:
-        ::io_uring_prep_send(entry, op.fd, op.buffer, op.length, op.flags);
-        break;
-      case verb::accept:
-        ::io_uring_prep_accept(entry, op.fd, op.address, op.address_length, op.flags);
-        break;
-      case verb::connect:
-        ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
-        break;
-      case verb::wait_fd:
-        ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
-        break;
-    }
+    fill_entry(*entry, op);
     ::io_uring_sqe_set_data(entry, &op);
-    if (const int refused = faults::next(name_of(op.kind))) refuse_operation(op, *entry, refused);
-  }
-
-  /// What the kernel refuses it has not done: a fault point has it do nothing instead.
-  static void refuse_operation(operation& op, io_uring_sqe& entry, int error) noexcept {
-    if (error == faults::falls_short) {
-      if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
-      return;
-    }
-    op.stage = stage_refused;
-    const std::int32_t result = -error;
-    std::memcpy(op.scratch, &result, sizeof result);
-    ::io_uring_prep_nop(&entry);
-    ::io_uring_sqe_set_data(&entry, &op);
   }
 
   void wait_until_ready(operation& op) noexcept {
@@ -285,10 +239,7 @@ class uring_backend final : public backend {
       prepare(op);
       return;
     }
-    if (op.stage == stage_refused) {
-      op.stage = 0;
-      std::memcpy(&op.result, op.scratch, sizeof op.result);
-    }
+    if (op.stage == stage_refused) take_refusal(op);
     if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
       prepare(op);
@@ -306,8 +257,6 @@ class uring_backend final : public backend {
     if (raises_sigpipe(op) && --writes_ == 0) guard_.reset();
     over_.push(op);
   }
-
-  static constexpr auto current_position = static_cast<std::uint64_t>(-1);
 
   io_uring ring_{};
   int wake_descriptor_ = -1;

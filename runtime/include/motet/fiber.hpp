@@ -9,8 +9,9 @@
 #include <motet/detail/await.hpp>
 #include <motet/detail/body.hpp>
 #include <motet/detail/cold_part.hpp>
-#include <motet/detail/handle.hpp>
+#include <motet/detail/launch.hpp>
 #include <motet/detail/states.hpp>
+#include <motet/detail/token.hpp>
 #include <motet/detail/value_slot.hpp>
 #include <motet/errors.hpp>
 #include <optional>
@@ -156,36 +157,6 @@ fiber_ref current();
 /// Throws: what is pending for this fiber.
 void checkpoint();
 
-namespace detail {
-
-[[noreturn]] void refuse_token();
-
-/// Throws: what is pending, in the place of a token that was raised over.
-inline void let_exception_displace_token(thread_core& thread, control_block& fiber) {
-  if ((fiber.interrupts & interrupt_raised) == 0 || !thread.must_throw()) return;
-  cold(fiber).token.reset();
-  thread.throw_pending();
-}
-
-[[gnu::always_inline]] inline value_slot suspend_for_token(bool conditional) {
-  thread_core& thread = here_core();
-  control_block& fiber = thread.running();
-  value_slot& token = cold(fiber).token;
-  thread.deliver();
-  if (token.filled()) {
-    thread.snooze();
-    let_exception_displace_token(arrived_core(), fiber);
-  } else {
-    wait_record wait("suspend");
-    wait.for_token = true;
-    wait.ends_when_idle = fiber.is_main && !conditional;
-    if (thread.park(wait) == wake_reason::interrupted) arrived_core().throw_pending();
-  }
-  return std::move(token);
-}
-
-}  // namespace detail
-
 /// Waits until somebody schedules this fiber with a value of this very type.
 /// suspend() in a main fiber also returns when nothing is runnable and nothing pends that could
 /// wake a fiber: so a program runs until all is done.
@@ -216,25 +187,6 @@ template <typename F>
 auto spin(spin_options how, F&& body, detail::spin_site site = detail::spin_site::here());
 
 namespace detail {
-
-struct family;
-
-/// A fiber that has been made but not started; gives everything back if it never is.
-class launch {
- public:
-  launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site);
-  launch(const launch&) = delete;
-  launch& operator=(const launch&) = delete;
-  ~launch();
-
-  /// Returns: where the callable is to be constructed.
-  void* body() const noexcept;
-  /// Makes it runnable.
-  handle start() noexcept;
-
- private:
-  control_block* block_;
-};
 
 void* result_of(control_block& dead);
 void* take_result_of(control_block& dead);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What an operation looks like in a ring.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstdint>
+#include <cstring>
+#include <motet/backend.hpp>
+
+#include "../runtime/faults.hpp"
+#include "attempt.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+inline constexpr std::uint8_t stage_polling = 1;
+inline constexpr std::uint8_t stage_refused = 2;  // by a fault point
+
+/// What the kernel refuses it has not done: a fault point has it do nothing instead.
+inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept {
+  if (error == faults::falls_short) {
+    if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
+    return;
+  }
+  op.stage = stage_refused;
+  const std::int32_t result = -error;
+  std::memcpy(op.scratch, &result, sizeof result);
+  ::io_uring_prep_nop(&entry);
+}
+
+/// The nop is back.
+inline void take_refusal(operation& op) noexcept {
+  op.stage = 0;
+  std::memcpy(&op.result, op.scratch, sizeof op.result);
+}
+
+inline void fill_entry(io_uring_sqe& place, operation& op) noexcept {
+  constexpr auto current_position = static_cast<std::uint64_t>(-1);
+  io_uring_sqe* entry = &place;
+  switch (op.kind) {
+    case verb::read:
+      ::io_uring_prep_read(entry, op.fd, op.buffer, op.length, current_position);
+      break;
+    case verb::write:
+      ::io_uring_prep_write(entry, op.fd, op.buffer, op.length, current_position);
+      break;
+    case verb::readv:
+      ::io_uring_prep_readv(entry, op.fd, op.vectors, op.length, current_position);
+      break;
+    case verb::writev:
+      ::io_uring_prep_writev(entry, op.fd, op.vectors, op.length, current_position);
+      break;
+    case verb::recv:
+      ::io_uring_prep_recv(entry, op.fd, op.buffer, op.length, op.flags);
+      if (op.drained) entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
+      break;
+    case verb::send:
+      ::io_uring_prep_send(entry, op.fd, op.buffer, op.length, op.flags);
+      break;
+    case verb::accept:
+      ::io_uring_prep_accept(entry, op.fd, op.address, op.address_length, op.flags);
+      break;
+    case verb::connect:
+      ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
+      break;
+    case verb::wait_fd:
+      ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
+      break;
+  }
+  if (const int error = faults::next(name_of(op.kind))) refuse_entry(place, op, error);
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

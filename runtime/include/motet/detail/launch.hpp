@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// The way from spin() to a runnable fiber, in two steps: what may fail is done before the callable
+// is moved.
+#pragma once
+
+#include <motet/detail/body.hpp>
+#include <motet/detail/handle.hpp>
+
+namespace motet::inline MOTET_ABI {
+
+struct spin_options;
+
+namespace detail {
+
+struct family;
+
+/// A fiber that has been made but not started; gives everything back if it never is.
+class launch {
+ public:
+  launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site);
+  launch(const launch&) = delete;
+  launch& operator=(const launch&) = delete;
+  ~launch();
+
+  /// Returns: where the callable is to be constructed.
+  void* body() const noexcept;
+  /// Makes it runnable.
+  handle start() noexcept;
+
+ private:
+  control_block* block_;
+};
+
+}  // namespace detail
+
+}  // namespace motet::inline MOTET_ABI
