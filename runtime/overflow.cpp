@@ -6,14 +6,12 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "disabled.hpp"
 #include "faults.hpp"
+#include "line.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -22,33 +20,6 @@ namespace {
 
 struct sigaction previous;
 
-/// One line, put together without memory.
-class line {
- public:
-  line& operator<<(std::string_view text) noexcept {
-    for (const char each : text) {
-      if (used_ < text_.size()) text_[used_++] = each;
-    }
-    return *this;
-  }
-  line& operator<<(std::uint64_t number) noexcept {
-    std::array<char, 20> digits;
-    std::size_t first = digits.size();
-    do {
-      digits[--first] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number > 0);
-    return *this << std::string_view(&digits[first], digits.size() - first);
-  }
-  void write() const noexcept {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), used_);
-  }
-
- private:
-  std::array<char, 512> text_;
-  std::size_t used_ = 0;
-};
-
 bool overflows(const control_block& fiber, const void* address) noexcept {
   const auto* at = static_cast<const std::byte*>(address);
   const std::byte* bottom = fiber.runs_on.bottom;
@@ -56,7 +27,7 @@ bool overflows(const control_block& fiber, const void* address) noexcept {
 }
 
 void report(const control_block& fiber) noexcept {
-  line out;
+  line<512> out;
   out << "motet: fiber " << fiber.id;
   if (fiber.named) out << " \"" << name_of(fiber) << "\"";
   out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}

@@ -37,6 +37,7 @@ FLOOR_OF = {
     "runtime/mapping_guard.hpp": "ground",
     "runtime/stack_pool.*": "ground",
     "runtime/tick_clock.*": "ground",
+    "runtime/line.hpp": "ground",
     "runtime/ticks.*": "ground",
     "runtime/valgrind.hpp": "ground",
     "runtime/include/motet/detail/await.hpp": "heart",
