@@ -39,6 +39,8 @@ void thread_state::start_over(backend_maker make) noexcept {
   pending_[caller.transient ? 1 : 0] = timers_.size();
   timers_wanted_ = timers_.size() + 1;
   report_at_ = idle_until_ = clock::time_point::max();
+  dump_wanted_.store(false);
+  place_.start_over(*this);
   set_countdown();
 }
 

@@ -41,6 +41,7 @@ mailbox::mailbox() : mailbox(unopened{}) {
 void mailbox::open() {
   wake_descriptor_ = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
+  if (filled()) wake();  // whoever filled it found nothing to write to
 }
 
 mailbox::~mailbox() {
@@ -92,11 +93,24 @@ bool mailbox::push_locked(post& item) noexcept {
   filled_.store(true);
   jitter();
   // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
-  if (asleep_.load() && asleep_.exchange(false)) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
-  }
+  end_sleep();
   return true;
+}
+
+bool mailbox::nudge() noexcept {
+  filled_.store(true);
+  return end_sleep();
+}
+
+bool mailbox::end_sleep() noexcept {
+  if (!asleep_.load() || !asleep_.exchange(false)) return false;
+  wake();
+  return true;
+}
+
+void mailbox::wake() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
 }
 
 post* mailbox::take() noexcept {

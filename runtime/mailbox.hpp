@@ -48,6 +48,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// Returns: false if something has been left already; then it is no time to sleep.
   bool announce_sleep() noexcept;
   void awake() noexcept { asleep_.store(false, std::memory_order_relaxed); }
+  /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
+  /// Returns: whether it sleeps, or is about to.
+  bool nudge() noexcept;
   int wake_descriptor() const noexcept { return wake_descriptor_; }
   /// Throws: as the constructor.
   void open();
@@ -72,6 +75,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   ~mailbox();
 
   struct registry;
+
+  bool end_sleep() noexcept;
+  void wake() noexcept;
 
   std::mutex lock_;
   post* first_ = nullptr;

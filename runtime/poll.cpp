@@ -45,6 +45,7 @@ void thread_state::collect_mail() noexcept {
     item->arrive(*item, *this);
     item = next;
   }
+  if (dump_wanted_.load(std::memory_order_relaxed)) dump_as_asked();
 }
 
 void thread_state::poll(bool wait) noexcept {

@@ -10,6 +10,7 @@
 
 #include "backends.hpp"
 #include "disabled.hpp"
+#include "dump_signal.hpp"
 #include "mapping_guard.hpp"
 #include "thread_state.hpp"
 
@@ -64,14 +65,17 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
 
 void start_over_in_child() {
   mailbox::abandon_all();
+  roster_entry::abandon_all();
   if (thread_state* thread = self()) thread->start_over(&kernel_for);
 }
 
 void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
+  const int signal = dump_signal(chosen);
   [[maybe_unused]] static const int hooked =
       ::pthread_atfork(&mailbox::lock_all, &mailbox::unlock_all, &start_over_in_child);
+  if (signal != 0) answer_dump_signal(signal);
   motet_self = new thread_state(chosen, kernel_for(chosen));
 }
 

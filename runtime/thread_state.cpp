@@ -51,6 +51,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   sanitizer::describe(main_->where.watched, own.bottom, own.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
+  polled_at_ = ticks();
   set_countdown();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -19,6 +20,7 @@
 #include "foreign_requests.hpp"
 #include "in_flight.hpp"
 #include "overflow.hpp"
+#include "roster.hpp"
 #include "stack_pool.hpp"
 #include "tick_clock.hpp"
 
@@ -117,6 +119,8 @@ class thread_state : public thread_core {
 
   /// One line a fiber: name, state, what it waits for and for how long, where it was spun.
   void dump(std::ostream& out);
+  // dump_signal.cpp
+  bool answer_dump_request(void* context) noexcept;
   void notice(std::string_view line) noexcept;
 
   /// Returns: an identity for a scope that no other has.
@@ -142,6 +146,8 @@ class thread_state : public thread_core {
   void complete(operation& op) noexcept;
   bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
+  void report_running(void* context) const noexcept;
+  void dump_as_asked() noexcept;
   bool poll_overdue() const noexcept;
 
   // deadlock.cpp
@@ -212,6 +218,8 @@ class thread_state : public thread_core {
   clock::time_point idle_until_ = clock::time_point::max();
   clock::time_point look_for_others_at_ = clock::time_point::min();
   bool deadlock_reported_ = false;
+  std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
+  roster_entry place_{*this};
 };
 
 /// Returns: this thread's runtime, or null.

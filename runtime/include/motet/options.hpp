@@ -34,6 +34,12 @@ struct options {
   /// never.
   std::chrono::milliseconds deadlock_report{10'000};
 
+  /// The signal at which every motet thread of the process writes its dump to stderr, and a busy
+  /// one at once where its running fiber is. 0: what the environment variable MOTET_DUMP_SIGNAL
+  /// says (QUIT, SIGUSR1, 12), else none. A handler the program had set before is called as well;
+  /// one it sets later takes its place.
+  int dump_signal = 0;
+
   /// Told what a user may want to know, in one line. Empty: a line on stderr.
   std::function<void(std::string_view)> on_notice;
 

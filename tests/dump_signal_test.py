@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A hung process tells what it does: sends hung_programs the dump signal and reads what they write.
+
+usage: dump_signal_test.py PROGRAM
+"""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+PATIENCE = 4  # seconds for what must come; nothing waits this long when it does
+
+RUNS_SPINNER = r'motet: thread \d+ runs fiber \d+ "spinner", spun at .*hung_programs.cpp:\d+; ' \
+    r'no poll for \d+ ms; it is at'
+SPINNERS_PLACE = r"  \S+\(compute_for_ever\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]"
+HAS_FIBERS = r"motet: thread \d+ has these fibers:"
+DOZER = r'fiber \d+ "dozer" waiting: sleep without end, for \d+ ms; spun at .*'
+BUSY = r'fiber \d+ "busy" (running|runnable); spun at .*'
+READER = r'fiber \d+ "reader" waiting: read 0, for \d+ ms; spun at .*'
+SPINNER = r'fiber \d+ "spinner" waiting: sleep, .*'
+
+
+class Lines:
+    """What a pipe brings, as it comes."""
+
+    def __init__(self, pipe):
+        self.coming, self.seen = queue.Queue(), []
+        threading.Thread(target=self.pump, args=(pipe,), daemon=True).start()
+
+    def pump(self, pipe):
+        for line in pipe:
+            self.coming.put(line.rstrip("\n"))
+        self.coming.put(None)
+
+    def until(self, *patterns):
+        """Waits for a line of each kind, in any order; what came with them is returned."""
+        wanted, got, end = list(patterns), [], time.monotonic() + PATIENCE
+        while wanted:
+            try:
+                line = self.coming.get(timeout=max(0, end - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise AssertionError(f"no line like {wanted}, but: " + "\n".join(got or self.seen))
+            got.append(line)
+            found = next((each for each in wanted if re.fullmatch(each, line)), None)
+            if found:
+                wanted.remove(found)
+        self.seen += got
+        return got
+
+    def rest(self):
+        got = []
+        while (line := self.coming.get(timeout=PATIENCE)) is not None:
+            got.append(line)
+        return got
+
+
+class Program:
+    def __init__(self, path, name, dump_signal=None):
+        environment = {k: v for k, v in os.environ.items() if k != "MOTET_DUMP_SIGNAL"}
+        if dump_signal is not None:
+            environment["MOTET_DUMP_SIGNAL"] = dump_signal
+        self.process = subprocess.Popen(
+            [path, name], env=environment, text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def say(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+
+    def ends_with(self, code):
+        got = self.process.wait(PATIENCE)
+        assert got == code, f"exit code {got}, not {code}: {self.err.rest()}"
+
+
+def consecutive(lines, *patterns):
+    """Whether lines like these stand one behind the other."""
+    return any(
+        all(re.fullmatch(p, line) for p, line in zip(patterns, lines[at:at + len(patterns)]))
+        for at in range(len(lines) - len(patterns) + 1))
+
+
+def asks_twice(program, number):
+    for _ in range(2):
+        program.send(number)
+        told = program.err.until(
+            RUNS_SPINNER, SPINNERS_PLACE, DOZER, BUSY, READER, HAS_FIBERS, HAS_FIBERS, HAS_FIBERS)
+        assert consecutive(told, RUNS_SPINNER, SPINNERS_PLACE), told
+        assert consecutive(told, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), told
+        assert not any(re.fullmatch(SPINNER, line) for line in told), told
+        program.say("ping")
+        program.out.until("pong")
+
+
+def every_thread_answers_even_one_that_computes(path):
+    with Program(path, "several_threads", "QUIT") as program:
+        program.out.until("ready")
+        asks_twice(program, signal.SIGQUIT)
+        program.say("stop")
+        # The request is still there when the computation is over.
+        program.err.until(SPINNER)
+        program.ends_with(0)
+
+
+def names_of_signals(path):
+    for name, number in (("SIGUSR1", signal.SIGUSR1), ("USR2", signal.SIGUSR2),
+                         (str(int(signal.SIGUSR2)), signal.SIGUSR2)):
+        with Program(path, "one_thread", name) as program:
+            program.out.until("ready")
+            program.send(number)
+            program.err.until(READER)
+            program.say("stop")
+            program.ends_with(0)
+
+
+def none_is_chosen(path):
+    for name in (None, ""):
+        with Program(path, "one_thread", name) as program:
+            program.out.until("ready")
+            program.send(signal.SIGUSR1)
+            program.ends_with(-signal.SIGUSR1)
+
+
+def what_cannot_be_chosen(path):
+    for name in ("QIUT", "KILL", "STOP", "SEGV", "PIPE", "0", "-3", "33", "99", "3x", "SIG"):
+        with Program(path, "refused", name) as program:
+            program.out.until(rf'MOTET_DUMP_SIGNAL is "{name}", not a signal .*')
+            program.ends_with(0)
+    with Program(path, "impossible_option") as program:
+        program.out.until("options.dump_signal must be .*")
+        program.ends_with(0)
+
+
+def an_option_chooses_before_the_environment(path):
+    with Program(path, "option", "USR1") as program:
+        program.out.until("ready")
+        program.send(signal.SIGUSR2)
+        program.err.until(READER)
+        program.send(signal.SIGUSR1)
+        program.ends_with(-signal.SIGUSR1)
+
+
+def without_a_runtime_it_says_so(path):
+    with Program(path, "runtime_has_ended", "QUIT") as program:
+        program.out.until("ready")
+        program.send(signal.SIGQUIT)
+        program.err.until("motet: no thread of this process has fibers")
+        program.say("end")
+        program.out.until("alive")
+        program.ends_with(0)
+
+
+def the_programs_own_handler_is_called_once(path):
+    with Program(path, "own_handler", "USR1") as program:
+        program.out.until("ready")
+        program.send(signal.SIGUSR1)
+        told = program.err.until("own handler", RUNS_SPINNER, DOZER, BUSY, READER)
+        program.say("stop")
+        told += program.err.rest()
+        assert sum("own handler" in line for line in told) == 1, told
+        program.ends_with(0)
+
+
+def a_forked_child_answers_for_itself(path):
+    with Program(path, "forked_child", "USR1") as program:
+        program.out.until("ready")
+        told = program.err.until('fiber .* "of the child" waiting: read 0, .*')
+        program.say("stop")
+        program.out.until("the child ended with 3")
+        told += program.err.rest()
+        assert not any("of the parent" in line for line in told), told
+        program.ends_with(0)
+
+
+def errno_stays(path):
+    with Program(path, "errno_stays", "USR1") as program:
+        program.out.until("errno 42")
+        program.ends_with(0)
+
+
+def signals_while_runtimes_begin_and_end(path):
+    with Program(path, "comings_and_goings", "USR1") as program:
+        program.out.until("done")
+        program.ends_with(0)
+
+
+TESTS = [every_thread_answers_even_one_that_computes, names_of_signals, none_is_chosen,
+         what_cannot_be_chosen, an_option_chooses_before_the_environment,
+         without_a_runtime_it_says_so, the_programs_own_handler_is_called_once,
+         a_forked_child_answers_for_itself, errno_stays, signals_while_runtimes_begin_and_end]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    failed = False
+    for test in TESTS:
+        try:
+            test(sys.argv[1])
+        except AssertionError as problem:
+            print(f"{test.__name__}: {problem}")
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

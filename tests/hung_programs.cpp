@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Small programs that are asked for dumps by a signal; dump_signal_test.py runs each by name, sends
+// the signals, and looks at what they write.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <motet/motet.hpp>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HOLDS_SIGNALS_BACK 1
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define HOLDS_SIGNALS_BACK 1
+#endif
+
+namespace {
+
+std::atomic<bool> stop{false};
+
+/// Returns: the options of a thread that may wait for others as long as it likes.
+motet::options patient() {
+  motet::options chosen;
+  chosen.deadlock_report = 0ms;
+  return chosen;
+}
+
+void say(const char* word) {
+  std::puts(word);
+  std::fflush(stdout);
+}
+
+/// Says each line's answer, until "stop" or the end of the input.
+void answer_lines() {
+  std::array<std::byte, 64> text{};
+  for (;;) {
+    const std::size_t size = motet::io::read(STDIN_FILENO, text);
+    const std::string_view line(reinterpret_cast<const char*>(text.data()), size);
+    if (line == "ping\n") say("pong");
+    if (line == "stop\n" || size == 0) break;
+  }
+}
+
+}  // namespace
+
+/// Found by its name in the trace.
+extern "C" [[gnu::noinline]] void compute_for_ever() {
+  volatile unsigned rounds = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    rounds = rounds + 1;
+#if defined(HOLDS_SIGNALS_BACK)
+    std::timespec present{};
+    ::clock_gettime(CLOCK_MONOTONIC, &present);  // a call at which signals are let through
+#endif
+  }
+}
+
+namespace {
+
+void spin_for_ever(std::atomic<int>& started) {
+  motet::spin({.name = "spinner"}, [&] {
+    ++started;
+    compute_for_ever();
+    motet::sleep_for(1ms);
+  }).await();
+}
+
+void sleep_soundly(std::atomic<int>& started) {
+  motet::spin({.name = "dozer", .transient = true}, [] { motet::sleep(); });
+  ++started;
+  motet::suspend_with<int>([](motet::resumer<int> wake) {
+    std::thread([wake = std::move(wake)]() mutable {
+      while (!stop) std::this_thread::sleep_for(1ms);
+      wake(0);
+    }).detach();
+  });
+}
+
+void snooze_for_ever(std::atomic<int>& started) {
+  motet::spin({.name = "busy"}, [&] {
+    ++started;
+    while (!stop) motet::snooze();
+  });
+  while (!stop) motet::snooze();
+}
+
+/// A thread that computes, one that sleeps, one that switches, and main, which reads.
+void several_threads() {
+  std::atomic<int> started{0};
+  std::vector<std::thread> threads;
+  for (auto* body : {spin_for_ever, sleep_soundly, snooze_for_ever}) {
+    threads.emplace_back([=, &started] { motet::run(patient(), [&] { body(started); }); });
+  }
+  auto reader = motet::spin({.name = "reader"}, [&] {
+    while (started < 3) motet::snooze();
+    say("ready");
+    answer_lines();
+  });
+  reader.await();
+  stop = true;
+  for (std::thread& each : threads) each.join();
+}
+
+void one_thread() {
+  motet::spin({.name = "reader"}, [] {
+    say("ready");
+    answer_lines();
+  }).await();
+}
+
+void option() {
+  motet::options chosen;
+  chosen.dump_signal = SIGUSR2;
+  motet::run(chosen, one_thread);
+}
+
+void impossible_option() {
+  motet::options chosen;
+  chosen.dump_signal = SIGKILL;
+  try {
+    motet::run(chosen, one_thread);
+  } catch (const std::invalid_argument& refused) {
+    say(refused.what());
+  }
+}
+
+/// The handler outlives the runtime.
+void runtime_has_ended() {
+  motet::run([] { motet::snooze(); });
+  say("ready");
+  std::array<char, 16> word{};
+  if (::read(STDIN_FILENO, word.data(), word.size()) >= 0) say("alive");
+}
+
+void own_handler() {
+  struct sigaction own{};
+  own.sa_sigaction = [](int, siginfo_t* info, void*) {
+    const std::string_view text =
+        info->si_code == SI_USER ? "own handler\n" : "own handler, of a signal that was sent on\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  };
+  own.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGUSR1, &own, nullptr);
+  several_threads();
+}
+
+/// The child has its own dump, also when another thread gets the signal, and does not disturb its
+/// parent's.
+void forked_child() {
+  auto other = motet::spin({.name = "of the parent"}, [] { motet::sleep(); });
+  motet::snooze();
+  const pid_t child = ::fork();
+  if (child != 0) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+    other.cancel();
+    return;
+  }
+  std::thread([] { ::raise(SIGUSR1); }).detach();
+  motet::spin({.name = "of the child"}, [] {
+    say("ready");
+    answer_lines();
+  }).await();
+  std::_Exit(3);
+}
+
+/// Nothing can be written, and nobody should notice.
+void errno_stays() {
+  motet::snooze();
+  ::close(STDERR_FILENO);
+  errno = 42;
+  ::raise(SIGUSR1);
+  const int after_handler = errno;
+  std::printf("errno %d\n", after_handler);
+}
+
+/// Signals come while runtimes begin and end.
+void comings_and_goings() {
+  std::atomic<int> living{3};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        motet::run(patient(), [] {
+          motet::spin([] { motet::snooze(); });
+          motet::snooze();
+        });
+      }
+      --living;
+    });
+  }
+  motet::snooze();
+  while (living > 0) {
+    ::kill(::getpid(), SIGUSR1);
+    motet::snooze();
+  }
+  for (std::thread& each : threads) each.join();
+  say("done");
+}
+
+void refused() {
+  try {
+    motet::snooze();
+  } catch (const std::invalid_argument& error) {
+    say(error.what());
+  }
+}
+
+const std::map<std::string_view, void (*)()> programs = {
+    {"several_threads", several_threads},
+    {"option", option},
+    {"impossible_option", impossible_option},
+    {"runtime_has_ended", runtime_has_ended},
+    {"own_handler", own_handler},
+    {"forked_child", forked_child},
+    {"errno_stays", errno_stays},
+    {"comings_and_goings", comings_and_goings},
+    {"one_thread", one_thread},
+    {"refused", refused},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  const auto program = count == 2 ? programs.find(words[1]) : programs.end();
+  if (program == programs.end()) return 64;
+  program->second();
+}
