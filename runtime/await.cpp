@@ -76,16 +76,16 @@ struct distant_awaiter : awaiter {
   }
 
   handle target;
-  handle from;  // keeps its thread's mailbox
-  wait_record wait;
+  handle from;           // keeps its thread's mailbox
+  control_block* block;  // of target
+  wait_record wait{"await of distant"};
   std::atomic<progress> reached{progress::waiting};
   errand enlisting, fetching, news;
 
  private:
   distant_awaiter(handle awaited, handle waiting) noexcept
-      : target(std::move(awaited)),
-        from(std::move(waiting)),
-        wait("await of distant fiber", static_cast<std::int64_t>(target.get()->id)) {
+      : target(std::move(awaited)), from(std::move(waiting)), block(target.get()) {
+    wait.whom = &block;
     for (errand* each : {&enlisting, &fetching, &news}) each->sender = this;
     enlisting.arrive = [](post& item, thread_state& home) noexcept {
       distant_awaiter& self = *static_cast<errand&>(item).sender;

@@ -92,6 +92,7 @@ bool thread_state::end_operations(int fd) noexcept {
   while (auto* pending = operations_.find(fd)) {
     wait_record wait("close of fd", fd);
     wait.interruptible = false;
+    wait.whom = &pending->wait.fiber;
     pending->closer = &wait;
     park(wait);
   }

@@ -19,12 +19,14 @@ turn_result turn::take(const char* what, int fd) {
   thread_state* holder = holder_.load(std::memory_order_relaxed);
   if (holder == nullptr) {
     holder_.store(&thread, std::memory_order_relaxed);
+    user_ = &thread.running();
     return turn_result::taken;
   }
   if (holder != &thread) {
     throw std::logic_error("a fiber of another thread uses this direction of the stream");
   }
   turn_wait waiting(what, fd);
+  waiting.wait.whom = &user_;
   waiting_.push_back(waiting);
   if (thread.park(waiting.wait) == wake_reason::interrupted) {
     waiting.unlink();
@@ -37,6 +39,7 @@ turn_result turn::take(const char* what, int fd) {
 void turn::pass() noexcept {
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
   while (turn_wait* next = waiting_.pop_front()) {
+    user_ = next->wait.fiber;
     if (thread.resume(next->wait, wake_reason::handed)) return;
   }
   holder_.store(nullptr, std::memory_order_relaxed);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What a person is told about a thread: the dump, and the report when all its fibers wait.
 #include <chrono>
+#include <future>
 #include <memory>
 #include <motet/debug.hpp>
 #include <motet/motet.hpp>
 #include <mutex>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -26,6 +28,16 @@ std::string dumped() {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Returns: the dump if it does not say `part`; nothing if it does.
+std::string dumped_without(const std::string& part) {
+  const std::string text = dumped();
+  return contains(text, part) ? "" : text;
+}
+
+std::string label(const fiber_ref& fiber, const std::string& name) {
+  return "fiber " + std::to_string(fiber.id()) + " \"" + name + '"';
 }
 
 }  // namespace
@@ -56,6 +68,104 @@ TEST_CASE("a dump tells of each fiber what it waits for and where it was spun", 
     CHECK(!contains(dumped(), "sleeper"));
   });
   CHECK(dumped().empty());
+}
+
+TEST_CASE("a dump says for which fiber another waits", "[debug]") {
+  run([] {
+    group several;
+    const auto idle = several.spin({.name = "idle"}, [] { sleep(); });
+    const auto unnamed = several.spin([] { sleep(); });
+    several.spin({.name = "awaiting"}, [&] { idle.await(); });
+    several.spin({.name = "awaiting too"}, [&] { unnamed.await(); });
+    for (int i = 0; i < 3; ++i) snooze();
+    CHECK(dumped_without("\"awaiting\" waiting: await of " + label(idle, "idle") + ", for ") == "");
+    CHECK(dumped_without("\"awaiting too\" waiting: await of fiber " +
+                         std::to_string(unnamed.id()) + ", for ") == "");
+    several.cancel();
+  });
+}
+
+TEST_CASE("a dump says which fiber of another thread is awaited", "[debug]") {
+  run([] {
+    std::promise<fiber_ref> given;
+    std::thread other([&] {
+      run([&] {
+        const auto asked = spin({.name = "asked"}, [] { suspend<int>(); });
+        given.set_value(asked);
+        try {
+          asked.await();
+        } catch (const fiber_cancelled&) {
+        }
+      });
+    });
+    const fiber_ref asked = given.get_future().get();
+    const auto awaiting = spin([&] { asked.await(); });
+    snooze();
+    CHECK(dumped_without("waiting: await of distant " + label(asked, "asked") + ", for ") == "");
+    asked.cancel();
+    CHECK_THROWS_AS(awaiting.await(), fiber_cancelled);
+    other.join();
+  });
+}
+
+TEST_CASE("a dump says who has the turn that a fiber waits for", "[debug]") {
+  run([] {
+    net::tcp_listener listener(net::endpoint::loopback(0));
+    const auto client = net::tcp_stream::connect(listener.local_endpoint());
+    auto server = listener.accept();
+    std::byte one{};
+    group several;
+    std::vector<fiber<void>> readers;
+    for (const char* name : {"first", "second", "third"}) {
+      readers.push_back(several.spin({.name = name}, [&] { server.read({&one, 1}); }));
+    }
+    snooze();
+    const std::string held_up = ", held up by ";
+    CHECK(dumped_without("\"second\" waiting: turn to read on fd ") == "");
+    CHECK(dumped_without(held_up + label(readers[0], "first")) == "");
+    readers[0].cancel();
+    CHECK_THROWS_AS(readers[0].await(), fiber_cancelled);
+    CHECK(dumped_without(held_up + label(readers[0], "first")) != "");
+    CHECK(dumped_without(held_up + label(readers[1], "second")) == "");
+    several.cancel();
+  });
+}
+
+TEST_CASE("a dump names the children that a parent waits for", "[debug]") {
+  run([] {
+    const auto pair = testing::make_socket_pair();
+    group several;
+    std::vector<std::string> daughters;
+    several.spin({.name = "parent"}, [&] {
+      group own;
+      own.spin({.name = "son", .transient = true}, [] { sleep(); });
+      for (int i = 0; i < 5; ++i) {
+        daughters.push_back(label(own.spin({.name = "daughter"}, [] { sleep(); }), "daughter"));
+      }
+      own.await_all();
+    });
+    const auto ending = several.spin({.name = "ending"}, [&] {
+      spin({.name = "late"}, [&] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          std::byte one{};
+          io::recv(pair.first(), {&one, 1});
+        }
+      });
+      snooze();
+    });
+    for (int i = 0; i < 4; ++i) snooze();
+    REQUIRE(daughters.size() == 5);
+    CHECK(dumped_without("\"parent\" waiting: its children: " + daughters[0] + ", " + daughters[1] +
+                         ", " + daughters[2] + ", " + daughters[3] + ", and others, for ") == "");
+    const std::regex late("\"ending\" waiting: its children: fiber [0-9]+ \"late\", for ");
+    CHECK(std::regex_search(dumped(), late));
+    const std::byte one{};
+    io::send(pair.second(), {&one, 1});
+    ending.await();
+    several.cancel();
+  });
 }
 
 TEST_CASE("with other threads alive a thread whose fibers all wait says so once, and waits on",

@@ -9,14 +9,15 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct home_awaiter : awaiter {
-  explicit home_awaiter(const control_block& fiber) noexcept
-      : wait("await of fiber", static_cast<std::int64_t>(fiber.id)) {
+  explicit home_awaiter(control_block& fiber) noexcept : target(&fiber) {
+    wait.whom = &target;
     tell = [](awaiter& told) noexcept {
       auto& waiting = static_cast<home_awaiter&>(told);
       return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
     };
   }
-  wait_record wait;
+  control_block* target;
+  wait_record wait{"await of"};
 };
 
 [[noreturn]] void refuse_to_await_oneself();

@@ -9,6 +9,7 @@
 namespace motet::inline MOTET_ABI::detail {
 
 class thread_state;
+struct control_block;
 struct turn_tag;
 struct turn_wait;
 
@@ -29,6 +30,7 @@ class turn {
 
  private:
   std::atomic<thread_state*> holder_{nullptr};
+  control_block* user_ = nullptr;  // the fiber that has it, or had it last
   bool closed_ = false;
   list<turn_wait, turn_tag> waiting_;
 };
