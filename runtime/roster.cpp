@@ -4,9 +4,13 @@
 
 #include <unistd.h>
 
+#include <motet/detail/cold_part.hpp>
+
 namespace motet::inline MOTET_ABI::detail {
 
 constinit std::atomic<roster_place*> motet_roster{nullptr};
+[[gnu::used]] constinit const slab_layout motet_slab_layout{block_slab::size, block_slab::first,
+                                                            block_slab::blocks};
 
 namespace {
 

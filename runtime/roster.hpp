@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstddef>
 #include <motet/detail/abi.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
@@ -21,6 +22,12 @@ struct roster_place {
 
 /// scripts/gdb/motet-gdb.py looks for this name.
 extern constinit std::atomic<roster_place*> motet_roster;
+
+/// The constants of block_slab, of which a debugger is told nothing that it could rely on.
+struct slab_layout {
+  std::size_t size, first, blocks;
+};
+extern const slab_layout motet_slab_layout;
 
 /// A runtime's place, for as long as it lives.
 class roster_entry {
