@@ -69,8 +69,6 @@ class Program:
         environment = {k: v for k, v in os.environ.items() if k != "MOTET_DUMP_SIGNAL"}
         if dump_signal is not None:
             environment["MOTET_DUMP_SIGNAL"] = dump_signal
-        # ThreadSanitizer would not let a forked child start a thread.
-        environment["TSAN_OPTIONS"] = environment.get("TSAN_OPTIONS", "") + ":die_after_fork=0"
         self.process = subprocess.Popen(
             [path, name], env=environment, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -170,7 +170,11 @@ void forked_child() {
     other.cancel();
     return;
   }
+#if defined(HOLDS_SIGNALS_BACK)
+  ::raise(SIGUSR1);  // a forked child cannot start a thread under ThreadSanitizer
+#else
   std::thread([] { ::raise(SIGUSR1); }).detach();
+#endif
   motet::spin({.name = "of the child"}, [] {
     say("ready");
     answer_lines();
