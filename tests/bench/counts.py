@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Instructions per snooze, spin + await, deadline and read, as callgrind counts them: the same from
+run to run, whatever else the machine does. Fails when one is more than 3 % above what is committed.
+
+usage: counts.py PROGRAM [--update]
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import os
+
+COMMITTED = pathlib.Path(__file__).with_name("counts.json")
+TOLERANCE = 0.03
+FEW, MANY = 1_000, 5_000
+SUBJECTS = [("snooze", "libev"), ("spin_and_await", "libev"), ("deadline", "libev"),
+            ("read", "libev"), ("read", "io_uring")]
+
+
+def instructions(program, subject, backend, rounds):
+    run = subprocess.run(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, subject,
+         str(rounds)],
+        capture_output=True, text=True, check=False, timeout=300,
+        env={**os.environ, "MOTET_BACKEND": backend})
+    found = re.search(r"Collected : (\d+)", run.stderr)
+    if run.returncode != 0 or found is None:
+        sys.exit(f"{subject} on {backend} failed:\n{run.stderr}")
+    return int(found.group(1))
+
+
+def main():
+    program = sys.argv[1]
+    counted = {}
+    for subject, backend in SUBJECTS:
+        many = instructions(program, subject, backend, MANY)
+        few = instructions(program, subject, backend, FEW)
+        counted[f"{subject} on {backend}"] = round((many - few) / (MANY - FEW), 1)
+    if "--update" in sys.argv[2:]:
+        COMMITTED.write_text(json.dumps(counted, indent=2) + "\n")
+    committed = json.loads(COMMITTED.read_text())
+    failed = False
+    for name, now in counted.items():
+        before = committed[name]
+        above = now > before * (1 + TOLERANCE)
+        failed = failed or above
+        print(f"{name:28} {now:8.1f} instructions, committed {before:8.1f}"
+              + ("  MORE THAN 3 % ABOVE" if above else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
