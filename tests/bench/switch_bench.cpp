@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a switch and a fiber cost, beside the bare limit measured in the same run: an intrusive ring
 // of contexts, each of which touches two lines of its stack, and nothing else. One iteration of a
-// ring is one switch. Prints a table, and with
-// --json one object; --quick only shows that it works.
+// ring is one switch. Prints a table, and with --json objects; --quick only shows that it works.
 #include <unistd.h>
 
 #include <algorithm>
