@@ -91,6 +91,48 @@ summary() {
   printf '\n'
 }
 
+# What has been checked so far, for scripts whose checks are not Meson's.
+checked=(0 0 0)
+check_lines=()
+
+# score NAME VERDICT: counts one check that "passed", "failed" or was "skipped".
+score() {
+  local -A place=([passed]=0 [failed]=1 [skipped]=2)
+  checked[${place[$2]}]=$((checked[${place[$2]}] + 1))
+  check_lines+=("$1: $2")
+  printf '%s\n' "$1: $2"
+}
+
+# check NAME COMMAND...: one check; what a function prints, or ends at its first error with, is
+# shown if it fails.
+check() {
+  local name=$1 log status
+  log=$(mktemp)
+  shift
+  set +e
+  (
+    set -e
+    "$@"
+  ) >"$log" 2>&1
+  status=$?
+  set -e
+  if ((status)); then
+    cat -- "$log"
+    score "$name" failed
+  else
+    score "$name" passed
+  fi
+  rm -f -- "$log"
+}
+
+# report: one line for each check, then their number. Fails if one of them did.
+report() {
+  printf '\n'
+  printf '%s\n' "${check_lines[@]}"
+  summary "${checked[@]}"
+  ((checked[1] == 0 && checked[0] > 0))
+}
+
 # give_back DIR: what root built here through sudo belongs to the user who asked for it.
 give_back() {
   if ((EUID == 0)) && [[ -n ${SUDO_UID:-} && -d $1/meson-private ]]; then
