@@ -35,9 +35,9 @@ number() {
   printf '%s' "$2"
 }
 
-# build_in DIR OPTION...: sets DIR up and builds it. A directory that was set up with other options,
-# or is broken, is made anew; one that holds anything else than a build is left alone.
-build_in() {
+# set_up_in DIR OPTION...: a directory that was set up with other options, or is broken, is made anew;
+# one that holds anything else than a build is left alone.
+set_up_in() {
   local dir=$1 wanted="$root|${CXX:-}|${CXXFLAGS:-}|${LDFLAGS:-}|$*"
   local how=$dir/meson-private/motet-setup
   shift
@@ -49,7 +49,11 @@ build_in() {
     meson setup "$dir" "$root" "$@" || return
     printf '%s\n' "$wanted" >"$how"
   fi
-  meson compile -C "$dir"
+}
+
+# build_in DIR OPTION...: sets DIR up and builds it.
+build_in() {
+  set_up_in "$@" && meson compile -C "$1"
 }
 
 # test_in DIR ARGUMENT...: runs the tests that were built there.
