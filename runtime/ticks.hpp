@@ -4,11 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <motet/detail/abi.hpp>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
-
-#include <motet/detail/abi.hpp>
 #endif
 
 namespace motet::inline MOTET_ABI::detail {

@@ -36,13 +36,8 @@ number() {
   printf '%s' "$2"
 }
 
-# build_in DIR OPTION...: sets DIR up and builds it.
-build_in() {
-  set_up_in "$@" && meson compile -C "$1"
-}
-
-# set_up_in DIR OPTION...: A directory that was set up with other options, or is broken, is made
-# anew; one that holds anything else than a build is left alone.
+# set_up_in DIR OPTION...: a directory that was set up with other options, or is broken, is made anew;
+# one that holds anything else than a build is left alone.
 set_up_in() {
   local dir=$1 wanted="$root|${CXX:-}|${CXXFLAGS:-}|${LDFLAGS:-}|$*"
   local how=$dir/meson-private/motet-setup
@@ -55,6 +50,11 @@ set_up_in() {
     meson setup "$dir" "$root" "$@" || return
     printf '%s\n' "$wanted" >"$how"
   fi
+}
+
+# build_in DIR OPTION...: sets DIR up and builds it.
+build_in() {
+  set_up_in "$@" && meson compile -C "$1"
 }
 
 # test_in DIR ARGUMENT...: runs the tests that were built there.
@@ -94,6 +94,48 @@ summary() {
   printf '%d passed, %d failed' "$1" "$2"
   if (($3)); then printf ', %d skipped' "$3"; fi
   printf '\n'
+}
+
+# What has been checked so far, for scripts whose checks are not Meson's.
+checked=(0 0 0)
+check_lines=()
+
+# score NAME VERDICT: counts one check that "passed", "failed" or was "skipped".
+score() {
+  local -A place=([passed]=0 [failed]=1 [skipped]=2)
+  checked[${place[$2]}]=$((checked[${place[$2]}] + 1))
+  check_lines+=("$1: $2")
+  printf '%s\n' "$1: $2"
+}
+
+# check NAME COMMAND...: one check; what a function prints, or ends at its first error with, is
+# shown if it fails.
+check() {
+  local name=$1 log status
+  log=$(mktemp)
+  shift
+  set +e
+  (
+    set -e
+    "$@"
+  ) >"$log" 2>&1
+  status=$?
+  set -e
+  if ((status)); then
+    cat -- "$log"
+    score "$name" failed
+  else
+    score "$name" passed
+  fi
+  rm -f -- "$log"
+}
+
+# report: one line for each check, then their number. Fails if one of them did.
+report() {
+  printf '\n'
+  printf '%s\n' "${check_lines[@]}"
+  summary "${checked[@]}"
+  ((checked[1] == 0 && checked[0] > 0))
 }
 
 # give_back DIR: what root built here through sudo belongs to the user who asked for it.

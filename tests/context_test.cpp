@@ -12,6 +12,7 @@
 #include <motet/motet.hpp>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -147,6 +148,45 @@ TEST_CASE("what a frame keeps in registers and below its stack pointer outlives 
     both.await_all();
     CHECK((first.await() == expected));
     CHECK((second.await() == other));
+  });
+}
+
+TEST_CASE("exceptions find their handlers in frames that have switched", "[context]") {
+  struct counting {
+    explicit counting(int& count) : ended(count) {}
+    counting(const counting&) = delete;
+    counting& operator=(const counting&) = delete;
+    ~counting() {
+      motet::snooze();  // while an exception is in flight
+      ++ended;
+    }
+    int& ended;
+  };
+  motet::run([] {
+    int ended = 0;
+    const auto falls = [&ended](int depth, const auto& self) -> void {
+      const counting frame(ended);
+      motet::snooze();
+      if (depth == 0) throw std::runtime_error("fallen");
+      self(depth - 1, self);
+    };
+    const auto catches = [&](int number) {
+      int kept = number;
+      try {
+        falls(number, falls);
+      } catch (const std::runtime_error& error) {
+        motet::snooze();
+        kept += error.what() == std::string("fallen") ? 1 : 1'000;
+      }
+      return kept;
+    };
+    motet::group both;
+    auto first = both.spin([&] { return catches(3); });
+    auto second = both.spin([&] { return catches(5); });
+    both.await_all();
+    CHECK(first.await() == 4);
+    CHECK(second.await() == 6);
+    CHECK(ended == 4 + 6);
   });
 }
 

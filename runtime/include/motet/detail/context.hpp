@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include <motet/detail/context/x86_64.hpp>
+#elif defined(__aarch64__)
+#include <motet/detail/context/aarch64.hpp>
 #else
 #error "motet has no switch for this architecture"
 #endif

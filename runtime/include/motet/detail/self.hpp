@@ -21,6 +21,14 @@ inline std::uintptr_t read_self() noexcept {
       "movq " MOTET_SYMBOL("motet_self") "@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0"
       : "=r"(value));
+#elif defined(__aarch64__)
+  std::uintptr_t thread = 0;
+  asm volatile(
+      "mrs %1, tpidr_el0\n\t"
+      "adrp %0, :gottprel:" MOTET_SYMBOL("motet_self") "\n\t"
+      "ldr %0, [%0, :gottprel_lo12:" MOTET_SYMBOL("motet_self") "]\n\t"
+      "ldr %0, [%1, %0]"
+      : "=&r"(value), "=&r"(thread));
 #else
   value = reinterpret_cast<std::uintptr_t>(*const_cast<thread_core* volatile*>(&motet_self));
 #endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// A program of somebody else: uses what is inline, what is linked, an exception that crosses a
+// fiber's end, and time.
+#include <chrono>
+#include <motet/motet.hpp>
+#include <stdexcept>
+
+int main() {
+  using namespace std::chrono_literals;
+  auto answer = motet::spin([] {
+    motet::sleep_for(1ms);
+    return 42;
+  });
+  if (answer.await() != 42) return 1;
+  auto failure = motet::spin([] { throw std::runtime_error("no"); });
+  try {
+    failure.await();
+  } catch (const std::runtime_error&) {
+    return 0;
+  }
+  return 2;
+}
