@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <motet/errors.hpp>
 #include <new>
 
@@ -15,22 +16,12 @@ namespace motet::inline MOTET_ABI::detail {
 
 struct block_pool::slab {
   slab* next = nullptr;
-  std::atomic<std::size_t> used{0};
-  std::size_t touched = 0;  // blocks that have been handed out, ever
-
-  /// At home, where nobody else counts.
-  void count(std::ptrdiff_t more) noexcept {
-    const std::size_t now = used.load(std::memory_order_relaxed);
-    used.store(now + static_cast<std::size_t>(more), std::memory_order_relaxed);
-  }
+  std::atomic<std::size_t> used{0};  // from leave() on
+  std::size_t touched = 0;           // blocks that have been handed out, ever
 
   std::byte* place(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
   }
-};
-
-struct block_pool::unused_block {
-  unused_block* next;
 };
 
 namespace {
@@ -58,7 +49,12 @@ static_assert(block_slab::foreign + block_slab::foreign_room * block_slab::block
               block_slab::size);
 
 void block_pool::leave() noexcept {
-  free_ = nullptr;
+  for (slab* each = slabs_; each != nullptr; each = each->next) each->used = each->touched;
+  while (unused_block* unused = free_) {
+    sanitizer::unpoison(unused, sizeof *unused);
+    free_ = unused->next;
+    --slab_of(unused).used;
+  }
   while (slab* each = slabs_) {
     slabs_ = each->next;
     if (each->used == 0) unmap(*each);
@@ -66,12 +62,13 @@ void block_pool::leave() noexcept {
 }
 
 void block_pool::abandon(control_block& own) noexcept {
+  // Its other blocks have other mailboxes, under whose locks they go: it is never empty.
+  slab_of(&own).used = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;
-  ++slab_of(own).used;  // its other blocks have other mailboxes, under whose locks they go
 }
 
-block_pool::slab& block_pool::slab_of(control_block& block) noexcept {
+block_pool::slab& block_pool::slab_of(void* block) noexcept {
   return *reinterpret_cast<slab*>(block_slab::base_of(block));
 }
 
@@ -88,29 +85,13 @@ void block_pool::map_slab() {
   slabs_ = made;
 }
 
-control_block& block_pool::take() {
-  void* place = free_;
-  if (free_ != nullptr) {
-    sanitizer::unpoison(place, sizeof(control_block));
-    free_ = free_->next;
-  } else {
-    if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
-    place = slabs_->place(slabs_->touched++);
-  }
-  auto& block = *::new (place) control_block;
-  slab_of(block).count(1);
-  return block;
-}
-
-void block_pool::put(control_block& block) noexcept {
-  slab_of(block).count(-1);
-  auto* unused = ::new (static_cast<void*>(&block)) unused_block{free_};
-  sanitizer::poison(unused, sizeof(control_block));
-  free_ = unused;
+void* block_pool::never_used() {
+  if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
+  return slabs_->place(slabs_->touched++);
 }
 
 void block_pool::put_after_end(control_block& block) noexcept {
-  slab& from = slab_of(block);
+  slab& from = slab_of(&block);
   if (--from.used == 0) unmap(from);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <motet/detail/cold_part.hpp>
+#include <new>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -16,9 +17,22 @@ class block_pool {
   ~block_pool() { leave(); }
 
   /// Throws: stack_unavailable.
-  control_block& take();
+  control_block& take() {
+    void* place = free_;
+    if (place == nullptr) {
+      place = never_used();
+    } else {
+      sanitizer::unpoison(place, sizeof(control_block));
+      free_ = free_->next;
+    }
+    return *::new (place) control_block;
+  }
   /// `block` has been destroyed.
-  void put(control_block& block) noexcept;
+  void put(control_block& block) noexcept {
+    auto* unused = ::new (static_cast<void*>(&block)) unused_block{free_};
+    sanitizer::poison(unused, sizeof(control_block));
+    free_ = unused;
+  }
 
   /// The thread ends. Under its mailbox's lock, like what follows.
   void leave() noexcept;
@@ -29,9 +43,12 @@ class block_pool {
 
  private:
   struct slab;
-  struct unused_block;
+  struct unused_block {
+    unused_block* next;
+  };
 
-  static slab& slab_of(control_block& block) noexcept;
+  void* never_used();
+  static slab& slab_of(void* block) noexcept;
   static void unmap(slab& unused) noexcept;
   void map_slab();
 

@@ -40,36 +40,6 @@ void throw_outcome(const control_block& dead) {
   throw std::logic_error("that fiber will never end: its thread is gone");
 }
 
-launch::launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site) {
-  thread_state& thread = here();
-  control_block& spinner = thread.running();
-  family& joined = parents != nullptr ? *parents : cold(spinner).own;
-  if (joined.closed) interruption::throw_cancelled("its parent is ending", 0);
-  if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.shielded()) {
-    interruption::throw_cancelled(spinner.cancel_reason, 0);
-  }
-  block_ = &thread.make_fiber(joined, kind, how.stack_size.value_or(thread.settings().stack_size));
-  if (!how.name.empty()) {
-    cold(*block_).name = std::move(how.name);
-    block_->named = true;
-  }
-  block_->transient = how.transient;
-  block_->site = site;
-}
-
-launch::~launch() {
-  if (block_ != nullptr) home_of(*block_).unmake(*block_);
-}
-
-void* launch::body() const noexcept {
-  return block_->body;
-}
-
-handle launch::start() noexcept {
-  home_of(*block_).start(*block_);
-  return handle(std::exchange(block_, nullptr));
-}
-
 void* result_of(control_block& dead) {
   if (dead.result == result_state::taken) {
     throw std::logic_error("the fiber's value has been taken");

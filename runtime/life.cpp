@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fiber from spin to burial. Its epilogue runs on its own stack: the body is left, the children
-// are ended, what the body captured is destroyed, the outcome is published, and whoever runs next
-// frees the stack.
+// A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
+// children are ended, what the body captured is destroyed, the outcome is published, and whoever
+// runs next frees the stack.
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -10,69 +10,6 @@
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
-
-namespace {
-
-/// Rounds down to where something so aligned can stand.
-std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(end - size);
-  return end - size - address % alignment;
-}
-
-/// A large result is elsewhere; where, is noted in the place of a small one.
-void*& large_result(control_block& block) noexcept {
-  return *static_cast<void**>(
-      block_slab::beside(block, block_slab::results, block_slab::small_result));
-}
-
-void make_room_for_result(control_block& block) {
-  const body_kind& kind = *block.kind;
-  large_result(block) = nullptr;
-  large_result(block) = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
-}
-
-}  // namespace
-
-control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
-                                        std::size_t stack_size) {
-  if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
-  timers_.reserve(timers_wanted_ + 1);
-  control_block& block = take_block();
-  try {
-    block.kind = &kind;
-    if (!result_is_small(kind)) make_room_for_result(block);
-    // A small body stands on the stack as any local does; a large one must not use it up.
-    block.runs_on = stacks_.take(kind.size > 4096 ? stack_size + kind.size : stack_size);
-  } catch (...) {
-    free_block(block);
-    throw;
-  }
-  block.belongs_to = &parents;
-  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
-  return block;
-}
-
-void thread_state::unmake(control_block& fiber) noexcept {
-  stacks_.give_back(fiber.runs_on);
-  free_block(fiber);
-}
-
-void thread_state::start(control_block& fiber) noexcept {
-  family& parents = *fiber.belongs_to;
-  fiber.id = next_id_++;
-  fiber.parent = parents.owner;
-  retain(*fiber.parent);
-  fiber.spun_at = reading_;
-  fiber.references = 2;  // the handle's and ours
-  std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
-  lay_out(fiber.where, top, &fiber_main, &fiber);
-  sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
-  join_family(fiber, parents);
-  fibers_.push_back(fiber);
-  ++timers_wanted_;
-  ++living_;
-  make_runnable(fiber);
-}
 
 void thread_state::fiber_main(void* block) {
   control_block& fiber = *static_cast<control_block*>(block);
@@ -116,6 +53,17 @@ void thread_state::drop_result(control_block& fiber) noexcept {
 }
 
 /// A failure of its children is the fiber's own if it has none; the others, nobody's.
+void thread_state::inherit_failure(control_block& fiber) noexcept {
+  if (fiber.ended_by != outcome::error) {
+    if (control_block* failed = take_failure(fiber, nullptr)) {
+      fiber.error = failed->error;
+      fiber.ended_by = outcome::error;
+      release(*failed);
+    }
+  }
+  tell_untold(fiber);
+}
+
 void thread_state::tell_untold(control_block& parent) noexcept {
   while (control_block* failed = take_failure(parent, nullptr)) {
     tell_unhandled(options_, failed->error);
@@ -131,16 +79,11 @@ void thread_state::end_child_process(control_block& self) noexcept {
 
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
-  if (fiber.ended_by != outcome::error) {
-    if (control_block* failed = take_failure(fiber, nullptr)) {
-      fiber.error = failed->error;
-      fiber.ended_by = outcome::error;
-      release(*failed);
-    }
+  if (cold_part* part = cold_if_any(fiber)) {
+    inherit_failure(fiber);
+    part->token.reset();
   }
-  tell_untold(fiber);
   fiber.raised = nullptr;
-  if (cold_part* part = cold_if_any(fiber)) part->token.reset();
   list<control_block, fibers_tag>::remove(fiber);
   --timers_wanted_;
   --living_;
@@ -158,14 +101,6 @@ bool thread_state::tell_awaiters(control_block& ended) noexcept {
   return told;
 }
 
-control_block& thread_state::take_block() {
-  control_block& block = blocks_.take();
-  block.home = this;
-  block.mail = mail_;
-  ++mail_->blocks;
-  return block;
-}
-
 void thread_state::free_block(control_block& block) noexcept {
   destroy_block(block);
   --mail_->blocks;
@@ -177,17 +112,15 @@ bool thread_state::shared(control_block& fiber) noexcept {
   return fiber.references > 1 || fiber.went_abroad.load(std::memory_order_relaxed);
 }
 
-bool thread_state::in_use(control_block& block) noexcept {
-  if (block.references > 0) return true;
-  if (!block.went_abroad.load(std::memory_order_relaxed)) return false;
+bool thread_state::in_use_abroad(control_block& block) noexcept {
   const std::lock_guard guard(mail_->lock());
   const foreign_requests& abroad = requests_of(block);
   return abroad.queued || block.references + abroad.references > 0;
 }
 
 bool thread_state::unreferred(control_block& block) noexcept {
-  --block.references;
-  return !in_use(block);
+  if (--block.references > 0) return false;
+  return !block.went_abroad.load(std::memory_order_relaxed) || !in_use_abroad(block);
 }
 
 /// A block refers to its parent's: a line of ancestors may go with the last descendant.
@@ -197,6 +130,38 @@ void thread_state::release(control_block& block) noexcept {
     free_block(*released);
     released = parent;
   }
+}
+
+namespace {
+
+bool holds_values(const control_block& dead) noexcept {
+  return dead.result != result_state::none || dead.error != nullptr;
+}
+
+}  // namespace
+
+void thread_state::release_later(control_block& block) noexcept {
+  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
+    if (holds_values(*released)) {
+      reap_later(*released);
+      return;
+    }
+    control_block* parent = released->parent;
+    free_block(*released);
+    released = parent;
+  }
+}
+
+/// Nobody can free the stack he stands on: the successor does.
+void thread_core::bury_ended() noexcept {
+  static_cast<thread_state*>(this)->bury_now();
+}
+
+void thread_state::bury_now() noexcept {
+  control_block& buried = *std::exchange(ended_, nullptr);
+  sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
+  stacks_.give_back(buried.runs_on);
+  release_later(buried);
 }
 
 void release_after_end(control_block& unreferred) noexcept {
@@ -220,7 +185,7 @@ void release_after_end(control_block& unreferred) noexcept {
 void destroy_block(control_block& block) noexcept {
   if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
   if (block.kind != nullptr && !result_is_small(*block.kind)) {
-    ::operator delete(large_result(block), std::align_val_t(block.kind->result_alignment));
+    ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }
   if (cold_part* part = cold_if_any(block)) part->~cold_part();
   if (block.went_abroad.load(std::memory_order_relaxed)) requests_of(block).~foreign_requests();

@@ -9,14 +9,6 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-namespace {
-
-bool holds_values(const control_block& dead) noexcept {
-  return dead.result != result_state::none || dead.error != nullptr;
-}
-
-}  // namespace
-
 struct thread_state::reaper {
   thread_state* thread;
 
@@ -26,17 +18,9 @@ struct thread_state::reaper {
   }
 };
 
-void thread_state::release_later(control_block& block) noexcept {
-  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
-    if (holds_values(*released)) {
-      unreferred_.push_back(*released);
-      start_reaper();
-      return;
-    }
-    control_block* parent = released->parent;
-    free_block(*released);
-    released = parent;
-  }
+void thread_state::reap_later(control_block& dead) noexcept {
+  unreferred_.push_back(dead);
+  start_reaper();
 }
 
 void thread_state::drop_later(value_slot&& value) noexcept {

@@ -104,14 +104,8 @@ stack stack_pool::take_large(std::size_t size) {
   return made;
 }
 
-stack stack_pool::take(std::size_t size) {
+stack stack_pool::take_another(std::size_t size) {
   if (size > default_size) return take_large(size);
-  if (!free_.empty()) {
-    const stack last = free_.back();
-    free_.pop_back();
-    returned_ = std::min(returned_, free_.size());
-    return last;
-  }
   if (guarded_ == 0) guard_some();
   std::byte* base = fresh_;
   fresh_ += stride;
@@ -122,11 +116,7 @@ stack stack_pool::take(std::size_t size) {
   return made;
 }
 
-void stack_pool::give_back(const stack& used) noexcept {
-  if (used.size() < stride) {
-    free_.push_back(used);
-    return;
-  }
+void stack_pool::unmap_large(const stack& used) noexcept {
   const note noted = note_of(used);
   valgrind::forget_stack(noted.known_as);
   ::munmap(used.bottom - guard, static_cast<std::size_t>(end_of(used) - used.bottom) + guard);

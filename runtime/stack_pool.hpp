@@ -28,8 +28,20 @@ class stack_pool {
 
   /// Returns: a stack of at least `size` usable bytes.
   /// Throws: stack_unavailable.
-  stack take(std::size_t size);
-  void give_back(const stack& used) noexcept;
+  stack take(std::size_t size) {
+    if (size > default_size || free_.empty()) return take_another(size);
+    const stack last = free_.back();
+    free_.pop_back();
+    if (returned_ > free_.size()) returned_ = free_.size();
+    return last;
+  }
+  void give_back(const stack& used) noexcept {
+    if (used.size() < stride) {
+      free_.push_back(used);
+    } else {
+      unmap_large(used);
+    }
+  }
   /// Gives memory of some stacks that have not been used for longest back to the kernel, if more
   /// are free than are kept warm.
   /// Returns: whether there is more to give.
@@ -54,6 +66,8 @@ class stack_pool {
   };
   static note& note_of(const stack& noted) noexcept;
 
+  stack take_another(std::size_t size);
+  void unmap_large(const stack& used) noexcept;
   void map_slab();
   void guard_some();
   stack take_large(std::size_t size);

@@ -26,10 +26,6 @@ void thread_core::rest() noexcept {
   static_cast<thread_state*>(this)->rest_now();
 }
 
-void thread_core::bury_ended() noexcept {
-  static_cast<thread_state*>(this)->bury_now();
-}
-
 void thread_core::throw_pending() {
   static_cast<thread_state*>(this)->throw_what_is_pending();
 }
@@ -45,14 +41,6 @@ void thread_state::checkpoint() noexcept {
   const bool overdue = poll_overdue();
   if (overdue || submitted_since_poll_) poll(false);
   if (overdue && !queue_.empty()) snooze();
-}
-
-/// Nobody can free the stack he stands on: the successor does.
-void thread_state::bury_now() noexcept {
-  control_block& buried = *std::exchange(ended_, nullptr);
-  sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
-  stacks_.give_back(buried.runs_on);
-  release_later(buried);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

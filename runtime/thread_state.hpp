@@ -162,9 +162,11 @@ class thread_state : public thread_core {
   void close_mail() noexcept;
   void leave_out_main() noexcept;
   void tell_untold(control_block& parent) noexcept;
+  void inherit_failure(control_block& fiber) noexcept;
 
   struct reaper;
   void start_reaper() noexcept;
+  void reap_later(control_block& dead) noexcept;
   void reap() noexcept;
 
   // life.cpp
@@ -178,7 +180,7 @@ class thread_state : public thread_core {
   void join_family(control_block& child, family& joined) noexcept;
   control_block& take_block();
   void free_block(control_block& block) noexcept;
-  bool in_use(control_block& block) noexcept;
+  bool in_use_abroad(control_block& block) noexcept;
   bool shared(control_block& fiber) noexcept;
   bool unreferred(control_block& block) noexcept;
   void drop_result(control_block& fiber) noexcept;

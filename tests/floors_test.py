@@ -62,6 +62,7 @@ FLOOR_OF = {
     "runtime/fork.cpp": "heart",
     "runtime/in_flight.hpp": "heart",
     "runtime/interrupt.cpp": "heart",
+    "runtime/launch.cpp": "verbs",
     "runtime/life.cpp": "heart",
     "runtime/mailbox.*": "heart",
     "runtime/overflow.*": "heart",

@@ -196,7 +196,7 @@ template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
 
 template <typename F>
-fiber<result_of_body<F>> spin_in(family* parents, spin_options&& how, F&& body, spin_site site);
+fiber<result_of_body<F>> spin_in(family* parents, spin_options* how, F&& body, spin_site site);
 
 }  // namespace detail
 
@@ -234,7 +234,7 @@ class fiber : public fiber_ref {
  private:
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
   template <typename F>
-  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options&&, F&&,
+  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
                                                           detail::spin_site);
 };
 
@@ -254,28 +254,28 @@ class fiber<void> : public fiber_ref {
  private:
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
   template <typename F>
-  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options&&, F&&,
+  friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
                                                           detail::spin_site);
 };
 
 template <typename F>
-fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options&& how, F&& body,
+fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* how, F&& body,
                                                  spin_site site) {
   using body_type = std::decay_t<F>;
   using result_type = result_of_body<F>;
-  launch fresh(parents, std::move(how), body_kind_of<body_type, result_type>::kind, site);
+  launch fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
   ::new (fresh.body()) body_type(std::forward<F>(body));
   return fiber<result_type>(fresh.start());
 }
 
 template <typename F>
 auto spin(F&& body, detail::spin_site site) {
-  return detail::spin_in(nullptr, {}, std::forward<F>(body), site);
+  return detail::spin_in(nullptr, nullptr, std::forward<F>(body), site);
 }
 
 template <typename F>
 auto spin(spin_options how, F&& body, detail::spin_site site) {
-  return detail::spin_in(nullptr, std::move(how), std::forward<F>(body), site);
+  return detail::spin_in(nullptr, &how, std::forward<F>(body), site);
 }
 
 }  // namespace motet::inline MOTET_ABI

@@ -28,12 +28,12 @@ class group {
   template <typename F>
   auto spin(F&& body, detail::spin_site site = detail::spin_site::here()) {
     check_thread();
-    return detail::spin_in(&family_, {}, std::forward<F>(body), site);
+    return detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
   }
   template <typename F>
   auto spin(spin_options how, F&& body, detail::spin_site site = detail::spin_site::here()) {
     check_thread();
-    return detail::spin_in(&family_, std::move(how), std::forward<F>(body), site);
+    return detail::spin_in(&family_, &how, std::forward<F>(body), site);
   }
 
   /// Waits until all but the transient fibers are over. The first failure cancels the rest.

@@ -37,13 +37,13 @@ struct block_slab {
   static constexpr std::size_t blocks =
       (size - first) / (sizeof(control_block) + sizeof(cold_part) + small_result + foreign_room);
 
-  static std::byte* base_of(const control_block& block) noexcept {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(&block) & ~(size - 1));
+  static std::byte* base_of(const void* block) noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
   }
   /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
   /// `offset` bytes behind the blocks'.
   static void* beside(const control_block& block, std::size_t offset, std::size_t room) noexcept {
-    std::byte* base = base_of(block);
+    std::byte* base = base_of(&block);
     const auto* at = reinterpret_cast<const std::byte*>(&block);
     const auto index = static_cast<std::size_t>(at - base - first) / sizeof(control_block);
     return base + first + sizeof(control_block) * blocks + offset + index * room;
@@ -75,10 +75,18 @@ inline bool result_is_small(const body_kind& kind) noexcept {
          kind.result_alignment <= alignof(std::max_align_t);
 }
 
+inline void* small_result_of(const control_block& block) noexcept {
+  return block_slab::beside(block, block_slab::results, block_slab::small_result);
+}
+
+/// A large result is elsewhere; where, is noted in the place of a small one.
+inline void*& large_result_of(const control_block& block) noexcept {
+  return *static_cast<void**>(small_result_of(block));
+}
+
 /// Returns: where the fiber's result is, or is to be.
 inline void* result_place(const control_block& block) noexcept {
-  void* small = block_slab::beside(block, block_slab::results, block_slab::small_result);
-  return result_is_small(*block.kind) ? small : *static_cast<void**>(small);
+  return result_is_small(*block.kind) ? small_result_of(block) : large_result_of(block);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

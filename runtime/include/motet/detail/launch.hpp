@@ -17,7 +17,8 @@ struct family;
 /// A fiber that has been made but not started; gives everything back if it never is.
 class launch {
  public:
-  launch(family* parents, spin_options&& how, const body_kind& kind, spin_site site);
+  /// `how` may be null: nothing special; so may `parents`: the running fiber is the parent.
+  launch(family* parents, spin_options* how, const body_kind& kind, spin_site site);
   launch(const launch&) = delete;
   launch& operator=(const launch&) = delete;
   ~launch();
