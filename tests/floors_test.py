@@ -126,7 +126,7 @@ MAY_INCLUDE = {
 }
 
 PUBLIC = ("runtime/include/",)
-LOOK_INSIDE = {"tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/switch_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp"}  # may see private headers
+LOOK_INSIDE = {"tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp"}  # may see private headers
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// What fibers cost. One iteration is one switch, one fiber, one wait; see figures.py.
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <motet/motet.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "measure.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using bench::cost;
+
+double ring(std::size_t fibers, std::size_t switches) {
+  motet::group all;
+  const std::size_t rounds = switches / fibers;
+  for (std::size_t i = 0; i < fibers; ++i) {
+    all.spin([rounds] {
+      for (std::size_t round = 0; round < rounds; ++round) motet::snooze();
+    });
+  }
+  motet::snooze();
+  return cost(rounds * fibers, [&] { all.await_all(); });
+}
+
+double snooze(std::size_t fibers, std::size_t switches) {
+  return motet::run([&] { return ring(fibers, switches); });
+}
+
+/// The same, with a read and a timer pending.
+double snooze_pending(std::size_t fibers, std::size_t switches) {
+  return motet::run([&] {
+    int ends[2] = {-1, -1};
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe");
+    motet::group waiting;
+    waiting.spin([&] {
+      std::byte one{};
+      motet::io::read(ends[0], {&one, 1});
+    });
+    waiting.spin([] { motet::sleep_for(1h); });
+    motet::snooze();
+    const double found = ring(fibers, switches);
+    waiting.cancel();
+    waiting.await_all();
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return found;
+  });
+}
+
+double spin_await(std::size_t, std::size_t rounds) {
+  return motet::run([&] {
+    std::size_t sum = 0;
+    return cost(rounds, [&] {
+      for (std::size_t i = 0; i < rounds; ++i) motet::spin([&sum] { ++sum; }).await();
+    });
+  });
+}
+
+double spin_all_await_all(std::size_t fibers) {
+  std::size_t sum = 0;
+  std::vector<motet::fiber<void>> all;
+  all.reserve(fibers);
+  return cost(fibers, [&] {
+    for (std::size_t i = 0; i < fibers; ++i) all.push_back(motet::spin([&sum] { ++sum; }));
+    for (auto& each : all) each.await();
+  });
+}
+
+double spun_cold(std::size_t fibers, std::size_t) {
+  return motet::run([&] { return spin_all_await_all(fibers); });
+}
+
+double spun_warm(std::size_t fibers, std::size_t) {
+  return motet::run([&] {
+    spin_all_await_all(fibers);
+    return spin_all_await_all(fibers);
+  });
+}
+
+/// Waits with a deadline that somebody wakes, while `armed` other timers are set.
+double deadline(std::size_t armed, std::size_t rounds) {
+  return motet::run([&] {
+    motet::group sleepers;
+    for (std::size_t i = 0; i < armed; ++i) {
+      sleepers.spin([i] { motet::sleep_for(2h + std::chrono::milliseconds(bench::sleep_of(i))); });
+    }
+    motet::snooze();
+    motet::group both;
+    auto waiter = both.spin([rounds] {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        motet::move_on_after(1h, [] { motet::suspend<int>(); });
+      }
+    });
+    both.spin([&waiter, rounds] {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        waiter.schedule(1);
+        motet::snooze();
+      }
+    });
+    const double found = cost(rounds, [&] { both.await_all(); });
+    sleepers.cancel();
+    return found;
+  });
+}
+
+/// Returns: milliseconds of the processor.
+double sleepers(std::size_t fibers, std::size_t) {
+  const double from = bench::now(CLOCK_PROCESS_CPUTIME_ID);
+  motet::run([&] {
+    motet::group all;
+    for (std::size_t i = 0; i < fibers; ++i) {
+      all.spin([i] { motet::sleep_for(std::chrono::milliseconds(bench::sleep_of(i))); });
+    }
+    all.await_all();
+  });
+  return (bench::now(CLOCK_PROCESS_CPUTIME_ID) - from) / 1e6;
+}
+
+struct stone {};
+
+/// A fiber throws, switches away while it unwinds, and catches.
+double throw_across(std::size_t, std::size_t rounds) {
+  struct pause {
+    ~pause() { motet::snooze(); }
+  };
+  return motet::run([&] {
+    motet::group both;
+    for (int i = 0; i < 2; ++i) {
+      both.spin([rounds] {
+        for (std::size_t round = 0; round < rounds / 2; ++round) {
+          try {
+            const pause here;
+            throw stone();
+          } catch (const stone&) {
+          }
+        }
+      });
+    }
+    return cost(rounds, [&] { both.await_all(); });
+  });
+}
+
+/// Returns: resident bytes of each parked fiber.
+double memory(std::size_t fibers, std::size_t) {
+  return motet::run([&] {
+    motet::group all;
+    const double before = bench::resident();
+    for (std::size_t i = 0; i < fibers; ++i) all.spin([] { motet::sleep(); });
+    motet::snooze();
+    const double found = (bench::resident() - before) / static_cast<double>(fibers);
+    all.cancel();
+    return found;
+  });
+}
+
+constexpr bench::subject subjects[] = {
+    {"snooze", &snooze},       {"snooze_pending", &snooze_pending}, {"spin_await", &spin_await},
+    {"spun_cold", &spun_cold}, {"spun_warm", &spun_warm},           {"deadline", &deadline},
+    {"sleepers", &sleepers},   {"throw_across", &throw_across},     {"memory", &memory},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  return bench::main_of(subjects, count, words);
+}
