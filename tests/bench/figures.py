@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What fibers cost, beside the limit of the machine and Boost.Fiber, in interleaved runs.
+
+usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE]
+  DIRECTORY    where the benchmarks were built
+  --rounds     of each measurement (default 9); the median counts
+  --quick      small sizes: only whether it all works
+  --document   puts the tables between the marks in FILE, and pictures beside it
+
+A target is what performance is to be on a machine whose bare ring takes what is named; it is scaled
+by what the bare ring takes here, in the same run.
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+MARKS = ("<!-- figures: begin -->", "<!-- figures: end -->")
+
+
+class Row:
+    """One thing that is measured: `args` are WHAT SIZE ITERATIONS of motet_bench and boost_bench."""
+
+    def __init__(self, label, args, limit, target=None, at=None, unit="ns", boost=True, backends=None):
+        self.label, self.args, self.limit, self.unit = label, args, limit, unit
+        self.target, self.at = target, at  # ns where the limit takes `at` ns; `at` None: not scaled
+        self.boost, self.backends = boost, backends or ["io_uring"]
+
+
+def ring(size):
+    return ("ring", size, 2_000_000)
+
+
+RING2 = ring(2)
+BOTH = ["io_uring", "libev"]
+ROWS = [
+    Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, 5, 2.7),
+    Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), 6, 3.0),
+    Row("snooze, 10,000", ("snooze", 10_000, 2_000_000), ring(10_000), 20, 17),
+    Row("snooze, 100,000", ("snooze", 100_000, 2_000_000), ring(100_000), 25, 21),
+    Row("snooze, 2, a read and a timer pending (io_uring)", ("snooze_pending", 2, 2_000_000), RING2,
+        5.5, 2.7, boost=False),
+    Row("snooze, 2, a read and a timer pending (libev)", ("snooze_pending", 2, 2_000_000), RING2,
+        6.5, 2.7, boost=False, backends=["libev"]),
+    Row("spin + await", ("spin_await", 0, 500_000), RING2, 25, 2.7),
+    Row("100,000 spun, then awaited: warm", ("spun_warm", 100_000, 0), RING2, 40, 2.7),
+    Row("100,000 spun, then awaited: cold", ("spun_cold", 100_000, 0),
+        ("touch_and_guard", 100_000, 0), 1.10, 1),
+    Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, 35, 2.7),
+    Row("the same, 1,000,000 timers armed", ("deadline", 1_000_000, 300_000), RING2, 60, 2.7,
+        boost=False),
+    Row("100,000 sleepers of 1 to 1,000 ms, CPU", ("sleepers", 100_000, 0), RING2, 250, 2.7, "ms"),
+    Row("throw and catch across a switch", ("throw_across", 0, 200_000),
+        ("throw_and_catch", 0, 200_000), boost=False),
+    Row("resident bytes of a parked fiber", ("memory", 20_000, 0), None, 4_400, None, "bytes"),
+]
+
+
+def measure(program, args, backend=None, quick=False):
+    name, size, iterations = args
+    if quick:
+        size, iterations = min(size, 1_000), min(iterations, 20_000)
+    environment = dict(os.environ)
+    if backend:
+        environment["MOTET_BACKEND"] = backend
+    prefix = ["taskset", "-c", "0"]
+    run = subprocess.run([*prefix, str(program), name, str(size), str(iterations)],
+                         capture_output=True, text=True, check=False, env=environment, timeout=600)
+    if run.returncode != 0:
+        sys.exit(f"{program.name} {args} failed ({run.returncode}): {run.stderr}")
+    return float(run.stdout)
+
+
+def run_row(row, directory, rounds, quick):
+    """All programs of a row in turn, `rounds` times."""
+    found = {"motet": [], "limit": [], "Boost.Fiber": []}
+    has_boost = row.boost and (directory / "boost_bench").exists()
+    for _ in range(rounds):
+        if row.limit:
+            found["limit"].append(measure(directory / "limit_bench", row.limit, quick=quick))
+        found["motet"].append(
+            measure(directory / "motet_bench", row.args, row.backends[0], quick))
+        if has_boost:
+            found["Boost.Fiber"].append(measure(directory / "boost_bench", row.args, quick=quick))
+    return found
+
+
+def number(value):
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def middle(values):
+    if not values:
+        return "–"
+    return f"{number(statistics.median(values))} ({number(min(values))}–{number(max(values))})"
+
+
+def scaled_target(row, found):
+    if row.target is None:
+        return None
+    if row.at is None:
+        return row.target
+    return row.target * statistics.median(found["limit"]) / row.at
+
+
+def verdict(row, found):
+    """A miss is when three quarters of the runs are above the target."""
+    target = scaled_target(row, found)
+    if target is None:
+        return "–"
+    values = found["motet"]
+    quartiles = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+    word = "missed" if quartiles[0] > target else "met"
+    return f"{number(target)}: {word}"
+
+
+def table(results):
+    lines = ["| what | unit | limit here | motet | target, scaled | Boost.Fiber |",
+             "|---|---|---|---|---|---|"]
+    for row, found in results:
+        lines.append(f"| {row.label} | {row.unit} | {middle(found['limit'])} | {middle(found['motet'])}"
+                     f" | {verdict(row, found)} | {middle(found['Boost.Fiber'])} |")
+    return "\n".join(lines)
+
+
+def picture(results):
+    """Bars, one group a row, each drawn relative to the longest of its row."""
+    width, left, bar, gap = 760, 300, 13, 12
+    colours = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a"}
+    parts, y = [], 34
+    for name, colour, x in zip(colours, colours.values(), (left, left + 90, left + 180)):
+        parts.append(f'<rect x="{x}" y="8" width="11" height="11" fill="{colour}"/>'
+                     f'<text x="{x + 16}" y="18">{name}</text>')
+    for row, found in results:
+        shown = [(name, statistics.median(values)) for name, values in found.items() if values
+                 and not (name == "limit" and row.unit != "ns")]
+        shown.sort(key=lambda each: list(colours).index(each[0]))
+        longest = max(value for _, value in shown)
+        parts.append(f'<text x="{left - 10}" y="{y + 11}" text-anchor="end">{row.label}</text>')
+        for name, value in shown:
+            length = max(2, (width - left - 120) * value / longest)
+            parts.append(f'<rect x="{left}" y="{y}" width="{length:.0f}" height="{bar - 2}" '
+                         f'fill="{colours[name]}"/><text x="{left + length + 6:.0f}" y="{y + 10}">'
+                         f'{number(value)} {row.unit}</text>')
+            y += bar
+        y += gap
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
+            f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" '
+            f'fill="white"/>{"".join(parts)}</svg>\n')
+
+
+def main():
+    options = argparse.ArgumentParser(description="what fibers cost")
+    options.add_argument("directory", type=pathlib.Path)
+    options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--document", type=pathlib.Path)
+    given = options.parse_args()
+    rounds = 1 if given.quick else given.rounds
+    results = []
+    for row in ROWS:
+        results.append((row, run_row(row, given.directory, rounds, given.quick)))
+        print(table(results[-1:]).splitlines()[-1], flush=True)
+    if given.document:
+        text = given.document.read_text()
+        before, rest = text.split(MARKS[0])
+        after = rest.split(MARKS[1])[1]
+        given.document.write_text(f"{before}{MARKS[0]}\n{table(results)}\n{MARKS[1]}{after}")
+        given.document.with_name("fibers.svg").write_text(picture(results))
+
+
+if __name__ == "__main__":
+    main()
