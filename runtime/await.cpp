@@ -110,9 +110,9 @@ struct distant_awaiter : awaiter {
 };
 
 distant_awaiter& distant_awaiter::send(control_block& target, control_block& waiting) {
-  const auto counted = [](control_block& block) {
-    retain(block);
-    return handle(&block);
+  const auto counted = [](control_block& fiber) {
+    retain(fiber);
+    return handle(&fiber);
   };
   return *new distant_awaiter(counted(target), counted(waiting));
 }

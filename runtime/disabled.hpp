@@ -12,11 +12,12 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-inline constexpr std::array<std::string_view, 5> features = {
+inline constexpr std::array<std::string_view, 6> features = {
     "defer_taskrun",    // io_uring: task work only when the thread asks; else COOP_TASKRUN
     "registered_ring",  // io_uring: the ring's descriptor is registered
     "process_madvise",  // stacks: many guards in one call
     "guard",            // stacks: MADV_GUARD_INSTALL; else mprotect(2)
+    "stack_reuse",      // stacks: one that is given back serves the next fiber; else it faults
     "overflow_report",  // the line that tells of a stack overflow
 };
 

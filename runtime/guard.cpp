@@ -24,6 +24,7 @@ namespace motet::inline MOTET_ABI::detail {
 namespace {
 
 constexpr int madv_guard_install = 102;  // newer than Debian 12's headers
+constexpr int madv_guard_remove = 103;
 constexpr std::size_t most_at_once = 64;
 constexpr std::size_t mappings_a_guard = 2;  // its own, and the rest of what it was cut from
 
@@ -141,6 +142,18 @@ std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count,
     mappings += mappings_a_guard;
   }
   return mappings;
+}
+
+void seal(std::byte* at, std::size_t size) noexcept {
+  if (best_guard() != guard_kind::protection && ::madvise(at, size, madv_guard_install) == 0)
+    return;
+  ::madvise(at, size, MADV_DONTNEED);
+  ::mprotect(at, size, PROT_NONE);
+}
+
+void unseal(std::byte* at, std::size_t size) noexcept {
+  if (best_guard() != guard_kind::protection) ::madvise(at, size, madv_guard_remove);
+  ::mprotect(at, size, PROT_READ | PROT_WRITE);
 }
 
 void give_mappings_back(std::size_t count) noexcept {

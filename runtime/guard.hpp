@@ -25,4 +25,9 @@ std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count,
 /// The memory of guards that took so many mappings has been unmapped.
 void give_mappings_back(std::size_t count) noexcept;
 
+/// Makes the whole of a stack above a guard fault, and not fault again. What was in it is lost. If
+/// the kernel refuses, it stays as it is.
+void seal(std::byte* at, std::size_t size) noexcept;
+void unseal(std::byte* at, std::size_t size) noexcept;
+
 }  // namespace motet::inline MOTET_ABI::detail

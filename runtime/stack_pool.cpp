@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "disabled.hpp"
 #include "faults.hpp"
 #include "guard.hpp"
 #include "valgrind.hpp"
@@ -53,6 +54,11 @@ std::byte* end_of(const stack& one) {
 
 stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
   return *reinterpret_cast<note*>(end_of(noted) - sizeof(note));
+}
+
+stack_pool::stack_pool() {
+  constexpr std::size_t sealed_stacks = 1024;
+  if (disabled("stack_reuse")) quarantine_.resize(sealed_stacks);
 }
 
 stack_pool::~stack_pool() {
@@ -121,6 +127,17 @@ void stack_pool::unmap_large(const stack& used) noexcept {
   valgrind::forget_stack(noted.known_as);
   ::munmap(used.bottom - guard, static_cast<std::size_t>(end_of(used) - used.bottom) + guard);
   give_mappings_back(noted.mappings);
+}
+
+void stack_pool::put_into_quarantine(const stack& used) noexcept {
+  sealed& place = quarantine_[oldest_++ % quarantine_.size()];
+  const sealed released = place;
+  place = {used, note_of(used)};
+  seal(used.bottom, stride - guard);
+  if (released.one.bottom == nullptr) return;
+  unseal(released.one.bottom, stride - guard);
+  note_of(released.one) = released.noted;
+  free_.push_back(released.one);
 }
 
 bool stack_pool::trim() noexcept {

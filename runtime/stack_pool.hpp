@@ -21,7 +21,9 @@ class stack_pool {
   static constexpr std::size_t default_size = stride - guard;
   static constexpr std::size_t largest_size = std::size_t{1} << 30;
 
-  stack_pool() = default;
+  /// MOTET_DISABLE=stack_reuse: a stack that was given back faults for as long as some 1,000 others
+  /// are given back after it, so that whoever still refers to it is found out.
+  stack_pool();
   stack_pool(const stack_pool&) = delete;
   stack_pool& operator=(const stack_pool&) = delete;
   ~stack_pool();
@@ -36,10 +38,12 @@ class stack_pool {
     return last;
   }
   void give_back(const stack& used) noexcept {
-    if (used.size() < stride) {
+    if (used.size() >= stride) {
+      unmap_large(used);
+    } else if (quarantine_.empty()) {
       free_.push_back(used);
     } else {
-      unmap_large(used);
+      put_into_quarantine(used);
     }
   }
   /// Gives memory of some stacks that have not been used for longest back to the kernel, if more
@@ -54,11 +58,6 @@ class stack_pool {
   /// Free stacks that keep their memory, some 2 MiB.
   static constexpr std::size_t kept_warm = 256;
 
-  struct slab {
-    std::byte* base;
-    std::size_t stacks;
-  };
-
   /// What is noted of a stack, above its top.
   struct note {
     unsigned known_as = 0;     // to Valgrind
@@ -66,8 +65,18 @@ class stack_pool {
   };
   static note& note_of(const stack& noted) noexcept;
 
+  struct slab {
+    std::byte* base;
+    std::size_t stacks;
+  };
+  struct sealed {
+    stack one;
+    note noted;
+  };
+
   stack take_another(std::size_t size);
   void unmap_large(const stack& used) noexcept;
+  void put_into_quarantine(const stack& used) noexcept;
   void map_slab();
   void guard_some();
   stack take_large(std::size_t size);
@@ -81,6 +90,8 @@ class stack_pool {
   std::size_t handed_out_ = 0;  // pooled ones, ever
   std::size_t mappings_ = 0;
   std::size_t next_colour_ = 0;
+  std::vector<sealed> quarantine_;  // a ring; empty if there is none
+  std::size_t oldest_ = 0;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -213,6 +213,7 @@ void overflow() {
 constexpr auto overflow_in_a_large_frame = overflow;
 constexpr auto overflow_is_chained = overflow;
 constexpr auto stacks_run_out = overflow;
+constexpr auto use_after_end = overflow;
 #else
 /// Endless, but not to the compiler.
 int recurse(int depth) {
@@ -251,6 +252,17 @@ void stacks_run_out() {
               why.find("vm.max_map_count") != std::string::npos ? "a clear error" : why.c_str());
 }
 
+/// With MOTET_DISABLE=stack_reuse what points into the stack of a fiber that has ended faults.
+void use_after_end() {
+  const volatile int* left_over = nullptr;
+  motet::spin([&] {
+    volatile int local = 1;
+    left_over = &local;
+    motet::snooze();
+  }).await();
+  std::printf("%d\n", *left_over);
+}
+
 /// The program's own handler is called after the report.
 void overflow_is_chained() {
   struct sigaction own{};
@@ -265,6 +277,7 @@ const std::map<std::string_view, void (*)()> programs = {
     {"forked_body_returns", forked_body_returns},
     {"overflow", overflow},
     {"stacks_run_out", stacks_run_out},
+    {"use_after_end", use_after_end},
     {"overflow_in_a_large_frame", overflow_in_a_large_frame},
     {"overflow_is_chained", overflow_is_chained},
     {"sleepers_are_ended", sleepers_are_ended},

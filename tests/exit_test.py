@@ -28,6 +28,7 @@ EXPECTED = {
     "overflow": (-11, [], '"deep", spun at '),
     "overflow_in_a_large_frame": (-11, [], "has overflowed its stack"),
     "stacks_run_out": (0, ["many, a clear error"], ""),
+    "use_after_end": (-11, [], ""),
     "overflow_is_chained": (9, [], "has overflowed its stack"),
 }
 
@@ -39,6 +40,8 @@ def problems(program, name, expected):
     environment = dict(os.environ)
     if name == "stacks_run_out":
         environment["MOTET_DISABLE"] = "guard"
+    if name == "use_after_end":
+        environment["MOTET_DISABLE"] = environment.get("MOTET_DISABLE", "") + ",stack_reuse"
     run = subprocess.run(
         [program, name], capture_output=True, text=True, timeout=20, env=environment)
     if run.stdout == "a sanitizer reports it\n":
