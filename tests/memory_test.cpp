@@ -6,6 +6,7 @@
 #include <fstream>
 #include <motet/motet.hpp>
 #include <string>
+#include <string_view>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -23,16 +24,20 @@ struct usage {
   }
 };
 
-/// Returns: what this process uses now, in bytes. Source: proc(5), /proc/pid/status.
-usage used_now() {
-  std::ifstream status("/proc/self/status");
-  usage found;
-  std::string word;
-  while (status >> word) {
-    if (word == "VmRSS:") status >> found.resident;
-    if (word == "VmPTE:") status >> found.page_tables;
+/// Returns: the number behind `word` there, in KiB.
+double number_in(const char* file, std::string_view word) {
+  std::ifstream lines(file);
+  double found = 0;
+  for (std::string next; lines >> next;) {
+    if (next == word) lines >> found;
   }
-  return {found.resident * 1024, found.page_tables * 1024};
+  return found;
+}
+
+/// Returns: what this process uses now, in bytes. Source: proc(5); VmRSS would be an estimate.
+usage used_now() {
+  return {number_in("/proc/self/smaps_rollup", "Rss:") * 1024,
+          number_in("/proc/self/status", "VmPTE:") * 1024};
 }
 
 /// Where each guard takes mappings, about 16,000 are the limit.

@@ -30,12 +30,12 @@ double cost(std::size_t iterations, Work work) {
   return (now() - from) / static_cast<double>(iterations);
 }
 
-/// Returns: resident bytes of this process. Source: proc(5), /proc/pid/status.
+/// Returns: resident bytes of this process. Source: proc(5); VmRSS would be an estimate.
 inline double resident() {
-  std::ifstream status("/proc/self/status");
+  std::ifstream lines("/proc/self/smaps_rollup");
   double found = 0;
-  for (std::string word; status >> word;) {
-    if (word == "VmRSS:") status >> found;
+  for (std::string word; lines >> word;) {
+    if (word == "Rss:") lines >> found;
   }
   return found * 1024;
 }
