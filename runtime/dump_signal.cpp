@@ -94,7 +94,8 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 /// The frames of the handler itself are left out.
-std::span<void*> interrupted_frames(std::span<void*> frames, void* context) noexcept {
+std::span<void*> interrupted_frames(std::span<void*> frames,
+                                    [[maybe_unused]] void* context) noexcept {
   const auto size =
       static_cast<std::size_t>(::backtrace(frames.data(), static_cast<int>(frames.size())));
   frames = frames.first(size);

@@ -55,7 +55,9 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
     pending.wait.reopen();
     pending.wait.interruptible = false;
     pending.wait.cancelling = true;
+    ++pending_[0];  // it will come, a transient fiber's too
     park(pending.wait);
+    --pending_[0];
   }
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;

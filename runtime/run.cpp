@@ -69,6 +69,12 @@ void start_over_in_child() {
   if (thread_state* thread = self()) thread->start_over(&kernel_for);
 }
 
+/// No store is moved past the assembly that reads it.
+void set_self(thread_core* thread) noexcept {
+  motet_self = thread;
+  asm volatile("" ::: "memory");
+}
+
 void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
@@ -76,7 +82,7 @@ void start_runtime(const options& chosen) {
   [[maybe_unused]] static const int hooked =
       ::pthread_atfork(&mailbox::lock_all, &mailbox::unlock_all, &start_over_in_child);
   if (signal != 0) answer_dump_signal(signal);
-  motet_self = new thread_state(chosen, kernel_for(chosen));
+  set_self(new thread_state(chosen, kernel_for(chosen)));
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.
@@ -85,7 +91,7 @@ void start_runtime(const options& chosen) {
 std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
   thread_state* thread = self();
   const std::exception_ptr first = thread->end(leave_first);
-  motet_self = reinterpret_cast<thread_core*>(mark);
+  set_self(reinterpret_cast<thread_core*>(mark));
   delete thread;
   return first;
 }
@@ -104,7 +110,7 @@ void end_with_thread(void*) noexcept {
   } else {
     thread->end(false);  // a fiber that has forked: it stands on one of the runtime's stacks
   }
-  motet_self = reinterpret_cast<thread_core*>(ended_mark);
+  set_self(reinterpret_cast<thread_core*>(ended_mark));
 }
 
 /// exit() in run() ends that runtime's fibers too. A session cannot use the thread's hook, which
@@ -115,7 +121,8 @@ void end_with_process() {
 
 }  // namespace
 
-thread_local constinit thread_core* motet_self = nullptr;
+// What reads it is assembly, of which an optimiser of the whole program knows nothing.
+[[gnu::used]] thread_local constinit thread_core* motet_self = nullptr;
 
 thread_core& begin_here() {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");

@@ -1229,3 +1229,18 @@ TEST_CASE("a failure that has ended its parent's await is thrown there, whoever 
     claims.await();
   });
 }
+
+TEST_CASE("a parent that ends a transient child in the middle of a read is no deadlock",
+          "[structure]") {
+  const auto pipe = testing::make_pipe();
+  run([&] {
+    auto parent = spin([&] {
+      spin({.transient = true}, [&] {
+        std::byte one{};
+        io::read(pipe.first(), {&one, 1});
+      });
+      snooze();
+    });
+    parent.await();
+  });
+}
