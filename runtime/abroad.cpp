@@ -92,10 +92,6 @@ void retain_abroad(control_block& fiber) noexcept {
   ++requests_of(fiber).references;
 }
 
-void release_last(control_block& fiber) noexcept {
-  self()->release(fiber);
-}
-
 void release_abroad(control_block& fiber) noexcept {
   const auto drop = [](foreign_requests& requests) {
     --requests.references;

@@ -2,7 +2,7 @@
 // Parents and children: who is told of a failure, and how a parent outlives its children.
 #include <utility>
 
-#include "thread_state.hpp"
+#include "family_links.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -30,16 +30,6 @@ wake_reason thread_state::await_family(family& children, bool all, bool interrup
   return wake_reason::handed;
 }
 
-void thread_state::leave_family(control_block& child) noexcept {
-  family& left = *child.belongs_to;
-  list<control_block, children_tag>::remove(child);
-  --left.size;
-  if (!child.transient) --left.lasting;
-  if (left.size == 0) left.failing = false;
-  const bool over = (left.wait_for_all ? left.size : left.lasting) == 0;
-  if (over && left.waiter != nullptr) resume(*left.waiter, wake_reason::handed);
-}
-
 /// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
 /// become children of the group's owner itself.
 void thread_state::leave_to_owner(family& group) noexcept {
@@ -50,13 +40,6 @@ void thread_state::leave_to_owner(family& group) noexcept {
     join_family(*line, cold(*group.owner).own);
     return;
   }
-}
-
-void thread_state::join_family(control_block& child, family& joined) noexcept {
-  child.belongs_to = &joined;
-  joined.children.push_back(child);
-  ++joined.size;
-  if (!child.transient) ++joined.lasting;
 }
 
 /// A group that outlives its owner's body is ended here and has no owner afterwards.

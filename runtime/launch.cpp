@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "thread_state.hpp"
+#include "family_links.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -14,7 +14,7 @@ namespace {
 /// Rounds down to where something so aligned can stand.
 std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(end - size);
-  return end - size - address % alignment;
+  return end - size - (address & (alignment - 1));
 }
 
 void make_room_for_result(control_block& block) {
@@ -86,7 +86,8 @@ void describe(control_block& fiber, spin_options& how) noexcept {
 
 }  // namespace
 
-launch::launch(family* parents, spin_options* how, const body_kind& kind, spin_site site) {
+[[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
+                                spin_site site) {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
@@ -109,7 +110,7 @@ void* launch::body() const noexcept {
   return block_->body;
 }
 
-handle launch::start() noexcept {
+[[gnu::flatten]] handle launch::start() noexcept {
   home_of(*block_).start(*block_);
   return handle(std::exchange(block_, nullptr));
 }

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "thread_state.hpp"
+#include "family_links.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -17,13 +17,13 @@ void thread_state::fiber_main(void* block) {
   home_of(fiber).live(fiber);
 }
 
-void thread_state::live(control_block& fiber) noexcept {
+[[gnu::flatten]] void thread_state::live(control_block& fiber) noexcept {
   bury();
   run_body(fiber);
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
   fiber.ending = true;
-  end_children(fiber);
+  if (fiber.has_cold_part) end_children(fiber);
   ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
   fiber.kind->destroy_body(fiber.body);
   if (!shared(fiber)) drop_result(fiber);
@@ -123,6 +123,10 @@ bool thread_state::unreferred(control_block& block) noexcept {
   return !block.went_abroad.load(std::memory_order_relaxed) || !in_use_abroad(block);
 }
 
+[[gnu::flatten]] void release_last(control_block& fiber) noexcept {
+  self()->release(fiber);
+}
+
 /// A block refers to its parent's: a line of ancestors may go with the last descendant.
 void thread_state::release(control_block& block) noexcept {
   for (control_block* released = &block; released != nullptr && unreferred(*released);) {
@@ -153,7 +157,7 @@ void thread_state::release_later(control_block& block) noexcept {
 }
 
 /// Nobody can free the stack he stands on: the successor does.
-void thread_core::bury_ended() noexcept {
+[[gnu::flatten]] void thread_core::bury_ended() noexcept {
   static_cast<thread_state*>(this)->bury_now();
 }
 

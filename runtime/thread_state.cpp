@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "family_links.hpp"
 #include "mapping_guard.hpp"
 #include "ticks.hpp"
 

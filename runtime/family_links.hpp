@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// How a child joins a family and leaves it.
+#pragma once
+
+#include "thread_state.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+inline void thread_state::join_family(control_block& child, family& joined) noexcept {
+  child.belongs_to = &joined;
+  joined.children.push_back(child);
+  ++joined.size;
+  if (!child.transient) ++joined.lasting;
+}
+
+inline void thread_state::leave_family(control_block& child) noexcept {
+  family& left = *child.belongs_to;
+  list<control_block, children_tag>::remove(child);
+  --left.size;
+  if (!child.transient) --left.lasting;
+  if (left.size == 0) left.failing = false;
+  if (left.waiter == nullptr || (left.wait_for_all ? left.size : left.lasting) > 0) return;
+  resume(*left.waiter, wake_reason::handed);
+}
+
+}  // namespace motet::inline MOTET_ABI::detail
