@@ -48,7 +48,12 @@ cancel_result thread_state::give_result(control_block& fiber, const char* reason
 
 bool thread_state::give_token(control_block& fiber, value_slot&& token) noexcept {
   if (fiber.ending) return false;
-  std::swap(cold(fiber).token, token);  // the old one is the caller's to destroy
+  value_slot& slot = cold(fiber).token;
+  if (slot.filled()) {
+    std::swap(slot, token);  // the old one is the caller's to destroy
+  } else {
+    slot = std::move(token);
+  }
   if (fiber.wait != nullptr && fiber.wait->for_token) resume(*fiber.wait, wake_reason::handed);
   return true;
 }
