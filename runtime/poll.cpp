@@ -2,6 +2,7 @@
 // When the backend is looked at, and what comes of it: completions, timers and mail make fibers
 // runnable, nothing more.
 #include <algorithm>
+#include <chrono>
 
 #include "thread_state.hpp"
 #include "ticks.hpp"
@@ -12,6 +13,8 @@ namespace {
 
 /// Every so many switches the inbox and the counter are looked at.
 constexpr std::size_t switches_between_looks = 16;
+
+constexpr auto a_nap = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -86,7 +89,9 @@ void thread_state::fire_timers() noexcept {
 /// Nobody is runnable: sleeps until somebody may be.
 void thread_state::rest_now() noexcept {
   if (pending_[0] == 0 && !mail_->filled() && end_idle()) return;
-  poll(!stacks_.trim());
+  // To give memory back takes longer than many a nap.
+  const bool for_long = timers_.empty() || timers_.first()->due > reading_ + a_nap;
+  poll(!(for_long && stacks_.trim()));
   if (pending_[0] != 0 || !queue_.empty()) report_at_ = idle_until_ = clock::time_point::max();
 }
 

@@ -82,8 +82,8 @@ TEST_CASE("a thread that has had many fibers at once gives their stacks back whe
     const usage at_most = used_now() - before;
     CHECK(at_most.resident >= 8'000 * 4'096);
     const auto kept = [&] { return (used_now() - before).resident; };
-    for (int i = 0; i < 500 && kept() > at_most.resident / 3; ++i) {
-      sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 100 && kept() > at_most.resident / 3; ++i) {
+      sleep_for(std::chrono::milliseconds(50));
     }
     CHECK(kept() <= at_most.resident / 3);
   });

@@ -25,10 +25,11 @@ MARKS = ("<!-- figures: begin -->", "<!-- figures: end -->")
 class Row:
     """One thing that is measured: `args` are WHAT SIZE ITERATIONS of motet_bench and boost_bench."""
 
-    def __init__(self, label, args, limit, target=None, at=None, unit="ns", boost=True, backends=None):
+    def __init__(self, label, args, limit, target=None, at=None, unit="ns", boost=True,
+                 backend="io_uring", most_rounds=1_000):
         self.label, self.args, self.limit, self.unit = label, args, limit, unit
         self.target, self.at = target, at  # ns where the limit takes `at` ns; `at` None: not scaled
-        self.boost, self.backends = boost, backends or ["io_uring"]
+        self.boost, self.backend, self.most_rounds = boost, backend, most_rounds
 
 
 def ring(size):
@@ -36,7 +37,6 @@ def ring(size):
 
 
 RING2 = ring(2)
-BOTH = ["io_uring", "libev"]
 ROWS = [
     Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, 5, 2.7),
     Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), 6, 3.0),
@@ -45,14 +45,14 @@ ROWS = [
     Row("snooze, 2, a read and a timer pending (io_uring)", ("snooze_pending", 2, 2_000_000), RING2,
         5.5, 2.7, boost=False),
     Row("snooze, 2, a read and a timer pending (libev)", ("snooze_pending", 2, 2_000_000), RING2,
-        6.5, 2.7, boost=False, backends=["libev"]),
+        6.5, 2.7, boost=False, backend="libev"),
     Row("spin + await", ("spin_await", 0, 500_000), RING2, 25, 2.7),
     Row("100,000 spun, then awaited: warm", ("spun_warm", 100_000, 0), RING2, 40, 2.7),
     Row("100,000 spun, then awaited: cold", ("spun_cold", 100_000, 0),
         ("touch_and_guard", 100_000, 0), 1.10, 1),
     Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, 35, 2.7),
     Row("the same, 1,000,000 timers armed", ("deadline", 1_000_000, 300_000), RING2, 60, 2.7,
-        boost=False),
+        boost=False, most_rounds=3),  # to set them takes long
     Row("100,000 sleepers of 1 to 1,000 ms, CPU", ("sleepers", 100_000, 0), RING2, 250, 2.7, "ms"),
     Row("throw and catch across a switch", ("throw_across", 0, 200_000),
         ("throw_and_catch", 0, 200_000), boost=False),
@@ -79,11 +79,11 @@ def run_row(row, directory, rounds, quick):
     """All programs of a row in turn, `rounds` times."""
     found = {"motet": [], "limit": [], "Boost.Fiber": []}
     has_boost = row.boost and (directory / "boost_bench").exists()
-    for _ in range(rounds):
+    for _ in range(min(rounds, row.most_rounds)):
         if row.limit:
             found["limit"].append(measure(directory / "limit_bench", row.limit, quick=quick))
         found["motet"].append(
-            measure(directory / "motet_bench", row.args, row.backends[0], quick))
+            measure(directory / "motet_bench", row.args, row.backend, quick))
         if has_boost:
             found["Boost.Fiber"].append(measure(directory / "boost_bench", row.args, quick=quick))
     return found
