@@ -146,9 +146,11 @@ class thread_state : public thread_core {
   void complete(operation& op) noexcept;
   bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
+  bool poll_overdue() const noexcept;
+
+  // dump_signal.cpp
   void report_running(void* context) const noexcept;
   void dump_as_asked() noexcept;
-  bool poll_overdue() const noexcept;
 
   // deadlock.cpp
   bool end_idle() noexcept;

@@ -23,8 +23,7 @@ inline std::size_t scaled(std::size_t count, std::size_t in_ci) {
   return scale != nullptr && std::string_view(scale) == "full" ? count : in_ci;
 }
 
-/// Returns: whether the tests run on virtual time.
-/// Whether MOTET_DISABLE names `feature`.
+/// Returns: whether MOTET_DISABLE names `feature`.
 inline bool disabled(std::string_view feature) {
   const char* list = std::getenv("MOTET_DISABLE");
   return list != nullptr && std::string_view(list).find(feature) != std::string_view::npos;
@@ -36,6 +35,7 @@ inline bool kernel_acts_any_time() {
   return backend != nullptr && std::string_view(backend) == "io_uring" && disabled("defer_taskrun");
 }
 
+/// Returns: whether the tests run on virtual time.
 inline bool on_sim() {
   const char* backend = std::getenv("MOTET_BACKEND");
   return backend != nullptr && std::string_view(backend) == "sim";
