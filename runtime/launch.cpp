@@ -87,7 +87,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
 }  // namespace
 
 [[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
-                                spin_site site) {
+                                call_site site) {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;

@@ -13,6 +13,7 @@ import tempfile
 # Each file lives on exactly one floor.
 FLOOR_OF = {
     "runtime/include/motet/backend.hpp": "words",
+    "runtime/include/motet/call_site.hpp": "words",
     "runtime/include/motet/clock.hpp": "words",
     "runtime/include/motet/errors.hpp": "words",
     "runtime/include/motet/options.hpp": "words",
@@ -32,6 +33,7 @@ FLOOR_OF = {
     "runtime/include/motet/detail/sanitizers.hpp": "ground",
     "runtime/include/motet/detail/stack.hpp": "ground",
     "runtime/context/*": "ground",
+    "runtime/exception_object.*": "ground",
     "runtime/guard.*": "ground",
     "runtime/jitter.hpp": "ground",
     "runtime/mapping_guard.hpp": "ground",

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <motet/call_site.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/await.hpp>
 #include <motet/detail/body.hpp>
@@ -182,9 +183,9 @@ T suspend() {
 /// Throws: stack_unavailable; std::invalid_argument for a stack size that cannot be; `cancelled` if
 ///         the running fiber is ending.
 template <typename F>
-auto spin(F&& body, detail::spin_site site = detail::spin_site::here());
+auto spin(F&& body, call_site site = call_site::here());
 template <typename F>
-auto spin(spin_options how, F&& body, detail::spin_site site = detail::spin_site::here());
+auto spin(spin_options how, F&& body, call_site site = call_site::here());
 
 namespace detail {
 
@@ -196,7 +197,7 @@ template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
 
 template <typename F>
-fiber<result_of_body<F>> spin_in(family* parents, spin_options* how, F&& body, spin_site site);
+fiber<result_of_body<F>> spin_in(family* parents, spin_options* how, F&& body, call_site site);
 
 }  // namespace detail
 
@@ -235,7 +236,7 @@ class fiber : public fiber_ref {
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
   template <typename F>
   friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
-                                                          detail::spin_site);
+                                                          call_site);
 };
 
 template <>
@@ -255,12 +256,12 @@ class fiber<void> : public fiber_ref {
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
   template <typename F>
   friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
-                                                          detail::spin_site);
+                                                          call_site);
 };
 
 template <typename F>
 fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* how, F&& body,
-                                                 spin_site site) {
+                                                 call_site site) {
   using body_type = std::decay_t<F>;
   using result_type = result_of_body<F>;
   launch fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
@@ -269,12 +270,12 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
 }
 
 template <typename F>
-auto spin(F&& body, detail::spin_site site) {
+auto spin(F&& body, call_site site) {
   return detail::spin_in(nullptr, nullptr, std::forward<F>(body), site);
 }
 
 template <typename F>
-auto spin(spin_options how, F&& body, detail::spin_site site) {
+auto spin(spin_options how, F&& body, call_site site) {
   return detail::spin_in(nullptr, &how, std::forward<F>(body), site);
 }
 

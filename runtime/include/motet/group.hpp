@@ -26,12 +26,12 @@ class group {
   /// Not a switchpoint.
   /// Throws: as motet::spin(); `cancelled` if the owner is ending.
   template <typename F>
-  auto spin(F&& body, detail::spin_site site = detail::spin_site::here()) {
+  auto spin(F&& body, call_site site = call_site::here()) {
     check_thread();
     return detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
   }
   template <typename F>
-  auto spin(spin_options how, F&& body, detail::spin_site site = detail::spin_site::here()) {
+  auto spin(spin_options how, F&& body, call_site site = call_site::here()) {
     check_thread();
     return detail::spin_in(&family_, &how, std::forward<F>(body), site);
   }

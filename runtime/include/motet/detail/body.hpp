@@ -76,15 +76,4 @@ struct body_kind_of {
                                   &run,         &destroy_body, &destroy_result, &place};
 };
 
-/// Where a fiber was spun.
-struct spin_site {
-  const char* file = "";
-  unsigned line = 0;
-
-  static constexpr spin_site here(const char* file = __builtin_FILE(),
-                                  unsigned line = __builtin_LINE()) noexcept {
-    return {file, line};
-  }
-};
-
 }  // namespace motet::inline MOTET_ABI::detail

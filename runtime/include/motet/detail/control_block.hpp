@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <motet/call_site.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/body.hpp>
 #include <motet/detail/context.hpp>
@@ -86,7 +87,7 @@ struct control_block : switch_line, tagged_link<fibers_tag>, tagged_link<childre
 
   // Identity.
   std::uint64_t id = 0;
-  spin_site site;
+  call_site site;
   clock::time_point spun_at{};
 
   // What it runs and on what.

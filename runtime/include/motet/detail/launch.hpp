@@ -3,6 +3,7 @@
 // is moved.
 #pragma once
 
+#include <motet/call_site.hpp>
 #include <motet/detail/body.hpp>
 #include <motet/detail/handle.hpp>
 
@@ -18,7 +19,7 @@ struct family;
 class launch {
  public:
   /// `how` may be null: nothing special; so may `parents`: the running fiber is the parent.
-  launch(family* parents, spin_options* how, const body_kind& kind, spin_site site);
+  launch(family* parents, spin_options* how, const body_kind& kind, call_site site);
   launch(const launch&) = delete;
   launch& operator=(const launch&) = delete;
   ~launch();

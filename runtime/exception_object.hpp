@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What the C++ runtime keeps in front of an exception object, and how it links those that a fiber
+// has caught and not let go of.
+// Source: Itanium C++ ABI: Exception Handling, 2.2.1; libstdc++ adds the dependent exceptions that
+// std::rethrow_exception makes, which refer to the one object.
+#pragma once
+
+#include <unwind.h>
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <motet/detail/abi.hpp>
+#include <typeinfo>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct exception_header {
+  /// The type; in a dependent exception the object itself.
+  const void* type_or_object;
+  void (*destroy)(void*);
+  void (*unexpected)();
+  void (*terminate)();
+  exception_header* next;
+  int handlers;
+  int switch_value;
+  const unsigned char* action;
+  const unsigned char* language_data;
+  std::uintptr_t catch_temporary;
+  void* adjusted;
+  _Unwind_Exception unwind;
+};
+
+inline exception_header& header_of(void* object) noexcept {
+  return static_cast<exception_header*>(object)[-1];
+}
+
+inline const std::type_info& type_of(void* object) noexcept {
+  return *static_cast<const std::type_info*>(header_of(object).type_or_object);
+}
+
+/// Returns: the object that `error`, which is not null, refers to.
+inline void* object_of(const std::exception_ptr& error) noexcept {
+  static_assert(sizeof(error) == sizeof(void*));
+  void* object = nullptr;
+  std::memcpy(&object, &error, sizeof object);
+  return object;
+}
+
+/// Returns: the object that was caught; null if it is none of C++'s.
+inline void* caught_object(exception_header& caught) noexcept {
+  constexpr std::uint64_t gnu_cpp = 0x474e5543432b2b00;  // "GNUCC++\0"; the last byte: dependent
+  const std::uint64_t kind = caught.unwind.exception_class;
+  if (kind == gnu_cpp) return &caught + 1;
+  if (kind == (gnu_cpp | 1)) return const_cast<void*>(caught.type_or_object);
+  return nullptr;
+}
+
+/// Returns: whether `looked_for(object)` holds for any of the exceptions in the chain that begins
+/// at `caught`, see exception_state.
+template <typename Predicate>
+bool any_caught(void* caught, Predicate looked_for) noexcept {
+  for (auto* each = static_cast<exception_header*>(caught); each != nullptr; each = each->next) {
+    void* object = caught_object(*each);
+    if (object == nullptr) return false;  // a foreign one is linked to nothing
+    if (looked_for(object)) return true;
+  }
+  return false;
+}
+
+}  // namespace motet::inline MOTET_ABI::detail
