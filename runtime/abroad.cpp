@@ -29,6 +29,9 @@ struct requests_taken {
     taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
     taken.resumer_broken = from.resumer_broken;
     taken.cancel_reason = from.cancel_reason;
+    taken.cancel_site = from.cancel_site;
+    taken.insists = std::exchange(from.insists, false);
+    taken.grace = from.grace;
     taken.resume_number = std::exchange(from.resume_number, 0);
     taken.raised = std::exchange(from.raised, nullptr);
     taken.token = std::move(from.token);
@@ -47,10 +50,11 @@ void arrive(post& item, thread_state& home) noexcept {
     if (place == now.raise_at && home.raise(fiber, now.raised)) now.raised = nullptr;
     if (place == now.cancel_at) {
       if (now.result.filled()) {
-        home.give_result(fiber, now.cancel_reason, std::move(now.result));
+        home.give_result(fiber, now.cancel_reason, now.cancel_site, std::move(now.result));
       } else {
-        home.cancel(fiber, now.cancel_reason);
+        home.cancel(fiber, now.cancel_reason, now.cancel_site);
       }
+      if (now.insists) home.terminate(fiber, now.grace, now.cancel_site);
     }
     if (place == now.token_at) home.give_token(fiber, std::move(now.token));
     if (place == now.resume_at) {
@@ -126,15 +130,20 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
 
 namespace {
 
-cancel_result ask_to_cancel(control_block& fiber, const char* reason, value_slot* result) noexcept {
+/// Who asked first is kept; `change(requests, first)` adds what else is asked for.
+template <typename Change>
+cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site site,
+                            Change change) noexcept {
   if (fiber.dead()) return cancel_result::finished;
   bool first = false;
   const bool asked = ask(fiber, [&](foreign_requests& requests) {
     first = requests.cancel_reason == nullptr;
-    if (!first) return false;
+    if (first) {
+      requests.cancel_reason = reason;
+      requests.cancel_site = site;
+    }
+    if (!change(requests, first)) return false;
     ask_in_turn(requests, requests.cancel_at);
-    requests.cancel_reason = reason;
-    if (result != nullptr) requests.result = std::move(*result);
     return true;
   });
   if (!asked) return cancel_result::finished;
@@ -143,15 +152,29 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, value_slot
 
 }  // namespace
 
-cancel_result cancel(control_block& fiber, const char* reason) noexcept {
-  if (at_home(fiber)) return self()->cancel(fiber, reason);
-  return ask_to_cancel(fiber, reason, nullptr);
+cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept {
+  if (at_home(fiber)) return self()->cancel(fiber, reason, site);
+  return ask_to_cancel(fiber, reason, site, [](foreign_requests&, bool first) { return first; });
 }
 
-cancel_result stop(control_block& fiber, value_slot&& result) noexcept {
+cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept {
+  if (at_home(fiber)) return self()->terminate(fiber, grace, site);
+  const auto insist = [&](foreign_requests& requests, bool) {
+    if (requests.insists && requests.grace <= grace) return false;
+    requests.insists = true;
+    requests.grace = grace;
+    return true;
+  };
+  return ask_to_cancel(fiber, "it was terminated", site, insist);
+}
+
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
   constexpr const char* reason = "it was stopped";
-  if (at_home(fiber)) return self()->give_result(fiber, reason, std::move(result));
-  return ask_to_cancel(fiber, reason, &result);
+  if (at_home(fiber)) return self()->give_result(fiber, reason, site, std::move(result));
+  return ask_to_cancel(fiber, reason, site, [&](foreign_requests& requests, bool first) {
+    if (first) requests.result = std::move(result);
+    return first;
+  });
 }
 
 void resume_with(control_block& fiber, std::uint64_t number, bool broken,

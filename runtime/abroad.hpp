@@ -12,8 +12,9 @@ namespace motet::inline MOTET_ABI::detail {
 
 bool schedule(control_block& fiber, value_slot&& token) noexcept;
 bool raise(control_block& fiber, std::exception_ptr error) noexcept;
-cancel_result cancel(control_block& fiber, const char* reason) noexcept;
-cancel_result stop(control_block& fiber, value_slot&& result) noexcept;
+cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept;
+cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept;
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                  value_slot&& value) noexcept;
 

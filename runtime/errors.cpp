@@ -9,6 +9,11 @@ fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
       fiber_(fiber),
       reason_(reason) {}
 
+timed_out::timed_out(call_site where)
+    : std::system_error(
+          std::make_error_code(std::errc::timed_out),
+          "with_timeout at " + std::string(where.file) + ":" + std::to_string(where.line)) {}
+
 namespace detail {
 
 void throw_errno(int error, const char* call, int fd) {

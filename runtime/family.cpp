@@ -6,10 +6,10 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-void thread_state::cancel_family(family& children, const char* reason) noexcept {
+void thread_state::cancel_family(family& children, const char* reason, call_site site) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
        child = children.children.next(*child)) {
-    cancel(*child, reason);
+    cancel(*child, reason, site);
   }
 }
 
@@ -35,7 +35,7 @@ wake_reason thread_state::await_family(family& children, bool all, bool interrup
 void thread_state::leave_to_owner(family& group) noexcept {
   for (control_block* line = running_; line != nullptr; line = line->parent) {
     if (line->belongs_to != &group) continue;
-    cancel(*line, "its group has ended");
+    cancel(*line, "its group has ended", {});
     leave_family(*line);
     join_family(*line, cold(*group.owner).own);
     return;

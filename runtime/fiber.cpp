@@ -115,8 +115,12 @@ bool fiber_ref::raise(std::exception_ptr error) const {
   return detail::raise(block(), std::move(error));
 }
 
-cancel_result fiber_ref::cancel(const char* reason) const {
-  return detail::cancel(block(), reason == nullptr ? "" : reason);
+cancel_result fiber_ref::cancel(const char* reason, call_site site) const {
+  return detail::cancel(block(), reason == nullptr ? "" : reason, site);
+}
+
+cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const {
+  return detail::terminate(block(), grace.length, site);
 }
 
 fiber_ref current() {

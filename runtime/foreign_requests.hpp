@@ -24,6 +24,9 @@ struct foreign_requests : post {
   bool resumer_broken = false;
   int references = 0;
   const char* cancel_reason = nullptr;
+  call_site cancel_site;
+  bool insists = false;  // terminate(), with this grace
+  clock::duration grace{};
   std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
   std::exception_ptr raised;
   value_slot token;

@@ -37,7 +37,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   main_ = &caller;
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = timers_.size();
-  timers_wanted_ = timers_.size() + 1;
+  timers_wanted_ = timers_.size() + timers_of_a_fiber;
   report_at_ = idle_until_ = clock::time_point::max();
   dump_wanted_.store(false);
   place_.start_over(*this);

@@ -48,9 +48,9 @@ void group::await_all() {
   std::rethrow_exception(error);
 }
 
-void group::cancel(const char* reason) {
+void group::cancel(const char* reason, call_site site) {
   check_thread();
-  detail::here().cancel_family(family_, reason);
+  detail::here().cancel_family(family_, reason == nullptr ? "" : reason, site);
 }
 
 }  // namespace motet::inline MOTET_ABI

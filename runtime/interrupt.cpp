@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What makes a switchpoint throw: an exception raised in the fiber, its cancellation, a deadline
-// that has passed, a child that has failed. All are levels or slots of the fiber, so that none can
-// displace another, and a wait that is over stays over.
+// How a fiber is interrupted: by an exception raised in it, its cancellation, a scope that has
+// ended, a child that has failed. All are levels or slots of the fiber, so that none can displace
+// another, and a wait that is over stays over. What a switchpoint throws is in deliver.cpp.
 #include <utility>
 
+#include "deadline.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -13,7 +14,7 @@ namespace motet::inline MOTET_ABI::detail {
 bool thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   fiber.interrupts |= why;
   wait_record* wait = fiber.wait;
-  if (wait == nullptr || !wait->interruptible) return false;
+  if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;
   if (resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
     wait->ended = wake_reason::interrupted;
@@ -29,17 +30,41 @@ bool thread_state::raise(control_block& fiber, std::exception_ptr error) noexcep
   return true;
 }
 
-cancel_result thread_state::cancel(control_block& fiber, const char* reason) noexcept {
+cancel_result thread_state::cancel(control_block& fiber, const char* reason,
+                                   call_site site) noexcept {
   if (fiber.ending) return cancel_result::finished;
   if (fiber.cancel_reason != nullptr) return cancel_result::already;
   fiber.cancel_reason = reason;
+  lasting_interruption& about = cold(fiber).cancellation;
+  about.id = next_scope();
+  about.site = site;
   interrupt_fiber(fiber, interrupt_cancel);
   return cancel_result::accepted;
 }
 
-cancel_result thread_state::give_result(control_block& fiber, const char* reason,
+/// Of several graces the one that ends first counts.
+cancel_result thread_state::terminate(control_block& fiber, clock::duration grace,
+                                      call_site site) noexcept {
+  const cancel_result answer = cancel(fiber, "it was terminated", site);
+  if (answer == cancel_result::finished) return answer;
+  cold_part& part = cold(fiber);
+  const clock::time_point due = deadline_after(now(), grace);
+  timer& alarm = part.insistence;
+  if (part.insisted || (alarm.armed() && alarm.due <= due)) return answer;
+  disarm(alarm);
+  alarm.due = due;
+  alarm.fiber = &fiber;
+  alarm.fire = [](timer& due_now) noexcept {
+    cold(*due_now.fiber).insisted = true;
+    home_of(*due_now.fiber).interrupt_fiber(*due_now.fiber, interrupt_cancel);
+  };
+  arm(alarm);
+  return answer;
+}
+
+cancel_result thread_state::give_result(control_block& fiber, const char* reason, call_site site,
                                         value_slot&& value) noexcept {
-  const cancel_result answer = cancel(fiber, reason);
+  const cancel_result answer = cancel(fiber, reason, site);
   if (answer != cancel_result::accepted) return answer;
   fiber.kind->place(result_place(fiber), value);
   fiber.result = result_state::stands;
@@ -83,43 +108,6 @@ void thread_state::refresh_failures(control_block& fiber) noexcept {
     if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).told_to = nullptr;
     return;
   }
-}
-
-void thread_state::refresh_scopes(control_block& fiber) noexcept {
-  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
-  for (const scope* entered = fiber.scopes; entered != nullptr; entered = entered->outer_) {
-    if (entered->expired_ && !entered->delivered_) {
-      interrupt_fiber(fiber, interrupt_scope);
-      return;
-    }
-  }
-}
-
-/// What was raised speaks before what was cancelled, and of several deadlines the outermost.
-void thread_state::throw_what_is_pending() {
-  control_block& fiber = *running_;
-  if (fiber.raised != nullptr) {
-    fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);
-    std::rethrow_exception(std::exchange(fiber.raised, nullptr));
-  }
-  if ((fiber.interrupts & interrupt_cancel) != 0) {
-    fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_cancel);
-    interruption::throw_cancelled(fiber.cancel_reason, 0);
-  }
-  if ((fiber.interrupts & interrupt_failure) != 0) {
-    control_block* failed = take_failure(fiber, nullptr);
-    refresh_failures(fiber);
-    const std::exception_ptr error = failed->error;
-    release(*failed);
-    std::rethrow_exception(error);
-  }
-  scope* outermost = nullptr;
-  for (scope* entered = fiber.scopes; entered != nullptr; entered = entered->outer_) {
-    if (entered->expired_ && !entered->delivered_) outermost = entered;
-  }
-  outermost->delivered_ = true;
-  refresh_scopes(fiber);
-  interruption::throw_cancelled("a deadline has passed", outermost->id_);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -21,7 +21,10 @@ namespace detail {
 std::int32_t perform_now(operation& op, const char* what) {
   if (op.fd < 0) return -EBADF;
   thread_state& thread = here();
-  if (thread.must_throw()) return -ECANCELED;
+  if (thread.must_throw()) {
+    thread.snooze();  // a loop that does not look at its errors starves nobody
+    return -ECANCELED;
+  }
   return thread.perform(op, what);
 }
 

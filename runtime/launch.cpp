@@ -37,7 +37,7 @@ control_block& thread_state::take_block() {
 control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
                                         std::size_t stack_size) {
   if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
-  timers_.reserve(timers_wanted_ + 1);
+  timers_.reserve(timers_wanted_ + timers_of_a_fiber);
   control_block& block = take_block();
   try {
     block.kind = &kind;
@@ -70,7 +70,7 @@ void thread_state::start(control_block& fiber) noexcept {
   sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
   join_family(fiber, parents);
   fibers_.push_back(fiber);
-  ++timers_wanted_;
+  timers_wanted_ += timers_of_a_fiber;
   ++living_;
   make_runnable(fiber);
 }
@@ -91,9 +91,10 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
-  if (joined.closed) interruption::throw_cancelled("its parent is ending", 0);
-  if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.shielded()) {
-    interruption::throw_cancelled(spinner.cancel_reason, 0);
+  if (joined.closed) interruption::throw_cancelled("its parent is ending", 0, {});
+  if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
+    const lasting_interruption& about = cold(spinner).cancellation;
+    interruption::throw_cancelled(spinner.cancel_reason, about.id, about.site);
   }
   const std::size_t usual = thread.settings().stack_size;
   block_ =

@@ -77,15 +77,21 @@ void thread_state::end_child_process(control_block& self) noexcept {
   std::exit(EXIT_SUCCESS);
 }
 
+void thread_state::disarm_own(cold_part& part) noexcept {
+  disarm(part.grace);
+  disarm(part.insistence);
+}
+
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
   if (cold_part* part = cold_if_any(fiber)) {
     inherit_failure(fiber);
     part->token.reset();
+    disarm_own(*part);
   }
   fiber.raised = nullptr;
   list<control_block, fibers_tag>::remove(fiber);
-  --timers_wanted_;
+  timers_wanted_ -= timers_of_a_fiber;
   --living_;
   const bool told = tell_awaiters(fiber);
   if (fiber.ended_by == outcome::error && !told) report_failure(fiber);

@@ -48,6 +48,7 @@ void check(const options& chosen) {
           "options.ring_completions must be a power of two from 2 to 65536");
   require(chosen.ring_completions >= chosen.ring_submissions,
           "options.ring_completions must not be below options.ring_submissions");
+  require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 

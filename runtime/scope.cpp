@@ -1,38 +1,93 @@
 // SPDX-License-Identifier: MIT
-// Scopes that a deadline ends: a timer in the frame, and a level that lasts as long as the scope.
-#include <motet/detail/scope.hpp>
+// Entering scopes, ending them, leaving them. What an ended one does is in interrupt.cpp.
+#include <motet/cancel.hpp>
+#include <stdexcept>
 
 #include "deadline.hpp"
 #include "thread_state.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet::inline MOTET_ABI {
 
-scope::scope(clock::duration limit) {
+namespace detail {
+
+scope_entry::scope_entry(scope_kind which) : kind_(which) {
   thread_state& thread = here();
-  thread.reserve_timers(1);
   fiber_ = &thread.running();
+  shelter_ = thread.shelter_of(*fiber_);
   outer_ = fiber_->scopes;
-  id_ = thread.next_scope();
   fiber_->scopes = this;
+}
+
+scope_entry::~scope_entry() noexcept {
+  fiber_->scopes = outer_;
+}
+
+namespace {
+
+/// Before the scope is entered.
+call_site with_room_for_timer(call_site site) {
+  here().reserve_timers(1);
+  return site;
+}
+
+}  // namespace
+
+scope::scope(call_site site) : scope_entry((with_room_for_timer(site), scope_kind::ends)) {
+  about_.id = home_of(*fiber_).next_scope();
+  about_.site = site;
   alarm_.owner = this;
   alarm_.fiber = fiber_;
-  alarm_.due = deadline_after(thread.now(), limit);
-  alarm_.fire = &scope::expire;
-  thread.arm(alarm_);
 }
 
 scope::~scope() {
   thread_state& thread = home_of(*fiber_);
   thread.disarm(alarm_);
   thread.unreserve_timer();
-  fiber_->scopes = outer_;
-  if (expired_) thread.refresh_scopes(*fiber_);
+  if (ended_) thread.leave_ended_scope(*fiber_, *this);
 }
 
-void scope::expire(timer& alarm) noexcept {
-  scope& ended = *static_cast<deadline_timer&>(alarm).owner;
-  ended.expired_ = true;
-  home_of(*ended.fiber_).interrupt_fiber(*ended.fiber_, interrupt_scope);
+void scope::end() noexcept {
+  if (ended_) return;
+  ended_ = true;
+  home_of(*fiber_).interrupt_fiber(*fiber_, interrupt_scope);
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site) {
+  thread_state& thread = home_of(*fiber_);
+  reason_ = "its time was up";
+  alarm_.due = deadline_after(thread.now(), limit);
+  alarm_.fire = [](timer& alarm) noexcept { static_cast<scope_timer&>(alarm).owner->end(); };
+  thread.arm(alarm_);
+}
+
+bool timed_scope::set_end(clock::time_point due) {
+  if (ended_) return false;
+  alarm_.due = due;
+  home_of(*fiber_).rearm(alarm_);
+  return true;
+}
+
+void timed_scope::check_thread() const {
+  if (fiber_->home != self()) throw std::logic_error("a deadline belongs to its fiber's thread");
+}
+
+}  // namespace detail
+
+bool deadline::reset(detail::timespan limit) {
+  scope_.check_thread();
+  return scope_.set_end(detail::deadline_after(clock::now(), limit.length));
+}
+
+bool deadline::extend(detail::timespan more) {
+  scope_.check_thread();
+  return scope_.set_end(detail::deadline_after(scope_.due(), more.length));
+}
+
+clock::duration deadline::remaining() const {
+  scope_.check_thread();
+  const clock::time_point present = clock::now();
+  return scope_.ended() || scope_.due() <= present ? clock::duration::zero()
+                                                   : scope_.due() - present;
+}
+
+}  // namespace motet::inline MOTET_ABI

@@ -30,6 +30,14 @@ void thread_core::throw_pending() {
   static_cast<thread_state*>(this)->throw_what_is_pending();
 }
 
+bool thread_core::must_throw_slowly() noexcept {
+  return static_cast<thread_state*>(this)->must_throw_now();
+}
+
+bool thread_core::interrupted_at_once() noexcept {
+  return static_cast<thread_state*>(this)->interrupts_wait();
+}
+
 void thread_state::give_way() noexcept {
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;

@@ -35,7 +35,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
-    reserve_timers(1);
+    reserve_timers(timers_of_a_fiber);
     main_ = &take_block();
   } catch (...) {
     mailbox::dispose(mail_);
@@ -91,6 +91,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
     release(*failed);
   }
   tell_untold(*main_);
+  disarm_own(cold(*main_));
   tell_awaiters(*main_);
   close_mail();
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
@@ -105,7 +106,7 @@ void thread_state::end_others() noexcept {
     leave_out_main();
   }
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
-    if (fiber != &caller && fiber != main_) cancel(*fiber, "the process exits");
+    if (fiber != &caller && fiber != main_) cancel(*fiber, "the process exits", {});
   }
   ++caller.shields;
   while (living_ > (&caller == main_ ? 0U : 1U)) {

@@ -26,6 +26,14 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+/// Whose word a switchpoint throws.
+enum class speaks : std::uint8_t { nobody, raised, cancellation, failure, scope };
+struct speaker {
+  speaks what = speaks::nobody;
+  scope* which = nullptr;
+  explicit operator bool() const noexcept { return what != speaks::nobody; }
+};
+
 class thread_state : public thread_core {
  public:
   /// Throws: what making the mailbox throws.
@@ -54,6 +62,8 @@ class thread_state : public thread_core {
   /// reserve_timers() must have made room.
   void arm(timer& alarm) noexcept;
   void disarm(timer& alarm) noexcept;
+  /// Moves an armed one to where its changed `due` belongs.
+  void rearm(timer& alarm) noexcept { timers_.update(alarm); }
   /// Makes room for `more` timers, so that arm() need not.
   void reserve_timers(std::size_t more);
   void unreserve_timer() noexcept { --timers_wanted_; }
@@ -70,16 +80,22 @@ class thread_state : public thread_core {
 
   // Interruption: interrupt.cpp.
   bool raise(control_block& fiber, std::exception_ptr error) noexcept;
-  cancel_result cancel(control_block& fiber, const char* reason) noexcept;
+  cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept;
+  cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept;
   bool give_token(control_block& fiber, value_slot&& token) noexcept;
-  cancel_result give_result(control_block& fiber, const char* reason, value_slot&& value) noexcept;
+  cancel_result give_result(control_block& fiber, const char* reason, call_site site,
+                            value_slot&& value) noexcept;
   void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                    value_slot&& value) noexcept;
   /// Returns: whether that ended a wait of the fiber.
   bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
-  /// Recomputes whether a deadline or a child's failure is pending.
-  void refresh_scopes(control_block& fiber) noexcept;
+  /// Recomputes whether a child's failure is pending.
   void refresh_failures(control_block& fiber) noexcept;
+
+  // What a switchpoint throws: deliver.cpp.
+  unsigned shelter_of(const control_block& fiber) const noexcept;
+  bool in_shield(const control_block& fiber) const noexcept;
+  void leave_ended_scope(control_block& fiber, const scope& left) noexcept;
 
   // Life: life.cpp and family.cpp.
   control_block& make_fiber(family& parents, const body_kind& kind, std::size_t stack_size);
@@ -94,7 +110,7 @@ class thread_state : public thread_core {
   void drop_later(value_slot&& value) noexcept;
   /// Waits until the family's children are over; an interruption ends the wait (if it may).
   wake_reason await_family(family& children, bool all, bool interruptible) noexcept;
-  void cancel_family(family& children, const char* reason) noexcept;
+  void cancel_family(family& children, const char* reason, call_site site = {}) noexcept;
   /// Makes `group` one of the running fiber's families; takes it from its owner's.
   void enter_owner(family& group) noexcept;
   void leave_owner(family& group) noexcept;
@@ -138,6 +154,8 @@ class thread_state : public thread_core {
   void poll(bool wait) noexcept;
   void rest_now() noexcept;
   void bury_now() noexcept;
+  bool must_throw_now() noexcept;
+  bool interrupts_wait() noexcept;
   [[noreturn]] void throw_what_is_pending();
 
  private:
@@ -147,6 +165,16 @@ class thread_state : public thread_core {
   bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
   bool poll_overdue() const noexcept;
+
+  // deliver.cpp
+  speaker speaker_of(const control_block& fiber) noexcept;
+  bool held(const control_block& fiber, const lasting_interruption& about) noexcept;
+  clock::time_point grace_end(const lasting_interruption& about) const noexcept;
+  void end_grace_later(timer& alarm, const lasting_interruption& about) noexcept;
+  void let_others_run_before(const lasting_interruption& about) noexcept;
+  void tell_of_swallowing(const control_block& fiber) noexcept;
+  void tell(lasting_interruption& about) noexcept;
+  [[noreturn]] void throw_failure();
 
   // dump_signal.cpp
   void report_running(void* context) const noexcept;
@@ -177,6 +205,7 @@ class thread_state : public thread_core {
   void run_body(control_block& self) noexcept;
   [[noreturn]] void end_child_process(control_block& self) noexcept;
   void publish(control_block& self) noexcept;
+  void disarm_own(cold_part& part) noexcept;
   void report_failure(control_block& failed) noexcept;
   void leave_family(control_block& child) noexcept;
   void join_family(control_block& child, family& joined) noexcept;
@@ -197,6 +226,8 @@ class thread_state : public thread_core {
   bool submitted_since_poll_ = false;
   tick_clock tick_clock_;
   timer_heap timers_;
+  /// Its sleep, the grace of its handlers, and terminate().
+  static constexpr std::size_t timers_of_a_fiber = 3;
   std::size_t timers_wanted_ = 0;
   in_flight operations_;
   list<closing, closing_tag> closing_;

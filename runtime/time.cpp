@@ -49,9 +49,8 @@ void sleep_until(clock::time_point when) {
   thread.deliver();
 }
 
-void sleep_for(clock::duration span) {
-  detail::here();
-  sleep_until(detail::deadline_after(clock::now(), span));
+void sleep_for(detail::timespan span) {
+  sleep_until(detail::deadline_after(detail::here().now(), span.length));
 }
 
 void sleep() {

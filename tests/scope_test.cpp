@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "compute.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::compute_until;
 
 namespace {
 
@@ -23,15 +25,6 @@ using words = std::vector<std::string>;
 struct some_error : std::runtime_error {
   some_error() : std::runtime_error("some error") {}
 };
-
-void compute_until(clock::time_point end) {
-  if (testing::on_sim()) {
-    while (clock::now() < end) sleep_for(0ms);  // a computation takes no virtual time
-  } else {
-    while (std::chrono::steady_clock::now() < end) {
-    }
-  }
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/call_site.hpp>
 #include <motet/detail/abi.hpp>
 #include <new>
 #include <stdexcept>
@@ -16,21 +17,33 @@ struct control_block;
 class interruption;
 }  // namespace detail
 
-/// Thrown at a switchpoint of a fiber, or of a scope in it, that has been asked to end. Always
-/// means the fiber that catches it, and is deliberately not a std::exception: a handler for
-/// failures lets it pass.
+/// Thrown at a switchpoint of a fiber, or of a scope in it, that has been asked to end; again at
+/// every further one, until the scope or the fiber's body is left. Always means the fiber that
+/// catches it, and is deliberately not a std::exception: a handler for failures lets it pass.
 class cancelled {
  public:
   /// Returns: why, as the one who asked put it; a string literal, never null.
   /// Not a switchpoint.
   const char* reason() const noexcept { return reason_; }
+  /// Returns: where it was asked for, or where the scope was entered whose time is up. No file: by
+  /// motet itself.
+  /// Not a switchpoint.
+  call_site asked_at() const noexcept { return asked_at_; }
 
  private:
   friend class detail::interruption;
-  cancelled(const char* reason, std::uint64_t scope) noexcept : reason_(reason), scope_(scope) {}
+  cancelled(const char* reason, std::uint64_t id, call_site asked_at) noexcept
+      : reason_(reason), id_(id), asked_at_(asked_at) {}
 
   const char* reason_;
-  std::uint64_t scope_;  // 0: the fiber itself
+  std::uint64_t id_;
+  call_site asked_at_;
+};
+
+/// Thrown by with_timeout() when the time was up; its code is std::errc::timed_out.
+class timed_out : public std::system_error {
+ public:
+  explicit timed_out(call_site where);
 };
 
 /// Thrown by awaiting a fiber that ended because it was cancelled.
@@ -82,10 +95,10 @@ namespace detail {
 /// The one place that makes and looks into a `cancelled`.
 class interruption {
  public:
-  [[noreturn]] static void throw_cancelled(const char* reason, std::uint64_t scope) {
-    throw cancelled(reason, scope);
+  [[noreturn]] static void throw_cancelled(const char* reason, std::uint64_t id, call_site site) {
+    throw cancelled(reason, id, site);
   }
-  static std::uint64_t scope_of(const cancelled& c) noexcept { return c.scope_; }
+  static std::uint64_t id_of(const cancelled& c) noexcept { return c.id_; }
 };
 
 }  // namespace detail

@@ -12,6 +12,7 @@
 #include <motet/detail/cold_part.hpp>
 #include <motet/detail/launch.hpp>
 #include <motet/detail/states.hpp>
+#include <motet/detail/timespan.hpp>
 #include <motet/detail/token.hpp>
 #include <motet/detail/value_slot.hpp>
 #include <motet/errors.hpp>
@@ -89,10 +90,16 @@ class fiber_ref {
     return raise(std::make_exception_ptr(std::forward<E>(error)));
   }
 
-  /// Asks it to end: throws `cancelled` once, at the switchpoint it waits at or its next one.
-  /// `reason` is a string literal and is not copied.
-  /// Not a switchpoint.
-  cancel_result cancel(const char* reason = "it was cancelled") const;
+  /// Asks it to end: throws `cancelled` at the switchpoint it waits at or its next one, and at
+  /// every further one (see cancel.hpp for when it does not). `reason` is a string literal and is
+  /// not copied. Not a switchpoint.
+  cancel_result cancel(const char* reason = "it was cancelled",
+                       call_site site = call_site::here()) const;
+  /// Asks it to end, as cancel() does, and insists if it has not ended after `grace`: then a
+  /// shield() of its own keeps it no longer, nor does a handler. Nothing insists while it unwinds.
+  /// Not a switchpoint: it waits for nothing, await() does.
+  cancel_result terminate(detail::timespan grace = std::chrono::seconds(5),
+                          call_site site = call_site::here()) const;
 
   /// Waits until it is dead.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
@@ -191,7 +198,7 @@ namespace detail {
 
 void* result_of(control_block& dead);
 void* take_result_of(control_block& dead);
-cancel_result stop(control_block& fiber, value_slot&& result) noexcept;
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 
 template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
@@ -228,8 +235,8 @@ class fiber : public fiber_ref {
   /// Cancels it and lets it end with `result` if its body ends by that.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
-  cancel_result stop(T result) const {
-    return detail::stop(block(), detail::value_slot::holding<T>(std::move(result)));
+  cancel_result stop(T result, call_site site = call_site::here()) const {
+    return detail::stop(block(), detail::value_slot::holding<T>(std::move(result)), site);
   }
 
  private:
@@ -248,8 +255,8 @@ class fiber<void> : public fiber_ref {
 
   /// Cancels it and lets it end as if its body had returned, if its body ends by that.
   /// Not a switchpoint.
-  cancel_result stop() const {
-    return detail::stop(block(), detail::value_slot::holding(detail::nothing{}));
+  cancel_result stop(call_site site = call_site::here()) const {
+    return detail::stop(block(), detail::value_slot::holding(detail::nothing{}), site);
   }
 
  private:

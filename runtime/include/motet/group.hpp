@@ -44,7 +44,7 @@ class group {
 
   /// Cancels every fiber that is in it now; more may be spun.
   /// Not a switchpoint.
-  void cancel(const char* reason = "its group was cancelled");
+  void cancel(const char* reason = "its group was cancelled", call_site site = call_site::here());
 
   /// Returns: how many of its fibers are not over.
   /// Not a switchpoint.

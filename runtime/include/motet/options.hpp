@@ -30,6 +30,10 @@ struct options {
   unsigned ring_submissions = 256;
   unsigned ring_completions = 4096;
 
+  /// A fiber that has caught its own interruption may wait in the handler for so long before the
+  /// interruption is thrown there again: [0, ...].
+  std::chrono::milliseconds handler_grace{1'000};
+
   /// How long a thread whose fibers all wait for others may sleep before it says so, once; 0:
   /// never.
   std::chrono::milliseconds deadlock_report{10'000};

@@ -2,9 +2,8 @@
 // Sleeping.
 #pragma once
 
-#include <chrono>
-#include <limits>
 #include <motet/clock.hpp>
+#include <motet/detail/timespan.hpp>
 
 namespace motet::inline MOTET_ABI {
 
@@ -13,24 +12,11 @@ namespace motet::inline MOTET_ABI {
 /// Throws: what is pending for this fiber.
 void sleep_until(clock::time_point when);
 
-/// Sleeps for `span`, never less; any length, also one that no clock will see the end of.
+/// Sleeps for `span`, never less; any length in any unit, also one that no clock will see the end
+/// of.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
-void sleep_for(clock::duration span);
-
-/// The same for any unit; a span too long for nanoseconds sleeps for ever.
-/// Switchpoint.
-template <typename Rep, typename Period>
-void sleep_for(std::chrono::duration<Rep, Period> span) {
-  using exact = std::chrono::duration<long double>;
-  if (span <= span.zero()) {
-    sleep_for(clock::duration::zero());
-  } else if (std::chrono::duration_cast<exact>(span) >= exact(clock::duration::max())) {
-    sleep_for(clock::duration::max());
-  } else {
-    sleep_for(std::chrono::ceil<clock::duration>(span));
-  }
-}
+void sleep_for(detail::timespan span);
 
 /// Sleeps until something is thrown into this fiber.
 /// Switchpoint.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <motet/detail/control_block.hpp>
 #include <motet/detail/family.hpp>
+#include <motet/detail/scope.hpp>
 #include <motet/detail/value_slot.hpp>
 #include <new>
 #include <string>
@@ -27,6 +28,11 @@ struct cold_part {
   resume_wait* resuming = nullptr;  // the suspend_with() that it is in
   std::uint64_t resume_numbers = 0;
   std::string name;
+  lasting_interruption cancellation;  // once the fiber has been cancelled
+  timer grace;                        // of a handler of that
+  timer insistence;                   // of terminate()
+  bool insisted = false;
+  unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
 };
 
 struct block_slab {

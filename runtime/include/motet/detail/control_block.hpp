@@ -19,7 +19,7 @@
 namespace motet::inline MOTET_ABI::detail {
 
 class mailbox;
-class scope;
+class scope_entry;
 struct cold_part;
 struct control_block;
 struct family;
@@ -41,7 +41,8 @@ enum interrupt : std::uint8_t {
   interrupt_raised = 1,   // an exception in `raised`
   interrupt_cancel = 2,   // the fiber itself has been cancelled
   interrupt_failure = 4,  // a child has failed
-  interrupt_scope = 8,    // a deadline has passed
+  interrupt_scope = 8,    // a scope that it is in has ended
+  interrupt_anew = 0,     // nothing else: what a handler held back is due
 };
 
 /// How a dead fiber ended.
@@ -68,7 +69,7 @@ struct control_block : switch_line, tagged_link<fibers_tag>, tagged_link<childre
   wait_record* wait = nullptr;
   std::exception_ptr raised;
   const char* cancel_reason = nullptr;  // null: nobody has asked
-  scope* scopes = nullptr;              // the innermost one it is in
+  scope_entry* scopes = nullptr;        // the innermost one it is in
 
   // Whose it is.
   thread_core* home = nullptr;

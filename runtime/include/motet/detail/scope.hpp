@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A part of a fiber's body that a deadline can end. An object on the fiber's stack, with an
-// identity that no later scope has.
+// The parts of a fiber's body that can end before the body does, and those that nothing may
+// interrupt: objects on the fiber's stack, linked from the innermost outwards.
 #pragma once
 
 #include <cstdint>
+#include <motet/call_site.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/timer_heap.hpp>
 #include <motet/errors.hpp>
@@ -12,34 +13,78 @@ namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
 
-class scope {
+/// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
+struct lasting_interruption {
+  std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
+  call_site site;        // where it was asked for
+  bool told = false;     // thrown at least once,
+  clock::time_point told_at{};
+  std::uint64_t scopes_then = 0;  // and when it was last, scopes had been numbered up to this
+};
+
+enum class scope_kind : std::uint8_t {
+  ends,       // can end, and then interrupts what is inside
+  shields,    // keeps what is outside from interrupting
+  announces,  // has a std::stop_token stopped when it is interrupted
+};
+
+/// Entered by its constructor, left by its destructor, in the running fiber.
+class scope_entry {
  public:
-  /// Enters a scope of the running fiber that ends after `limit`.
+  explicit scope_entry(scope_kind which);
+  scope_entry(const scope_entry&) = delete;
+  scope_entry& operator=(const scope_entry&) = delete;
+
+ protected:
+  ~scope_entry() noexcept;
+
+  friend class thread_state;
+  control_block* fiber_;
+  scope_entry* outer_;
+  unsigned shelter_;  // how sheltered the fiber was when it entered
+  scope_kind kind_;
+};
+
+class shield_scope : public scope_entry {
+ public:
+  shield_scope() : scope_entry(scope_kind::shields) {}
+};
+
+/// One that can end. Makes room for one timer.
+class scope : public scope_entry {
+ public:
   /// Throws: std::bad_alloc before anything has happened.
-  explicit scope(clock::duration limit);
-  scope(const scope&) = delete;
-  scope& operator=(const scope&) = delete;
-  /// Leaves it: from now on it can neither expire nor interrupt.
+  explicit scope(call_site site);
+  /// From now on it can neither end nor interrupt.
   ~scope();
 
   /// Returns: whether `c` was thrown because this very scope ended.
-  bool caused(const cancelled& c) const noexcept { return interruption::scope_of(c) == id_; }
+  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == about_.id; }
 
- private:
-  friend struct control_block;
+  void end() noexcept;
+
+ protected:
   friend class thread_state;
-  static void expire(timer& alarm) noexcept;
 
-  struct deadline_timer : timer {
+  struct scope_timer : timer {
     scope* owner = nullptr;
   };
 
-  control_block* fiber_;
-  scope* outer_;
-  std::uint64_t id_;
-  bool expired_ = false;
-  bool delivered_ = false;
-  deadline_timer alarm_;
+  lasting_interruption about_;
+  const char* reason_ = "";
+  bool ended_ = false;
+  scope_timer alarm_;  // its deadline; once it has ended, the end of a handler's grace
+};
+
+/// One that a deadline ends.
+class timed_scope : public scope {
+ public:
+  timed_scope(clock::duration limit, call_site site);
+
+  bool set_end(clock::time_point due);
+  clock::time_point due() const noexcept { return alarm_.due; }
+  bool ended() const noexcept { return ended_; }
+  void check_thread() const;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -30,10 +30,8 @@ struct thread_core {
   /// Returns: false if the wait was over.
   bool resume(wait_record& wait, wake_reason reason) noexcept;
 
-  /// A running fiber that unwinds, or is in one of motet's destructors, is not interrupted.
-  bool shielded() const noexcept { return live_exceptions_->uncaught > 0 || running_->shields > 0; }
   /// Returns: whether a switchpoint of the running fiber must throw now.
-  bool must_throw() const noexcept { return running_->interrupts != 0 && !shielded(); }
+  bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
   void deliver() {
     if (must_throw()) [[unlikely]]
       throw_pending();
@@ -50,6 +48,8 @@ struct thread_core {
   void poll_at_once() noexcept;
   void rest() noexcept;
   void bury_ended() noexcept;
+  bool must_throw_slowly() noexcept;
+  bool interrupted_at_once() noexcept;
 
   /// With more runnable than this, memory is fetched ahead.
   static constexpr std::size_t most_in_cache = 16'384;
@@ -76,8 +76,7 @@ struct thread_core {
 [[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
   control_block& fiber = *running_;
   wait.fiber = &fiber;
-  wait.interruptible = wait.interruptible && !shielded();
-  if (wait.interruptible && fiber.interrupts != 0) {
+  if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once()) [[unlikely]] {
     wait.claim(wake_reason::interrupted);
     return wait.ended;
   }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// What a switchpoint throws, if anything. A cancellation and an ended scope last: they are thrown
+// again and again until the body, or the scope, is left.
+#include <new>
+#include <string>
+#include <utility>
+
+#include "deadline.hpp"
+#include "exception_object.hpp"
+#include "thread_state.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+namespace {
+
+/// So often in a row a fiber may swallow what ends it before people are told.
+constexpr unsigned most_swallowed = 100;
+
+}  // namespace
+
+/// How many exceptions of the fiber are in flight and how many of motet's destructors it is in. A
+/// scope can interrupt only what is as sheltered as it was when it was entered: so nothing from
+/// outside reaches a destructor, but a time limit within it works.
+unsigned thread_state::shelter_of(const control_block& fiber) const noexcept {
+  const unsigned in_flight = &fiber == running_ ? live_exceptions_->uncaught : fiber.uncaught;
+  return in_flight + fiber.shields;
+}
+
+bool thread_state::in_shield(const control_block& fiber) const noexcept {
+  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ == scope_kind::shields) return true;
+  }
+  return shelter_of(fiber) > 0;
+}
+
+/// Whether the fiber is in a handler of this very interruption, and has not been there for long.
+bool thread_state::held(const control_block& fiber, const lasting_interruption& about) noexcept {
+  if (!about.told || now() >= grace_end(about)) return false;
+  void* caught = &fiber == running_ ? live_exceptions_->caught : fiber.caught;
+  return any_caught(caught, [&](void* object) {
+    if (type_of(object) != typeid(cancelled)) return false;
+    return interruption::id_of(*static_cast<const cancelled*>(object)) == about.id;
+  });
+}
+
+clock::time_point thread_state::grace_end(const lasting_interruption& about) const noexcept {
+  return deadline_after(about.told_at, options_.handler_grace);
+}
+
+/// From the inside outwards: the outermost speaks, but for one that a handler is busy with; then
+/// those inside speak that were entered since.
+speaker thread_state::speaker_of(const control_block& fiber) noexcept {
+  speaker found;
+  const cold_part* part = cold_if_any(fiber);
+  const unsigned shelter = shelter_of(fiber);
+  const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
+  if (cancelled_now && part->insisted && shelter == 0) return {speaks::cancellation, nullptr};
+  const auto silence_older = [&](const lasting_interruption& outer) {
+    if (found.which != nullptr && found.which->about_.id <= outer.scopes_then) found = {};
+  };
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
+    if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return found;
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (!entered.ended_) continue;
+    if (held(fiber, entered.about_)) {
+      silence_older(entered.about_);
+    } else {
+      found = {speaks::scope, &entered};
+    }
+  }
+  if (shelter > 0) return found;
+  if (fiber.raised != nullptr) return {speaks::raised, nullptr};
+  if (cancelled_now) {
+    if (!held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
+    silence_older(part->cancellation);
+  }
+  if ((fiber.interrupts & interrupt_failure) != 0) return {speaks::failure, nullptr};
+  return found;
+}
+
+bool thread_state::must_throw_now() noexcept {
+  return static_cast<bool>(speaker_of(*running_));
+}
+
+/// A wait in a handler goes on, and ends with the handler's grace.
+bool thread_state::interrupts_wait() noexcept {
+  control_block& fiber = *running_;
+  if (speaker_of(fiber)) return true;
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (entered.ended_) end_grace_later(entered.alarm_, entered.about_);
+  }
+  if ((fiber.interrupts & interrupt_cancel) != 0) {
+    cold_part& part = cold(fiber);
+    part.grace.fiber = &fiber;
+    end_grace_later(part.grace, part.cancellation);
+  }
+  return false;
+}
+
+void thread_state::end_grace_later(timer& alarm, const lasting_interruption& about) noexcept {
+  if (!about.told || alarm.armed()) return;
+  const clock::time_point due = grace_end(about);
+  if (due <= now()) return;
+  alarm.due = due;
+  alarm.fire = [](timer& over) noexcept {
+    home_of(*over.fiber).interrupt_fiber(*over.fiber, interrupt_anew);
+  };
+  arm(alarm);
+}
+
+/// Before what lasts is thrown again, every runnable fiber has its turn: a loop that swallows it
+/// starves nobody.
+void thread_state::let_others_run_before(const lasting_interruption& about) noexcept {
+  control_block& fiber = *running_;
+  cold_part& part = cold(fiber);
+  if (!about.told) {
+    part.swallowed = 0;
+    return;
+  }
+  if (++part.swallowed == most_swallowed) tell_of_swallowing(fiber);
+  snooze();
+}
+
+void thread_state::tell_of_swallowing(const control_block& fiber) noexcept {
+  try {
+    notice("fiber " + label_of(fiber) + ", spun at " + fiber.site.file + ":" +
+           std::to_string(fiber.site.line) + ", has gone on 100 times after being told to end");
+  } catch (const std::bad_alloc&) {
+    // A notice is no reason to fail.
+  }
+}
+
+void thread_state::tell(lasting_interruption& about) noexcept {
+  if (!std::exchange(about.told, true)) about.told_at = now();
+  about.scopes_then = last_scope_;
+}
+
+void thread_state::throw_what_is_pending() {
+  control_block& fiber = *running_;
+  speaker speaking = speaker_of(fiber);
+  if (speaking.what == speaks::scope) {
+    let_others_run_before(speaking.which->about_);
+    speaking = speaker_of(fiber);
+  } else if (speaking.what == speaks::cancellation) {
+    let_others_run_before(cold(fiber).cancellation);
+    speaking = speaker_of(fiber);
+  }
+  switch (speaking.what) {
+    case speaks::raised:
+      fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);
+      std::rethrow_exception(std::exchange(fiber.raised, nullptr));
+    case speaks::failure:
+      throw_failure();
+    case speaks::scope: {
+      scope& ended = *speaking.which;
+      tell(ended.about_);
+      interruption::throw_cancelled(ended.reason_, ended.about_.id, ended.about_.site);
+    }
+    case speaks::cancellation:
+    case speaks::nobody:
+      break;
+  }
+  lasting_interruption& about = cold(fiber).cancellation;
+  tell(about);
+  interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
+}
+
+void thread_state::throw_failure() {
+  control_block& fiber = *running_;
+  control_block* failed = take_failure(fiber, nullptr);
+  refresh_failures(fiber);
+  const std::exception_ptr error = failed->error;
+  release(*failed);
+  std::rethrow_exception(error);
+}
+
+void thread_state::leave_ended_scope(control_block& fiber, const scope& left) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
+  for (const scope_entry* each = left.outer_; each != nullptr; each = each->outer_) {
+    if (each->kind_ == scope_kind::ends && static_cast<const scope*>(each)->ended_) {
+      fiber.interrupts |= interrupt_scope;
+      return;
+    }
+  }
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: MIT
+// Interruptions that last, what holds them back, and for how long.
+#include <array>
+#include <chrono>
+#include <memory>
+#include <motet/motet.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "compute.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Calls `f` when it is destroyed.
+template <typename F>
+struct at_end {
+  F f;
+  ~at_end() { f(); }
+};
+template <typename F>
+at_end(F) -> at_end<F>;
+
+template <typename F>
+bool throws_cancelled(F f) {
+  try {
+    f();
+  } catch (const cancelled&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a cancelled fiber is told again at every further switchpoint", "[cancel]") {
+  run([] {
+    int told = 0;
+    auto stubborn = spin([&] {
+      for (int i = 0; i < 5; ++i) told += throws_cancelled([] { sleep_for(1h); }) ? 1 : 0;
+      told += throws_cancelled([] { snooze(); }) ? 1 : 0;
+      told += throws_cancelled([] { suspend<int>(); }) ? 1 : 0;
+      told += throws_cancelled([] { checkpoint(); }) ? 1 : 0;
+      told += throws_cancelled([] { spin([] {}).await(); }) ? 1 : 0;
+    });
+    snooze();
+    stubborn.cancel();
+    stubborn.await();
+    CHECK(told == 9);
+  });
+}
+
+TEST_CASE("a loop that swallows its cancellation starves nobody", "[cancel]") {
+  options chosen;
+  chosen.on_notice = [](std::string_view) {};
+  run(chosen, [] {
+    bool over = false;
+    auto stubborn = spin([&] {
+      while (!over) {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+        }
+      }
+    });
+    snooze();
+    stubborn.cancel();
+    int turns = 0;
+    while (turns < 1'000) {
+      snooze();
+      ++turns;
+    }
+    over = true;
+    stubborn.await();
+    CHECK(turns == 1'000);
+  });
+}
+
+TEST_CASE("a loop that ignores the errors of a cancelled read starves nobody", "[cancel]") {
+  run([] {
+    testing::descriptor_pair ends = testing::make_socket_pair();
+    bool over = false;
+    auto stubborn = spin([&] {
+      std::array<std::byte, 1> byte{};
+      while (!over) {
+        std::error_code error;
+        io::recv(ends.first(), byte, 0, error);
+      }
+    });
+    snooze();
+    stubborn.cancel();
+    for (int i = 0; i < 1'000; ++i) snooze();
+    over = true;
+    stubborn.await();
+  });
+}
+
+TEST_CASE("what swallows a hundred times in a row is reported once, with its place", "[cancel]") {
+  std::vector<std::string> notices;
+  options chosen;
+  chosen.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(chosen, [&] {
+    auto stubborn = spin({.name = "stubborn"}, [] {
+      for (int i = 0; i < 500; ++i) throws_cancelled([] { sleep(); });
+    });
+    snooze();
+    stubborn.cancel();
+    stubborn.await();
+  });
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("stubborn") != std::string::npos);
+  CHECK(notices[0].find("cancel_test.cpp") != std::string::npos);
+}
+
+TEST_CASE("cancelled tells where it was asked for", "[cancel]") {
+  run([] {
+    call_site seen;
+    auto sleeper = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled& how) {
+        seen = how.asked_at();
+        throw;
+      }
+    });
+    snooze();
+    const unsigned line = __LINE__ + 1;
+    sleeper.cancel();
+    CHECK_THROWS_AS(sleeper.await(), fiber_cancelled);
+    CHECK(seen.line == line);
+    CHECK(std::string(seen.file).find("cancel_test.cpp") != std::string::npos);
+  });
+}
+
+TEST_CASE("a scope that has ended ends every further wait in it, and none behind it", "[scope]") {
+  run([] {
+    int told = 0;
+    const bool returned = move_on_after(10ms, [&] {
+      for (int i = 0; i < 3; ++i) told += throws_cancelled([] { sleep(); }) ? 1 : 0;
+    });
+    CHECK(returned);  // what swallows it and returns has returned
+    CHECK(told == 3);
+    CHECK_FALSE(throws_cancelled([] { sleep_for(1ms); }));
+    CHECK_FALSE(throws_cancelled([] { snooze(); }));
+  });
+}
+
+TEST_CASE("a handler of its own interruption may wait, within its grace", "[grace]") {
+  run([] {
+    bool cleaned_up = false;
+    auto worker = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        sleep_for(20ms);
+        snooze();
+        cleaned_up = true;
+        throw;
+      }
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(cleaned_up);
+  });
+}
+
+TEST_CASE("a handler that waits too long is interrupted when its grace is over", "[grace]") {
+  options chosen;
+  chosen.handler_grace = 50ms;
+  run(chosen, [] {
+    clock::duration waited{};
+    int thrown = 0;
+    auto worker = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        const auto begun = clock::now();
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          ++thrown;
+        }
+        waited = clock::now() - begun;
+        if (throws_cancelled([] { sleep(); })) ++thrown;
+        throw;
+      }
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(thrown == 2);
+    CHECK(waited >= 49ms);
+    CHECK(waited < 150ms);
+  });
+}
+
+TEST_CASE("no grace at all is an option", "[grace]") {
+  options chosen;
+  chosen.handler_grace = 0ms;
+  run(chosen, [] {
+    bool again = false;
+    auto worker = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        again = throws_cancelled([] { sleep_for(1ms); });
+      }
+    });
+    snooze();
+    worker.cancel();
+    worker.await();
+    CHECK(again);
+  });
+}
+
+TEST_CASE("the grace holds within handlers of other exceptions inside the handler", "[grace]") {
+  run([] {
+    bool cleaned_up = false;
+    auto worker = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        try {
+          throw std::runtime_error("the clean-up failed");
+        } catch (const std::exception&) {
+          sleep_for(1ms);
+          cleaned_up = true;
+        }
+      }
+    });
+    snooze();
+    worker.cancel();
+    worker.await();
+    CHECK(cleaned_up);
+  });
+}
+
+TEST_CASE("another interruption is thrown in a handler of the first", "[grace]") {
+  run([] {
+    bool outer_spoke = false;
+    const bool returned = move_on_after(40ms, [&] {
+      move_on_after(10ms, [&] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          outer_spoke = throws_cancelled([] { sleep(); });
+          throw;
+        }
+      });
+      sleep();
+    });
+    CHECK_FALSE(returned);
+    CHECK(outer_spoke);
+  });
+}
+
+TEST_CASE("a time limit works in a handler of a cancellation", "[grace]") {
+  run([] {
+    bool limited = false;
+    auto worker = spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        limited = !move_on_after(10ms, [] { sleep(); });
+        throw;
+      }
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(limited);
+  });
+}
+
+TEST_CASE("a time limit works in a destructor that runs while its fiber unwinds", "[unwinding]") {
+  run([] {
+    bool limited = false;
+    auto worker = spin([&] {
+      const at_end cleaning{[&] { limited = !move_on_after(10ms, [] { sleep(); }); }};
+      sleep();
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(limited);
+  });
+}
+
+TEST_CASE("nothing is thrown under a shield, and at the first switchpoint behind it", "[shield]") {
+  run([] {
+    bool finished = false;
+    bool behind = false;
+    auto worker = spin([&] {
+      const int kept = shield([&] {
+        sleep_for(20ms);
+        snooze();
+        finished = true;
+        return 7;
+      });
+      CHECK(kept == 7);
+      behind = throws_cancelled([] { snooze(); });
+    });
+    snooze();
+    worker.cancel();
+    worker.await();
+    CHECK(finished);
+    CHECK(behind);
+  });
+}
+
+TEST_CASE("of nested shields only the outermost lets interruptions in", "[shield]") {
+  run([] {
+    std::vector<int> reached;
+    auto worker = spin([&] {
+      shield([&] {
+        shield([&] {
+          sleep_for(5ms);
+          reached.push_back(1);
+        });
+        sleep_for(5ms);
+        reached.push_back(2);
+      });
+      sleep_for(5ms);
+      reached.push_back(3);
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(reached == std::vector{1, 2});
+  });
+}
+
+TEST_CASE("what is raised, what fails and what times out all wait outside a shield", "[shield]") {
+  run([] {
+    std::vector<std::string> told;
+    auto worker = spin([&] {
+      const bool in_time = move_on_after(5ms, [&] {
+        shield([&] {
+          spin([] { throw std::runtime_error("a child"); });
+          sleep_for(20ms);
+          told.emplace_back("nothing");
+        });
+        for (int i = 0; i < 2; ++i) {
+          try {
+            snooze();
+          } catch (const std::exception& e) {
+            told.emplace_back(e.what());
+          }
+        }
+        sleep();
+      });
+      if (!in_time) told.emplace_back("late");
+    });
+    snooze();
+    snooze();
+    worker.raise(std::logic_error("raised"));
+    worker.await();
+    CHECK(told == std::vector<std::string>{"nothing", "raised", "a child", "late"});
+  });
+}
+
+TEST_CASE("a time limit inside a shield ends what is inside", "[shield]") {
+  run([] {
+    bool limited = false;
+    auto worker = spin([&] {
+      shield([&] {
+        try {
+          with_timeout(10ms, [] { sleep(); });
+        } catch (const timed_out&) {
+          limited = true;
+        }
+      });
+      sleep();
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(limited);
+  });
+}
+
+TEST_CASE("a shield is entered and left in a destructor on a normal exit", "[shield]") {
+  run([] {
+    bool waited = false;
+    auto worker = spin([&] {
+      {
+        const at_end closing{[&] {
+          shield([] { sleep_for(1ms); });
+          waited = true;
+        }};
+        current().cancel();
+      }
+    });
+    worker.await();
+    CHECK(waited);
+  });
+}
+
+TEST_CASE("a cancelled fiber can spin under a shield, not outside", "[shield]") {
+  run([] {
+    bool inside = false;
+    bool outside = false;
+    auto worker = spin([&] {
+      current().cancel();
+      shield([&] { spin([&] { inside = true; }).await(); });
+      outside = throws_cancelled([] { spin([] {}); });
+    });
+    worker.await();
+    CHECK(inside);
+    CHECK(outside);
+  });
+}
+
+TEST_CASE("terminate asks, and insists in a shield when its grace is over", "[terminate]") {
+  run([] {
+    bool finished = false;
+    auto worker = spin([&] {
+      shield([&] {
+        sleep();
+        finished = true;
+      });
+    });
+    snooze();
+    const auto begun = clock::now();
+    CHECK(worker.terminate(30ms) == cancel_result::accepted);
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK_FALSE(finished);
+    CHECK(clock::now() - begun >= 30ms);
+    CHECK(clock::now() - begun < 200ms);
+    CHECK(worker.terminate() == cancel_result::finished);
+  });
+}
+
+TEST_CASE("terminate with no grace insists at once", "[terminate]") {
+  run([] {
+    auto worker = spin([] { shield([] { sleep(); }); });
+    snooze();
+    worker.cancel();
+    snooze();
+    CHECK(worker.state() == fiber_state::waiting);
+    CHECK(worker.terminate(0s) == cancel_result::already);
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("the shortest grace of several counts", "[terminate]") {
+  run([] {
+    auto worker = spin([] { shield([] { sleep(); }); });
+    snooze();
+    const auto begun = clock::now();
+    worker.terminate(1h);
+    worker.terminate(10ms);
+    worker.terminate(10s);
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(clock::now() - begun < 1s);
+  });
+}
+
+TEST_CASE("nothing insists while a fiber unwinds", "[terminate]") {
+  run([] {
+    bool cleaned_up = false;
+    auto worker = spin([&] {
+      const at_end cleaning{[&] {
+        sleep_for(40ms);
+        cleaned_up = true;
+      }};
+      sleep();
+    });
+    snooze();
+    worker.terminate(5ms);
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(cleaned_up);
+  });
+}
+
+TEST_CASE("a fiber that ends in time leaves nothing of its termination behind", "[terminate]") {
+  run([] {
+    for (int i = 0; i < 100; ++i) {
+      auto worker = spin([] { sleep(); });
+      snooze();
+      worker.terminate(1h);
+      CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    }
+    suspend();  // an armed timer would keep this waiting for an hour
+  });
+}
+
+TEST_CASE("with_timeout gives what its callable returns, of any kind", "[timeout]") {
+  run([] {
+    int number = 1;
+    int& same = with_timeout(1s, [&]() -> int& { return number; });
+    CHECK(&same == &number);
+    CHECK(*with_timeout(1s, [] { return std::make_unique<int>(3); }) == 3);
+    with_timeout(1s, [] {});
+  });
+}
+
+TEST_CASE("with_timeout throws timed_out, which says where", "[timeout]") {
+  run([] {
+    try {
+      with_timeout(5ms, [] { sleep(); });
+      FAIL("it has returned");
+    } catch (const timed_out& late) {
+      CHECK(late.code() == std::errc::timed_out);
+      CHECK(std::string(late.what()).find("cancel_test.cpp") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("a deadline can be reset, extended and asked", "[timeout]") {
+  run([] {
+    const auto begun = clock::now();
+    CHECK_FALSE(move_on_after(50ms, [](deadline& limit) {
+      CHECK(limit.remaining() <= 50ms);
+      CHECK(limit.remaining() > 0ms);
+      sleep_for(30ms);
+      CHECK(limit.reset(50ms));
+      sleep_for(30ms);
+      CHECK(limit.extend(20ms));
+      CHECK(limit.remaining() > 0ms);
+      sleep();
+    }));
+    CHECK(clock::now() - begun >= 100ms);
+    CHECK(clock::now() - begun < 300ms);
+  });
+}
+
+TEST_CASE("a deadline that has passed cannot be set again", "[timeout]") {
+  run([] {
+    move_on_after(5ms, [](deadline& limit) {
+      throws_cancelled([] { sleep(); });
+      CHECK_FALSE(limit.reset(1h));
+      CHECK_FALSE(limit.extend(1h));
+      CHECK(limit.remaining() == 0ms);
+      CHECK(throws_cancelled([] { sleep(); }));
+    });
+  });
+}
+
+TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[timeout]") {
+  run([] {
+    int beats = 0;
+    const bool done = move_on_after(30ms, [&](deadline& limit) {
+      group both;
+      both.spin([&] {
+        for (; beats < 5; ++beats) {
+          sleep_for(15ms);
+          limit.reset(30ms);
+        }
+      });
+      both.await_all();
+      bool refused = false;
+      std::thread other([&] {
+        try {
+          limit.reset(1s);
+        } catch (const std::logic_error&) {
+          refused = true;
+        }
+      });
+      other.join();
+      CHECK(refused);
+    });
+    CHECK(done);
+    CHECK(beats == 5);
+  });
+}
+
+TEST_CASE("a value stands in for a call whose time was up", "[timeout]") {
+  run([] {
+    CHECK(move_on_after(
+              5ms,
+              [] {
+                sleep();
+                return 1;
+              },
+              2) == 2);
+    CHECK(move_on_after(5ms, [] { return 1; }, 2) == 1);
+    const std::string word = move_on_after(
+        5ms,
+        [] {
+          sleep();
+          return std::string("in time");
+        },
+        "late");
+    CHECK(word == "late");
+  });
+}
+
+TEST_CASE("of two deadlines at one instant the outer speaks", "[timeout]") {
+  run([] {
+    bool inner_answered = false;
+    const bool outer = move_on_after(20ms, [&](deadline& limit) {
+      move_on_after(limit.remaining() - 1ms, [&](deadline& same) {
+        same.extend(limit.remaining() - same.remaining());
+        limit.extend(same.remaining() - limit.remaining());
+        snooze();
+        const auto end = clock::now() + limit.remaining() + 1ms;
+        testing::compute_until(end);  // both are due when somebody looks
+        sleep();
+      });
+      inner_answered = true;
+    });
+    CHECK_FALSE(outer);
+    CHECK_FALSE(inner_answered);
+  });
+}
+
+TEST_CASE("a cancellation speaks before a deadline that has passed", "[timeout]") {
+  run([] {
+    auto worker = spin([] {
+      move_on_after(0ms, [] {
+        current().cancel("first");
+        sleep();
+      });
+      FAIL("the deadline has spoken");
+    });
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("twenty thousand nested deadlines that end with their bodies leave nothing behind",
+          "[timeout]") {
+  run([] {
+    const auto rounds = testing::scaled(20'000, 2'000);
+    std::uint32_t seed = 12345;
+    const auto within = [&](int spread) {
+      seed = seed * 1664525 + 1013904223;
+      return std::chrono::microseconds(static_cast<int>(seed >> 16) % spread);
+    };
+    for (std::size_t i = 0; i < rounds; ++i) {
+      move_on_after(100us + within(100), [&] {
+        try {
+          with_timeout(50us + within(100), [&] { sleep_for(within(200)); });
+        } catch (const timed_out&) {
+        }
+        sleep_for(within(50));
+      });
+    }
+    sleep_for(1ms);
+    suspend();
+  });
+}
