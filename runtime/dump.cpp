@@ -34,7 +34,7 @@ void name_children(std::ostream& out, family& awaited) {
   const char* before = ": ";
   for (control_block* child = awaited.children.front(); child != nullptr;
        child = awaited.children.next(*child)) {
-    if (child->transient && !awaited.wait_for_all) continue;
+    if (child->transient && awaited.waits_until != until::all_over) continue;
     out << before;
     if (left-- == 0) {
       out << "and others";

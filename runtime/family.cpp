@@ -13,21 +13,24 @@ void thread_state::cancel_family(family& children, const char* reason, call_site
   }
 }
 
-wake_reason thread_state::await_family(family& children, bool all, bool interruptible) noexcept {
-  children.wait_for_all = all;
-  while ((all ? children.size : children.lasting) > 0) {
-    wait_record wait("its children");
-    wait.interruptible = interruptible;
-    children.waiter = &wait;
-    refresh_failures(*running_);
-    const wake_reason reason = park(wait);
-    children.waiter = nullptr;
-    if (reason != wake_reason::handed) {
-      refresh_failures(*running_);
-      return reason;
-    }
+wake_reason thread_state::await_family(family& children, until goal, bool interruptible) noexcept {
+  while (!children.satisfied(goal)) {
+    const wake_reason reason = await_once(children, goal, interruptible);
+    if (reason != wake_reason::handed) return reason;
   }
   return wake_reason::handed;
+}
+
+wake_reason thread_state::await_once(family& children, until goal, bool interruptible) noexcept {
+  wait_record wait("its children");
+  wait.interruptible = interruptible;
+  children.waits_until = goal;
+  children.waiter = &wait;
+  refresh_failures(*running_);
+  const wake_reason reason = park(wait);
+  children.waiter = nullptr;
+  if (reason != wake_reason::handed) refresh_failures(*running_);
+  return reason;
 }
 
 /// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
@@ -51,10 +54,10 @@ void thread_state::end_children(control_block& fiber) noexcept {
     cancel_family(*each, "its parent has ended");
   }
   ++fiber.shields;
-  await_family(part->own, true, false);
+  await_family(part->own, until::all_over, false);
   while (family* group = part->own.next) {
-    await_family(*group, true, false);
-    leave_owner(*group);
+    await_family(*group, until::all_over, false);
+    leave_owner(static_cast<group_family&>(*group));
   }
   --fiber.shields;
 }
@@ -67,7 +70,8 @@ void thread_state::enter_owner(family& group) noexcept {
 }
 
 /// What its owner has not been told of stays with the owner.
-void thread_state::leave_owner(family& group) noexcept {
+void thread_state::leave_owner(group_family& group) noexcept {
+  forget_ends(group);
   family** place = &cold(*group.owner).own.next;
   while (*place != &group) place = &(*place)->next;
   *place = group.next;
@@ -79,18 +83,17 @@ void thread_state::leave_owner(family& group) noexcept {
   refresh_failures(owner);
 }
 
-/// Called when nobody awaits `failed`, whose children have ended.
+/// Called when nobody awaits `failed`, whose children have ended. Of a group the owner is told of
+/// the first.
 void thread_state::report_failure(control_block& failed) noexcept {
   family& from = *failed.belongs_to;
   control_block& parent = *from.owner;
   retain(failed);
+  if (from.is_group && !note_failure(static_cast<group_family&>(from), failed)) return;
   cold(failed).told_to = &parent;
   control_block** last = &cold(parent).failures;
   while (*last != nullptr) last = &cold(**last).next_failure;
   *last = &failed;
-  if (from.one_fails_all_fail && !std::exchange(from.failing, true)) {
-    cancel_family(from, "another fiber of its group has failed");
-  }
   refresh_failures(parent);
 }
 

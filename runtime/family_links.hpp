@@ -19,8 +19,9 @@ inline void thread_state::leave_family(control_block& child) noexcept {
   --left.size;
   if (!child.transient) --left.lasting;
   if (left.size == 0) left.failing = false;
-  if (left.waiter == nullptr || (left.wait_for_all ? left.size : left.lasting) > 0) return;
-  resume(*left.waiter, wake_reason::handed);
+  if (left.waiter != nullptr && left.satisfied(left.waits_until)) {
+    resume(*left.waiter, wake_reason::handed);
+  }
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -15,6 +15,12 @@ void abandon(family& left) noexcept {
   left.size = left.lasting = 0;
   left.waiter = nullptr;
   left.failing = false;
+  if (!left.is_group) return;
+  auto& group = static_cast<group_family&>(left);
+  while (group.ended.pop_front() != nullptr) {
+  }
+  group.for_room.abandon();
+  group.promised = 0;
 }
 
 }  // namespace

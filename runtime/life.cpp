@@ -95,7 +95,9 @@ void thread_state::publish(control_block& fiber) noexcept {
   --living_;
   const bool told = tell_awaiters(fiber);
   if (fiber.ended_by == outcome::error && !told) report_failure(fiber);
+  family& left = *fiber.belongs_to;
   leave_family(fiber);
+  if (left.is_group) tell_group(static_cast<group_family&>(left), fiber);
   if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
 }
 
@@ -108,6 +110,7 @@ bool thread_state::tell_awaiters(control_block& ended) noexcept {
 }
 
 void thread_state::free_block(control_block& block) noexcept {
+  list<control_block, children_tag>::remove(block);  // from those that its group could tell of
   destroy_block(block);
   --mail_->blocks;
   blocks_.put(block);

@@ -83,7 +83,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ended_by = outcome::value;
   end_children(*main_);
   ++main_->shields;
-  await_family(house_, true, false);
+  await_family(house_, until::all_over, false);
   --main_->shields;
   std::exception_ptr first;
   if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {

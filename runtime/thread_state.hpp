@@ -109,12 +109,19 @@ class thread_state : public thread_core {
   void release_later(control_block& block) noexcept;
   void drop_later(value_slot&& value) noexcept;
   /// Waits until the family's children are over; an interruption ends the wait (if it may).
-  wake_reason await_family(family& children, bool all, bool interruptible) noexcept;
+  wake_reason await_family(family& children, until goal, bool interruptible) noexcept;
+  wake_reason await_once(family& children, until goal, bool interruptible) noexcept;
   void cancel_family(family& children, const char* reason, call_site site = {}) noexcept;
   /// Makes `group` one of the running fiber's families; takes it from its owner's.
   void enter_owner(family& group) noexcept;
-  void leave_owner(family& group) noexcept;
+  void leave_owner(group_family& group) noexcept;
   void leave_to_owner(family& group) noexcept;
+  // group_ends.cpp
+  /// Makes room for one more fiber in a group that has a limit; waits for it if need be.
+  /// Throws: what is pending; `cancelled` if the group ends meanwhile.
+  void take_room(group_family& group);
+  /// There is room that nobody has taken.
+  void pass_room(group_family& group) noexcept;
   /// Cancels the children of `fiber`, which runs, in every family, and awaits them.
   void end_children(control_block& fiber) noexcept;
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
@@ -207,6 +214,11 @@ class thread_state : public thread_core {
   void publish(control_block& self) noexcept;
   void disarm_own(cold_part& part) noexcept;
   void report_failure(control_block& failed) noexcept;
+  bool note_failure(group_family& group, control_block& failed) noexcept;
+  /// Forgets what next() and failures() could still tell, and who waits for room.
+  void forget_ends(group_family& group) noexcept;
+  void tell_group(group_family& group, control_block& ended) noexcept;
+  void tell_news(group_family& group) noexcept;
   void leave_family(control_block& child) noexcept;
   void join_family(control_block& child, family& joined) noexcept;
   control_block& take_block();

@@ -63,6 +63,7 @@ FLOOR_OF = {
     "runtime/dump_signal.*": "heart",
     "runtime/family.cpp": "heart",
     "runtime/family_links.hpp": "heart",
+    "runtime/group_ends.cpp": "heart",
     "runtime/foreign_requests.hpp": "heart",
     "runtime/fork.cpp": "heart",
     "runtime/in_flight.hpp": "heart",

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <motet/detail/list.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
@@ -10,6 +12,15 @@ namespace motet::inline MOTET_ABI::detail {
 struct control_block;
 struct wait_record;
 struct children_tag;
+struct room_wait;
+struct room_tag;
+
+/// What an owner waits for.
+enum class until : std::uint8_t {
+  all_over,      // no child is left
+  lasting_over,  // none but transient ones
+  news,          // the same; and is woken when one ends, or fails, that next() tells of
+};
 
 struct family {
   control_block* owner = nullptr;
@@ -17,16 +28,33 @@ struct family {
   /// Children that are not transient; how many there are in all.
   std::size_t lasting = 0;
   std::size_t size = 0;
-  /// The owner, waiting for `lasting` (or, if `wait_for_all`, `size`) to become 0.
+  /// The owner, and what it waits for.
   wait_record* waiter = nullptr;
-  bool wait_for_all = false;
-  /// A group's: the first failure cancels the rest, and await_all() collects it itself.
-  bool one_fails_all_fail = false;
+  until waits_until = until::all_over;
+  /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
+  bool is_group = false;
   bool failing = false;
   /// Nothing can be spun here any more.
   bool closed = false;
   /// The owner's next family.
   family* next = nullptr;
+
+  bool satisfied(until goal) const noexcept {
+    return (goal == until::all_over ? size : lasting) == 0;
+  }
+};
+
+struct group_family : family {
+  explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
+
+  std::size_t limit;  // 0: none
+  std::size_t promised = 0;
+  list<room_wait, room_tag> for_room;
+  /// Dead, in the order of their ends, as long as somebody has a handle to them.
+  list<control_block, children_tag> ended;
+  /// Of the last round in which something failed; a dead fiber for each but the first.
+  std::exception_ptr first_failure;
+  control_block* other_failures = nullptr;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail
