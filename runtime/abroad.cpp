@@ -27,6 +27,7 @@ struct requests_taken {
     taken.cancel_at = std::exchange(from.cancel_at, std::uint8_t{0});
     taken.token_at = std::exchange(from.token_at, std::uint8_t{0});
     taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
+    taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
     taken.resumer_broken = from.resumer_broken;
     taken.cancel_reason = from.cancel_reason;
     taken.cancel_site = from.cancel_site;
@@ -56,6 +57,7 @@ void arrive(post& item, thread_state& home) noexcept {
       }
       if (now.insists) home.terminate(fiber, now.grace, now.cancel_site);
     }
+    if (place == now.stop_at) home.end_stopped_scopes(fiber);
     if (place == now.token_at) home.give_token(fiber, std::move(now.token));
     if (place == now.resume_at) {
       home.resume_with(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
@@ -174,6 +176,13 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   return ask_to_cancel(fiber, reason, site, [&](foreign_requests& requests, bool first) {
     if (first) requests.result = std::move(result);
     return first;
+  });
+}
+
+void look_for_stops(control_block& fiber) noexcept {
+  ask(fiber, [](foreign_requests& requests) {
+    ask_in_turn(requests, requests.stop_at);
+    return true;
   });
 }
 

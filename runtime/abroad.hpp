@@ -15,6 +15,8 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept;
 cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept;
 cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept;
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
+/// A stop has been requested that may end a scope of the fiber.
+void look_for_stops(control_block& fiber) noexcept;
 void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                  value_slot&& value) noexcept;
 

@@ -157,6 +157,7 @@ void thread_state::throw_what_is_pending() {
     case speaks::scope: {
       scope& ended = *speaking.which;
       tell(ended.about_);
+      announce_up_to(&ended);
       interruption::throw_cancelled(ended.reason_, ended.about_.id, ended.about_.site);
     }
     case speaks::cancellation:
@@ -165,6 +166,7 @@ void thread_state::throw_what_is_pending() {
   }
   lasting_interruption& about = cold(fiber).cancellation;
   tell(about);
+  announce_up_to(nullptr);
   interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
 }
 

@@ -21,6 +21,7 @@ struct foreign_requests : post {
   std::uint8_t cancel_at = 0;
   std::uint8_t token_at = 0;
   std::uint8_t resume_at = 0;
+  std::uint8_t stop_at = 0;
   bool resumer_broken = false;
   int references = 0;
   const char* cancel_reason = nullptr;
@@ -36,7 +37,7 @@ struct foreign_requests : post {
   /// Nobody will look at what has been asked for.
   void abandon() noexcept {
     queued = false;
-    asked = raise_at = cancel_at = token_at = resume_at = 0;
+    asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
     raised = nullptr;
     token.reset();
     result.reset();

@@ -22,18 +22,11 @@ scope_entry::~scope_entry() noexcept {
   fiber_->scopes = outer_;
 }
 
-namespace {
-
-/// Before the scope is entered.
-call_site with_room_for_timer(call_site site) {
-  here().reserve_timers(1);
-  return site;
-}
-
-}  // namespace
-
-scope::scope(call_site site) : scope_entry((with_room_for_timer(site), scope_kind::ends)) {
-  about_.id = home_of(*fiber_).next_scope();
+scope::scope(call_site site, const char* reason, const std::atomic<bool>* asked_abroad)
+    : scope_entry(scope_kind::ends), reason_(reason), asked_abroad_(asked_abroad) {
+  thread_state& thread = home_of(*fiber_);
+  thread.reserve_timers(1);
+  about_.id = thread.next_scope();
   about_.site = site;
   alarm_.owner = this;
   alarm_.fiber = fiber_;
@@ -52,9 +45,8 @@ void scope::end() noexcept {
   home_of(*fiber_).interrupt_fiber(*fiber_, interrupt_scope);
 }
 
-timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site) {
+timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
   thread_state& thread = home_of(*fiber_);
-  reason_ = "its time was up";
   alarm_.due = deadline_after(thread.now(), limit);
   alarm_.fire = [](timer& alarm) noexcept { static_cast<scope_timer&>(alarm).owner->end(); };
   thread.arm(alarm_);

@@ -96,6 +96,7 @@ class thread_state : public thread_core {
   unsigned shelter_of(const control_block& fiber) const noexcept;
   bool in_shield(const control_block& fiber) const noexcept;
   void leave_ended_scope(control_block& fiber, const scope& left) noexcept;
+  void end_stopped_scopes(control_block& fiber) noexcept;
 
   // Life: life.cpp and family.cpp.
   control_block& make_fiber(family& parents, const body_kind& kind, std::size_t stack_size);
@@ -181,6 +182,7 @@ class thread_state : public thread_core {
   void let_others_run_before(const lasting_interruption& about) noexcept;
   void tell_of_swallowing(const control_block& fiber) noexcept;
   void tell(lasting_interruption& about) noexcept;
+  void announce_up_to(const scope* ended) noexcept;
   [[noreturn]] void throw_failure();
 
   // dump_signal.cpp

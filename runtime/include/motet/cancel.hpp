@@ -10,9 +10,11 @@
 
 #include <motet/clock.hpp>
 #include <motet/detail/scope.hpp>
+#include <motet/detail/stop_scope.hpp>
 #include <motet/detail/timespan.hpp>
 #include <motet/errors.hpp>
 #include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -41,6 +43,27 @@ auto move_on_after(detail::timespan limit, F&& f, call_site site = call_site::he
 /// Throws: as above.
 template <typename F, typename T>
 auto move_on_after(detail::timespan limit, F&& f, T&& fallback, call_site site = call_site::here());
+
+/// Calls `f` and ends it when a stop is requested of `token`, on whatever thread, as
+/// move_on_after() does when the time is up.
+/// Returns: what `f` returned, in an optional, or nothing if it was stopped; for a void `f`,
+///          whether it returned.
+/// Switchpoint if `f` is.
+/// Throws: what `f` throws; std::bad_alloc before `f` is called.
+template <typename F>
+auto move_on_when_stopped(std::stop_token token, F&& f, call_site site = call_site::here());
+
+/// Calls `f` with a std::stop_token for code that knows no fibers. It is stopped when `f` is
+/// interrupted by something that lasts (at the switchpoint that throws, on the fiber's own stack)
+/// or left by an exception. What is registered with it must not wait.
+/// Returns: what `f` returned.
+/// Switchpoint if `f` is.
+/// Throws: what `f` throws; std::bad_alloc before `f` is called.
+template <typename F>
+decltype(auto) with_stop_token(F&& f) {
+  const detail::announcing_scope entered;
+  return std::forward<F>(f)(entered.token());
+}
 
 /// The time limit of a running with_timeout() or move_on_after(), for its own callable. To be used
 /// on the thread of its fiber.
@@ -108,17 +131,19 @@ decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site) {
   throw timed_out(site);
 }
 
-template <typename F>
-auto move_on_after(detail::timespan limit, F&& f, call_site site) {
-  deadline entered(limit.length, site);
-  using result_type = decltype(entered.call(f));
+namespace detail {
+
+/// Calls `f` in `entered`, which can end.
+template <typename Scope, typename F>
+auto unless_ended(const Scope& entered, F&& f) {
+  using result_type = std::invoke_result_t<F>;
   static_assert(!std::is_reference_v<result_type>, "an optional cannot hold a reference");
   try {
     if constexpr (std::is_void_v<result_type>) {
-      entered.call(f);
+      f();
       return true;
     } else {
-      return std::optional<result_type>(entered.call(f));
+      return std::optional<result_type>(f());
     }
   } catch (const cancelled& how) {
     if (!entered.caused(how)) throw;
@@ -128,6 +153,20 @@ auto move_on_after(detail::timespan limit, F&& f, call_site site) {
       return std::optional<result_type>();
     }
   }
+}
+
+}  // namespace detail
+
+template <typename F>
+auto move_on_after(detail::timespan limit, F&& f, call_site site) {
+  deadline entered(limit.length, site);
+  return detail::unless_ended(entered.scope_, [&]() -> decltype(auto) { return entered.call(f); });
+}
+
+template <typename F>
+auto move_on_when_stopped(std::stop_token token, F&& f, call_site site) {
+  const detail::stop_scope entered(std::move(token), site);
+  return detail::unless_ended(entered, std::forward<F>(f));
 }
 
 template <typename F, typename T>

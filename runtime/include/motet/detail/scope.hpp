@@ -3,6 +3,7 @@
 // interrupt: objects on the fiber's stack, linked from the innermost outwards.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
@@ -54,7 +55,8 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  explicit scope(call_site site);
+  /// `asked_abroad`, if given, is set by another thread that wants it to end.
+  scope(call_site site, const char* reason, const std::atomic<bool>* asked_abroad = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
 
@@ -71,7 +73,8 @@ class scope : public scope_entry {
   };
 
   lasting_interruption about_;
-  const char* reason_ = "";
+  const char* reason_;
+  const std::atomic<bool>* asked_abroad_;
   bool ended_ = false;
   scope_timer alarm_;  // its deadline; once it has ended, the end of a handler's grace
 };
