@@ -47,34 +47,40 @@ clock::time_point thread_state::grace_end(const lasting_interruption& about) con
   return deadline_after(about.told_at, options_.handler_grace);
 }
 
-/// From the inside outwards: the outermost speaks, but for one that a handler is busy with; then
-/// those inside speak that were entered since.
+/// What an outer one, visible from the scope, silences while a handler is busy with it: everything
+/// inside that is older than its telling.
+bool thread_state::silenced(const scope& inner, unsigned shelter) noexcept {
+  const control_block& fiber = *inner.fiber_;
+  const auto silences = [&](const lasting_interruption& outer) {
+    return inner.about_.id <= outer.scopes_then && held(fiber, outer);
+  };
+  for (const scope_entry* each = inner.outer_; each != nullptr; each = each->outer_) {
+    if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return false;
+    if (each->kind_ != scope_kind::ends) continue;
+    const auto& outer = static_cast<const scope&>(*each);
+    if (outer.ended_ && silences(outer.about_)) return true;
+  }
+  return shelter == 0 && (fiber.interrupts & interrupt_cancel) != 0 &&
+         silences(cold_if_any(fiber)->cancellation);
+}
+
+/// From the inside outwards: the outermost that is not held speaks.
 speaker thread_state::speaker_of(const control_block& fiber) noexcept {
   speaker found;
   const cold_part* part = cold_if_any(fiber);
   const unsigned shelter = shelter_of(fiber);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
   if (cancelled_now && part->insisted && shelter == 0) return {speaks::cancellation, nullptr};
-  const auto silence_older = [&](const lasting_interruption& outer) {
-    if (found.which != nullptr && found.which->about_.id <= outer.scopes_then) found = {};
-  };
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
     if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return found;
     if (each->kind_ != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    if (!entered.ended_) continue;
-    if (held(fiber, entered.about_)) {
-      silence_older(entered.about_);
-    } else {
-      found = {speaks::scope, &entered};
-    }
+    if (!entered.ended_ || held(fiber, entered.about_)) continue;
+    if (!silenced(entered, shelter)) found = {speaks::scope, &entered};
   }
   if (shelter > 0) return found;
   if (fiber.raised != nullptr) return {speaks::raised, nullptr};
-  if (cancelled_now) {
-    if (!held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
-    silence_older(part->cancellation);
-  }
+  if (cancelled_now && !held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
   if ((fiber.interrupts & interrupt_failure) != 0) return {speaks::failure, nullptr};
   return found;
 }
@@ -162,12 +168,16 @@ void thread_state::throw_what_is_pending() {
     }
     case speaks::cancellation:
     case speaks::nobody:
-      break;
+      throw_cancellation();
   }
-  lasting_interruption& about = cold(fiber).cancellation;
+  __builtin_unreachable();
+}
+
+void thread_state::throw_cancellation() {
+  lasting_interruption& about = cold(*running_).cancellation;
   tell(about);
   announce_up_to(nullptr);
-  interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
+  interruption::throw_cancelled(running_->cancel_reason, about.id, about.site);
 }
 
 void thread_state::throw_failure() {

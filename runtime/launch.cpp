@@ -93,8 +93,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
   if (joined.closed) interruption::throw_cancelled("its parent is ending", 0, {});
   if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
-    const lasting_interruption& about = cold(spinner).cancellation;
-    interruption::throw_cancelled(spinner.cancel_reason, about.id, about.site);
+    thread.throw_cancellation();
   }
   const std::size_t usual = thread.settings().stack_size;
   block_ =

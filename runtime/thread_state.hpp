@@ -95,6 +95,7 @@ class thread_state : public thread_core {
   // What a switchpoint throws: deliver.cpp.
   unsigned shelter_of(const control_block& fiber) const noexcept;
   bool in_shield(const control_block& fiber) const noexcept;
+  [[noreturn]] void throw_cancellation();
   void leave_ended_scope(control_block& fiber, const scope& left) noexcept;
   void end_stopped_scopes(control_block& fiber) noexcept;
 
@@ -177,6 +178,7 @@ class thread_state : public thread_core {
   // deliver.cpp
   speaker speaker_of(const control_block& fiber) noexcept;
   bool held(const control_block& fiber, const lasting_interruption& about) noexcept;
+  bool silenced(const scope& inner, unsigned shelter) noexcept;
   clock::time_point grace_end(const lasting_interruption& about) const noexcept;
   void end_grace_later(timer& alarm, const lasting_interruption& about) noexcept;
   void let_others_run_before(const lasting_interruption& about) noexcept;

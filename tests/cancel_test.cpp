@@ -280,6 +280,44 @@ TEST_CASE("a time limit works in a handler of a cancellation", "[grace]") {
   });
 }
 
+TEST_CASE("a time limit works in a handler, though an older one inside has passed", "[grace]") {
+  run([] {
+    bool limited = false;
+    auto worker = spin([&] {
+      move_on_after(5ms, [&] {
+        try {
+          shield([] { sleep_for(20ms); });  // both have come when this is over
+          sleep();
+        } catch (const cancelled&) {
+          limited = !move_on_after(10ms, [] { sleep(); });
+          throw;
+        }
+      });
+    });
+    snooze();
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+    CHECK(limited);
+  });
+}
+
+TEST_CASE("what spin throws into a cancelled fiber counts as having been told", "[grace]") {
+  run([] {
+    bool waited = false;
+    auto worker = spin([&] {
+      current().cancel();
+      try {
+        spin([] {});
+      } catch (const cancelled&) {
+        sleep_for(1ms);
+        waited = true;
+      }
+    });
+    worker.await();
+    CHECK(waited);
+  });
+}
+
 TEST_CASE("a time limit works in a destructor that runs while its fiber unwinds", "[unwinding]") {
   run([] {
     bool limited = false;
