@@ -84,6 +84,11 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   fiber.named = true;
 }
 
+local_list inherited_from(const control_block& spinner) {
+  const cold_part* part = cold_if_any(spinner);
+  return part == nullptr ? local_list() : part->locals.inherited();
+}
+
 }  // namespace
 
 [[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
@@ -91,6 +96,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
+  local_list inherited = inherited_from(spinner);
   if (joined.closed) interruption::throw_cancelled("its parent is ending", 0);
   if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.shielded()) {
     interruption::throw_cancelled(spinner.cancel_reason, 0);
@@ -100,6 +106,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
       &thread.make_fiber(joined, kind, how == nullptr ? usual : how->stack_size.value_or(usual));
   block_->site = site;
   if (how != nullptr) describe(*block_, *how);
+  if (!inherited.empty()) cold(*block_).locals = std::move(inherited);
 }
 
 launch::~launch() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
-// children are ended, what the body captured is destroyed, the outcome is published, and whoever
-// runs next frees the stack.
+// children are ended, its locals and what the body captured are destroyed, the outcome is
+// published, and whoever runs next frees the stack.
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -23,8 +23,11 @@ void thread_state::fiber_main(void* block) {
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
   fiber.ending = true;
-  if (fiber.has_cold_part) end_children(fiber);
-  ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
+  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
+  if (cold_part* part = cold_if_any(fiber)) {
+    end_children(fiber);
+    part->locals.end();
+  }
   fiber.kind->destroy_body(fiber.body);
   if (!shared(fiber)) drop_result(fiber);
   publish(fiber);
@@ -79,11 +82,12 @@ void thread_state::end_child_process(control_block& self) noexcept {
 
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
+  fiber.raised = nullptr;
   if (cold_part* part = cold_if_any(fiber)) {
     inherit_failure(fiber);
     part->token.reset();
+    part->locals.end();  // what was made by destructors since
   }
-  fiber.raised = nullptr;
   list<control_block, fibers_tag>::remove(fiber);
   --timers_wanted_;
   --living_;

@@ -7,6 +7,7 @@
 #include <motet/fiber.hpp>
 #include <motet/group.hpp>
 #include <motet/io.hpp>
+#include <motet/local.hpp>
 #include <motet/net.hpp>
 #include <motet/run.hpp>
 #include <motet/suspend.hpp>

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <motet/detail/control_block.hpp>
 #include <motet/detail/family.hpp>
+#include <motet/detail/locals.hpp>
 #include <motet/detail/value_slot.hpp>
 #include <new>
 #include <string>
@@ -27,6 +28,7 @@ struct cold_part {
   resume_wait* resuming = nullptr;  // the suspend_with() that it is in
   std::uint64_t resume_numbers = 0;
   std::string name;
+  local_list locals;
 };
 
 struct block_slab {
