@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "family_links.hpp"
+#include "origins.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -45,6 +46,7 @@ void thread_state::run_body(control_block& fiber) noexcept {
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();
+    origins::note(fiber.error, fiber);
     fiber.ended_by = outcome::error;
   }
 }

@@ -65,6 +65,21 @@ void failure_is_told() {
   motet::snooze();
 }
 
+void failure_is_told_with_its_origin() {
+  motet::spin({.name = "parent"}, [] {
+    motet::spin({.name = "worker"}, [] {
+      try {
+        motet::sleep_for(1h);
+      } catch (const motet::cancelled&) {
+        throw 1;
+      }
+    });
+    motet::sleep_for(1h);
+  });
+  motet::snooze();
+  motet::snooze();
+}
+
 /// What is in main's frame is gone before main's locals.
 void locals_of_main() {
   motet::make_local<announcer>("A");
@@ -328,6 +343,7 @@ const std::map<std::string_view, void (*)()> programs = {
     {"sleepers_are_ended", sleepers_are_ended},
     {"suspend_drains", suspend_drains},
     {"failure_is_told", failure_is_told},
+    {"failure_is_told_with_its_origin", failure_is_told_with_its_origin},
     {"locals_of_main", locals_of_main},
     {"exit_with_locals", exit_with_locals},
     {"forked_locals", forked_locals},

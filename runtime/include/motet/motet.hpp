@@ -9,6 +9,7 @@
 #include <motet/io.hpp>
 #include <motet/local.hpp>
 #include <motet/net.hpp>
+#include <motet/origin.hpp>
 #include <motet/run.hpp>
 #include <motet/suspend.hpp>
 #include <motet/time.hpp>
