@@ -15,7 +15,6 @@ local_value* local_list::find(std::uint64_t key) const noexcept {
   return each;
 }
 
-/// In the order in which the originals were made.
 local_list local_list::copies() const {
   std::vector<const local_value*> originals;
   for (const local_value* each = newest_value_; each != nullptr; each = each->older_value) {

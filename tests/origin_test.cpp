@@ -105,7 +105,7 @@ TEST_CASE("a failure that climbs to parents keeps its origin", "[origin]") {
       }).await();
     });
     CHECK(name_of(error) == "child");
-    const auto inherited = thrown_by([] {
+    const auto climbed = thrown_by([] {
       spin({.name = "parent"}, [] {
         spin({.name = "late"}, [] {
           try {
@@ -117,7 +117,7 @@ TEST_CASE("a failure that climbs to parents keeps its origin", "[origin]") {
         snooze();
       }).await();
     });
-    CHECK(name_of(inherited) == "late");
+    CHECK(name_of(climbed) == "late");
   });
 }
 

@@ -34,7 +34,6 @@ class local_list {
   }
   ~local_list() { end(); }
 
-  bool empty() const noexcept { return newest_ == nullptr; }
   void add(local_object& made) noexcept { made.older = std::exchange(newest_, &made); }
   void add(local_value& made) noexcept {
     made.older_value = std::exchange(newest_value_, &made);
@@ -43,12 +42,10 @@ class local_list {
   /// Returns: the value with that key, also while it is being destroyed; or null.
   local_value* find(std::uint64_t key) const noexcept;
 
-  /// Returns: what a fiber that is spun now starts with.
+  bool has_values() const noexcept { return newest_value_ != nullptr; }
+  /// Returns: what a fiber that is spun now starts with, in the order in which it was made here.
   /// Throws: what a copy throws.
-  local_list inherited() const {
-    if (newest_value_ == nullptr) return {};
-    return copies();
-  }
+  local_list copies() const;
 
   /// Destroys all, the newest first, and what their destructors add.
   void end() noexcept {
@@ -60,7 +57,6 @@ class local_list {
     std::swap(newest_, other.newest_);
     std::swap(newest_value_, other.newest_value_);
   }
-  local_list copies() const;
   void end_all() noexcept;
 
   local_object* newest_ = nullptr;
