@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // In which fiber an exception was thrown.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <exception>
 #include <motet/motet.hpp>
@@ -286,6 +289,34 @@ TEST_CASE("threads note, ask for and forget origins at once", "[origin][threads]
   }
   for (std::thread& each : threads) each.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE(
+    "a forked child has the origins of its parent, and notes more, whatever other threads did",
+    "[origin][fork]") {
+  if (testing::under_tsan) return;  // it knows no threads in a child of many
+  std::atomic<bool> over{false};
+  std::thread busy([&] {
+    run([&] {
+      while (!over) failure_of("busy");
+    });
+  });
+  run([&] {
+    const auto error = failure_of("before");
+    for (int i = 0; i < 20; ++i) {
+      const pid_t child = ::fork();
+      REQUIRE(child >= 0);
+      if (child == 0) {
+        ::alarm(20);
+        ::_exit(name_of(error) == "before" && name_of(failure_of("after")) == "after" ? 0 : 1);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      CHECK(status == 0);
+    }
+  });
+  over = true;
+  busy.join();
 }
 
 TEST_CASE("on_unhandled is given an exception with its origin", "[origin]") {
