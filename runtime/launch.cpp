@@ -84,11 +84,13 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   fiber.named = true;
 }
 
-}  // namespace
+bool has_values(const control_block& fiber) noexcept {
+  const cold_part* part = cold_if_any(fiber);
+  return part != nullptr && part->locals.has_values();
+}
 
-[[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
-                                call_site site) {
-  thread_state& thread = here();
+control_block& make(thread_state& thread, family* parents, spin_options* how, const body_kind& kind,
+                    call_site site) {
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
   if (joined.closed) interruption::throw_cancelled("its parent is ending", 0, {});
@@ -96,10 +98,33 @@ void describe(control_block& fiber, spin_options& how) noexcept {
     thread.throw_cancellation();
   }
   const std::size_t usual = thread.settings().stack_size;
-  block_ =
-      &thread.make_fiber(joined, kind, how == nullptr ? usual : how->stack_size.value_or(usual));
-  block_->site = site;
-  if (how != nullptr) describe(*block_, *how);
+  control_block& made =
+      thread.make_fiber(joined, kind, how == nullptr ? usual : how->stack_size.value_or(usual));
+  made.site = site;
+  if (how != nullptr) describe(made, *how);
+  return made;
+}
+
+/// A copy may throw, or wait: all are made before anything is looked at.
+[[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family* parents,
+                                                  spin_options* how, const body_kind& kind,
+                                                  call_site site) {
+  local_list copies = cold(thread.running()).locals.copies();
+  control_block& made = make(thread, parents, how, kind, site);
+  cold(made).locals = std::move(copies);
+  return made;
+}
+
+}  // namespace
+
+[[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
+                                call_site site) {
+  thread_state& thread = here();
+  if (has_values(thread.running())) [[unlikely]] {
+    block_ = &make_with_copies(thread, parents, how, kind, site);
+  } else {
+    block_ = &make(thread, parents, how, kind, site);
+  }
 }
 
 launch::~launch() {

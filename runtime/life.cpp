@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
-// children are ended, what the body captured is destroyed, the outcome is published, and whoever
-// runs next frees the stack.
+// children are ended, its locals and what the body captured are destroyed, the outcome is
+// published, and whoever runs next frees the stack.
 #include <cstdlib>
 #include <new>
 #include <utility>
 
 #include "family_links.hpp"
+#include "origins.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -23,8 +24,11 @@ void thread_state::fiber_main(void* block) {
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
   fiber.ending = true;
-  if (fiber.has_cold_part) end_children(fiber);
-  ++fiber.shields;  // what the body captured may block in its destructors, but cannot throw there
+  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
+  if (cold_part* part = cold_if_any(fiber)) {
+    end_children(fiber);
+    part->locals.end();
+  }
   fiber.kind->destroy_body(fiber.body);
   if (!shared(fiber)) drop_result(fiber);
   publish(fiber);
@@ -42,6 +46,7 @@ void thread_state::run_body(control_block& fiber) noexcept {
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();
+    origins::note(fiber.error, fiber);
     fiber.ended_by = outcome::error;
   }
 }
@@ -84,12 +89,13 @@ void thread_state::disarm_own(cold_part& part) noexcept {
 
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
+  fiber.raised = nullptr;
   if (cold_part* part = cold_if_any(fiber)) {
     inherit_failure(fiber);
     part->token.reset();
+    part->locals.end();  // what was made by destructors since
     disarm_own(*part);
   }
-  fiber.raised = nullptr;
   list<control_block, fibers_tag>::remove(fiber);
   timers_wanted_ -= timers_of_a_fiber;
   --living_;

@@ -12,6 +12,7 @@
 #include "disabled.hpp"
 #include "dump_signal.hpp"
 #include "mapping_guard.hpp"
+#include "origins.hpp"
 #include "thread_state.hpp"
 
 extern "C" {
@@ -64,7 +65,18 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   return make_backend(name, sizes);
 }
 
+void lock_all() {
+  mailbox::lock_all();
+  origins::lock();
+}
+
+void unlock_all() {
+  origins::unlock();
+  mailbox::unlock_all();
+}
+
 void start_over_in_child() {
+  origins::unlock();
   mailbox::abandon_all();
   roster_entry::abandon_all();
   if (thread_state* thread = self()) thread->start_over(&kernel_for);
@@ -81,7 +93,7 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   [[maybe_unused]] static const int hooked =
-      ::pthread_atfork(&mailbox::lock_all, &mailbox::unlock_all, &start_over_in_child);
+      ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
   if (signal != 0) answer_dump_signal(signal);
   set_self(new thread_state(chosen, kernel_for(chosen)));
 }

@@ -21,6 +21,14 @@ std::uint64_t first_id() noexcept {
   return (threads.fetch_add(1, std::memory_order_relaxed) << 40) + 1;
 }
 
+void end_locals(control_block& fiber) noexcept {
+  cold_part* part = cold_if_any(fiber);
+  if (part == nullptr) return;
+  ++fiber.shields;
+  part->locals.end();
+  --fiber.shields;
+}
+
 }  // namespace
 
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
@@ -82,6 +90,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   main_->ended_by = outcome::value;
   end_children(*main_);
+  end_locals(*main_);
   ++main_->shields;
   await_family(house_, until::all_over, false);
   --main_->shields;
@@ -94,6 +103,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   disarm_own(cold(*main_));
   tell_awaiters(*main_);
   close_mail();
+  end_locals(*main_);  // what was made by destructors since
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;
 }

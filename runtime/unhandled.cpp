@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <motet/origin.hpp>
+#include <new>
+#include <string>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -20,6 +23,28 @@ constinit std::atomic<bool> failed{false};
   std::_Exit(1);
 }
 
+std::string label(std::uint64_t id, const std::string& name) {
+  return "fiber " + (name.empty() ? std::to_string(id) : '"' + name + '"');
+}
+
+/// Returns: where `error` came from, to be read after what it is; empty if nobody knows.
+std::string whence(const std::exception_ptr& error) noexcept {
+  try {
+    const std::optional<exception_origin> from = origin(error);
+    if (!from) return {};
+    return " (" + label(from->fiber, from->name) + ", spun at " + from->site.file + ':' +
+           std::to_string(from->site.line) +
+           (from->parent == 0 ? "" : " by " + label(from->parent, from->parent_name)) + ')';
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+void print(const char* before, const char* what, const std::exception_ptr& error) noexcept {
+  std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told%s%s%s\n", before, what,
+               whence(error).c_str());
+}
+
 }  // namespace
 
 void tell_unhandled(const options& settings, const std::exception_ptr& error) noexcept {
@@ -31,9 +56,9 @@ void tell_unhandled(const options& settings, const std::exception_ptr& error) no
     failed.store(true, std::memory_order_relaxed);
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told: %s\n", e.what());
+    print(": ", e.what(), error);
   } catch (...) {
-    std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told\n");
+    print("", "", error);
   }
 }
 

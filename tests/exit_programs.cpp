@@ -65,6 +65,47 @@ void failure_is_told() {
   motet::snooze();
 }
 
+void failure_is_told_with_its_origin() {
+  motet::spin({.name = "parent"}, [] {
+    motet::spin({.name = "worker"}, [] {
+      try {
+        motet::sleep_for(1h);
+      } catch (const motet::cancelled&) {
+        throw 1;
+      }
+    });
+    motet::sleep_for(1h);
+  });
+  motet::snooze();
+  motet::snooze();
+}
+
+/// What is in main's frame is gone before main's locals.
+void locals_of_main() {
+  motet::make_local<announcer>("A");
+  motet::spin([] {
+    motet::make_local<announcer>("of a fiber");
+    motet::sleep_for(1h);
+  });
+  motet::make_local<announcer>("B");
+  motet::snooze();
+  const announcer frame("frame");
+}
+
+/// The others' locals are ended, its own are left as its frames are.
+void exit_with_locals() {
+  motet::make_local<announcer>("main's");
+  motet::spin([] {
+    motet::make_local<announcer>("other's");
+    motet::sleep_for(1h);
+  });
+  motet::spin([] {
+    motet::make_local<announcer>("own");
+    std::exit(6);
+  });
+  motet::suspend();
+}
+
 void exit_in_fiber() {
   motet::spin([] {
     const announcer other("other");
@@ -206,6 +247,25 @@ void forked_body_returns() {
   }).await();
 }
 
+/// In the child they end with its main fiber, in the parent with the fiber.
+void forked_locals() {
+  motet::spin([] { motet::make_local<announcer>("another's"), motet::sleep_for(1h); });
+  motet::snooze();
+  motet::spin([] {
+    std::fflush(stdout);
+    const auto& name = motet::make_local<std::string>("local");
+    motet::make_local<announcer>(name.c_str());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      motet::make_local<announcer>("child's local");
+      return;
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+  }).await();
+}
+
 #if defined(UNDER_A_SANITIZER)
 void overflow() {
   std::puts("a sanitizer reports it");
@@ -283,6 +343,10 @@ const std::map<std::string_view, void (*)()> programs = {
     {"sleepers_are_ended", sleepers_are_ended},
     {"suspend_drains", suspend_drains},
     {"failure_is_told", failure_is_told},
+    {"failure_is_told_with_its_origin", failure_is_told_with_its_origin},
+    {"locals_of_main", locals_of_main},
+    {"exit_with_locals", exit_with_locals},
+    {"forked_locals", forked_locals},
     {"exit_in_fiber", exit_in_fiber},
     {"exit_below_waiting_parent", exit_below_waiting_parent},
     {"exit_while_main_awaits", exit_while_main_awaits},

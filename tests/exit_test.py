@@ -14,6 +14,11 @@ EXPECTED = {
     "sleepers_are_ended": (0, ["main returns", "~first", "~second", "~third"], ""),
     "suspend_drains": (0, ["slept 1", "slept 2", "slept 3", "main returns"], ""),
     "failure_is_told": (1, [], "nobody awaits me"),
+    "failure_is_told_with_its_origin": (1, [], 'told (fiber "worker", spun at '),
+    "locals_of_main": (0, ["~frame", "~of a fiber", "~B", "~A"], ""),
+    "exit_with_locals": (6, ["~other's"], ""),
+    "forked_locals": (
+        0, ["~child's local", "~local", "the child ended with 0", "~local", "~another's"], ""),
     "exit_in_fiber": (7, ["~other", "~child"], ""),
     "exit_below_waiting_parent": (5, ["~parent"], ""),
     "exit_while_main_awaits": (6, ["~server"], ""),

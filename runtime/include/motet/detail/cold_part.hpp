@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <motet/detail/control_block.hpp>
 #include <motet/detail/family.hpp>
+#include <motet/detail/locals.hpp>
 #include <motet/detail/scope.hpp>
 #include <motet/detail/value_slot.hpp>
 #include <new>
@@ -33,6 +34,7 @@ struct cold_part {
   timer insistence;                   // of terminate()
   bool insisted = false;
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
+  local_list locals;
 };
 
 struct block_slab {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// What belongs to a fiber as a thread_local belongs to a thread: values that each fiber has its own
+// of, and objects that live until it ends. When a fiber ends, in whatever way, all of them are
+// destroyed on its stack, the newest first: after its children have ended, and before what its body
+// captured is destroyed. Their destructors may wait; nothing interrupts them there, and what they
+// make of this kind is destroyed as well.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <motet/detail/locals.hpp>
+#include <motet/detail/self.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+/// Given to a fiber_local: a fiber that is spun starts with a copy of its spinner's value.
+inline constexpr detail::inherited_mark inherited{};
+
+/// Each fiber, main fibers included, has a T of its own, which is made when the fiber first asks
+/// for it. May be used on any thread. It may be destroyed before the fibers are that have values of
+/// it: those live on until their fibers end. Meant to be one of a few, and static: a fiber that
+/// looks for its value passes those it has of others.
+template <typename T>
+class fiber_local {
+  static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a fiber_local holds an object");
+
+ public:
+  /// Each fiber's value begins as T().
+  /// Not a switchpoint.
+  fiber_local()
+    requires std::default_initializable<T>
+  = default;
+  /// Each fiber's value begins as a copy of `first`.
+  /// Not a switchpoint.
+  explicit fiber_local(T first)
+    requires std::copy_constructible<T>
+      : make_(always(std::move(first))) {}
+  /// Each fiber's value begins as what `make()`, called by that fiber, returns.
+  /// Not a switchpoint.
+  template <typename F>
+    requires std::is_invocable_r_v<T, F&>
+  explicit fiber_local(F make) : make_(std::move(make)) {}
+
+  /// The same, but a fiber that is spun, freely or in a group, begins with a copy of the value that
+  /// the fiber which calls spin() has then, if it has one; a copy that throws makes spin() throw,
+  /// before anything has happened.
+  /// Not a switchpoint.
+  explicit fiber_local(detail::inherited_mark)
+    requires std::default_initializable<T> && std::copy_constructible<T>
+      : copy_(&holder::copy_of) {}
+  fiber_local(detail::inherited_mark, T first)
+    requires std::copy_constructible<T>
+      : make_(always(std::move(first))), copy_(&holder::copy_of) {}
+  template <typename F>
+    requires std::is_invocable_r_v<T, F&> && std::copy_constructible<T>
+  fiber_local(detail::inherited_mark, F make) : make_(std::move(make)), copy_(&holder::copy_of) {}
+
+  fiber_local(const fiber_local&) = delete;
+  fiber_local& operator=(const fiber_local&) = delete;
+
+  /// Returns: the running fiber's value, valid until that fiber ends; no other fiber has it.
+  /// Not a switchpoint, unless making a T is one.
+  /// Throws: what making it throws, and then there is none yet; std::bad_alloc; std::logic_error if
+  ///         this thread's runtime has ended.
+  T& get() const {
+    detail::local_value* found = detail::find_local(key_);
+    return (found == nullptr ? made() : static_cast<holder&>(*found)).value;
+  }
+  T& operator*() const { return get(); }
+  T* operator->() const { return &get(); }
+
+ private:
+  using holder = detail::local_holder<T, detail::local_value>;
+
+  static std::function<T()> always(T first) {
+    return [first = std::move(first)] { return first; };
+  }
+
+  holder& made() const {
+    detail::local_value base;
+    base.key = key_;
+    base.copy = copy_;
+    holder& first = *fresh(base);
+    detail::add_local(first);
+    return first;
+  }
+
+  holder* fresh(const detail::local_value& base) const {
+    if constexpr (std::default_initializable<T>) {
+      if (!make_) return new holder(base, [] { return T(); });
+    }
+    return new holder(base, make_);
+  }
+
+  std::function<T()> make_;  // empty: T()
+  detail::local_value* (*copy_)(const detail::local_value&) = nullptr;
+  const std::uint64_t key_ = detail::next_local_key();
+};
+
+/// Makes a T(arguments...) that lives until the running fiber ends; in a main fiber, until its
+/// thread's runtime does, after main's own frames are gone.
+/// Returns: the object.
+/// Not a switchpoint, unless making a T is one.
+/// Throws: what making it throws, and then there is none; std::bad_alloc; std::logic_error if this
+///         thread's runtime has ended.
+template <typename T, typename... Arguments>
+T& make_local(Arguments&&... arguments) {
+  static_assert(std::is_object_v<T> && !std::is_array_v<T>, "make_local makes one object");
+  detail::here_core();
+  auto& made = *new detail::local_holder<T, detail::local_object>(
+      {}, [&] { return T(std::forward<Arguments>(arguments)...); });
+  detail::add_local(made);
+  return made.value;
+}
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// In which fiber an exception was thrown that has reached another one.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <motet/call_site.hpp>
+#include <optional>
+#include <string>
+
+namespace motet::inline MOTET_ABI {
+
+/// The fiber whose body an exception has left, as it was then.
+struct exception_origin {
+  std::uint64_t fiber = 0;   // fiber_ref::id()
+  std::string name;          // may be empty
+  call_site site;            // where it was spun
+  std::uint64_t parent = 0;  // 0: it had become the main fiber of a forked child
+  std::string parent_name;
+};
+
+/// Returns: the first fiber whose body `error` has left, however many it went through since; empty
+///          for an exception that has left none, or for which there was no memory. The same object
+///          gives the same answer, also after the end of the fiber and of its thread.
+/// Not a switchpoint. Any thread.
+/// Throws: std::bad_alloc.
+std::optional<exception_origin> origin(const std::exception_ptr& error);
+
+}  // namespace motet::inline MOTET_ABI
