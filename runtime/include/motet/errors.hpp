@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <motet/detail/abi.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace motet::inline MOTET_ABI {
 
@@ -71,6 +74,21 @@ class stack_unavailable : public std::bad_alloc {
 
  private:
   const char* why_;
+};
+
+/// Thrown by await_any() when none of what it waited for came to a value.
+class all_failed : public std::runtime_error {
+ public:
+  explicit all_failed(std::vector<std::exception_ptr> errors)
+      : std::runtime_error("all " + std::to_string(errors.size()) + " have failed"),
+        errors_(std::move(errors)) {}
+
+  /// Returns: how each has failed, in the order of the arguments; never null.
+  /// Not a switchpoint.
+  const std::vector<std::exception_ptr>& errors() const noexcept { return errors_; }
+
+ private:
+  std::vector<std::exception_ptr> errors_;
 };
 
 namespace detail {
