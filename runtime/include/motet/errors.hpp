@@ -91,6 +91,24 @@ class all_failed : public std::runtime_error {
   std::vector<std::exception_ptr> errors_;
 };
 
+/// Thrown by supervise() when a child is to be restarted once more often than allowed, after all
+/// children have ended.
+class too_many_restarts : public std::runtime_error {
+ public:
+  too_many_restarts(const std::string& child, std::size_t limit, std::exception_ptr cause);
+
+  /// Returns: the name of the child, or its place among the arguments, from 0.
+  /// Not a switchpoint.
+  const std::string& child() const noexcept { return child_; }
+  /// Returns: how it failed the last time; null if it had ended without a failure.
+  /// Not a switchpoint.
+  const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::string child_;
+  std::exception_ptr cause_;
+};
+
 namespace detail {
 
 /// Throws std::system_error for `error` (an errno value) with "call(fd N)" as its text.

@@ -9,5 +9,6 @@
 #include <motet/io.hpp>
 #include <motet/net.hpp>
 #include <motet/run.hpp>
+#include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <motet/time.hpp>
