@@ -63,7 +63,7 @@ void supervisor::start(supervised& child) {
   child.keepers.spin({.name = "keeper of " + child.label}, [this, &child] { keep(child); });
   child.state = child_state::running;
   child.unwanted = false;
-  child.cancelled = true;
+  child.was_cancelled = true;
   child.error = nullptr;
   child.started = clock::now();
   tell(kind::started, child);
@@ -82,11 +82,11 @@ void supervisor::keep(supervised& child) {
   if (!child.unwanted) {
     group runs;
     child.body = runs.spin({.name = child.spec.name}, [&child] {
-      child.cancelled = false;
+      child.was_cancelled = false;
       try {
         child.spec.make();
       } catch (const cancelled&) {
-        child.cancelled = true;
+        child.was_cancelled = true;
         throw;
       }
     });
@@ -95,7 +95,7 @@ void supervisor::keep(supervised& child) {
     } catch (const cancelled&) {
       throw;
     } catch (const fiber_cancelled&) {
-      if (!child.cancelled) child.error = std::current_exception();  // another's, let through
+      if (!child.was_cancelled) child.error = std::current_exception();  // another's, let through
     } catch (...) {
       child.error = std::current_exception();
     }

@@ -36,10 +36,10 @@ struct supervised {
   const std::size_t place;
   const std::string label;
   child_state state = child_state::done;
-  fiber_ref body;            // empty before its keeper has started it, and when it is over
-  bool unwanted = false;     // the supervisor ends it
-  bool cancelled = true;     // left by that, or not begun
-  std::exception_ptr error;  // how it failed the last time, if it did
+  fiber_ref body;             // empty before its keeper has started it, and when it is over
+  bool unwanted = false;      // the supervisor ends it
+  bool was_cancelled = true;  // left by that, or not begun
+  std::exception_ptr error;   // how it failed the last time, if it did
   clock::time_point started;
   clock::time_point ended;
   clock::time_point due;

@@ -182,8 +182,8 @@ template <detail::range_of_handles Handles>
 auto first_value(const Handles& handles) {
   using held = std::remove_cvref_t<detail::element_of<const Handles>>;
   using value = typename detail::value_in_handle<held>::type;
-  detail::count_of(handles);
   std::vector<const held*> places;
+  places.reserve(detail::count_of(handles));
   for (const held& each : handles) places.push_back(&each);
   return detail::first_value_of<value>(places);
 }

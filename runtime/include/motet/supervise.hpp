@@ -54,7 +54,8 @@ struct supervise_options {
   /// Up to this part of each delay, in [0, 1], is left out by chance, so that those who failed
   /// together do not come back together.
   double jitter = 0.1;
-  /// Told of each event, in the supervising fiber; what it throws ends all children and is thrown.
+  /// Told of each event, in the supervising fiber, and may call switchpoints; what it throws ends
+  /// all children and is thrown.
   /// Not told of children that end because supervise() is left by an exception of others.
   std::function<void(const supervise_event&)> on_event = {};
 };

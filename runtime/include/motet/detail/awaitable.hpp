@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <motet/fiber.hpp>
 #include <optional>
 #include <type_traits>
@@ -35,7 +34,7 @@ struct return_of_call {
   static_assert(
       !std::is_reference_v<returned>,
       "a callable that is awaited cannot return a reference: return a pointer or a value");
-  using type = std::remove_cv_t<returned>;
+  using type = std::remove_cvref_t<returned>;
 };
 template <typename Body>
 using returned_by = typename return_of_call<Body>::type;
@@ -54,12 +53,14 @@ using returned_by_all = typename return_of_all<Bodies...>::type;
 template <typename T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// The element of a range is called where it stands, while the range is looked at no more.
+/// Returns: how many elements there are. They are called where they stand.
 template <typename R>
 std::size_t count_of(R& range) {
   static_assert(std::is_lvalue_reference_v<element_of<R>>,
                 "a range that is awaited must hold its elements, not make them");
-  return static_cast<std::size_t>(std::distance(std::begin(range), std::end(range)));
+  std::size_t count = 0;
+  for ([[maybe_unused]] auto& each : range) ++count;
+  return count;
 }
 
 template <typename R>

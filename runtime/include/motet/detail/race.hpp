@@ -154,6 +154,7 @@ struct value_in_handle<fiber<std::optional<T>>> {
 template <typename T>
 struct value_in_optional {
   static_assert(!std::is_same_v<T, T>, "first_value needs callables that return optionals");
+  using type = T;
 };
 template <typename T>
 struct value_in_optional<std::optional<T>> {
