@@ -27,24 +27,31 @@ std::optional<std::size_t> race::run() {
   return winner_;
 }
 
-/// A watched fiber that is the owner's child may have failed before anybody awaited it: then the
-/// owner is told, and so is the one that watches, when it comes to that.
 void race::await_all() {
   for (;;) {
     try {
       fibers_.await_all();
       return;
     } catch (...) {
-      if (!is_of_watched(std::current_exception())) throw;
+      if (!is_counted(std::current_exception())) throw;
     }
   }
 }
 
-bool race::is_of_watched(const std::exception_ptr& error) const noexcept {
-  for (const entrant& each : entrants_) {
-    if (!each.watched) continue;
-    const control_block& block = each.watched.block();
-    if (block.dead() && block.ended_by == outcome::error && block.error == error) return true;
+bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept {
+  if (!fiber) return false;
+  const control_block& block = fiber.block();
+  return block.dead() && block.ended_by == outcome::error && block.error == error;
+}
+
+/// Whether the owner need not be told. A watched fiber that is the owner's child may have failed
+/// before anybody awaited it: who watches it is told as well, when it comes to that. Of a loser,
+/// children it has left behind may have failed.
+bool race::is_counted(const std::exception_ptr& error) const noexcept {
+  for (std::size_t place = 0; place < entrants_.size(); ++place) {
+    const entrant& each = entrants_[place];
+    if (ended_by(each.watched, error)) return true;
+    if (over() && place != *winner_ && ended_by(each.fiber, error)) return true;
   }
   return false;
 }

@@ -261,6 +261,33 @@ TEST_CASE("await_any waits for losers that take their time to end", "[await_any]
   });
 }
 
+TEST_CASE("what a loser's children fail with is lost, what the winner's fail with is not",
+          "[await_any]") {
+  run([] {
+    const auto leaves_child = [] {
+      spin([] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          throw first_error();
+        }
+      });
+      snooze();
+    };
+    const auto loser = [&] {
+      leaves_child();
+      sleep();
+    };
+    const auto later = [] {
+      for (int i = 0; i < 5; ++i) snooze();
+    };
+    CHECK(await_any(loser, later, loser) == 1);
+    snooze();
+    CHECK_THROWS_AS(await_any(later, leaves_child), first_error);
+    snooze();
+  });
+}
+
 TEST_CASE("a failure does not win, unless all have failed", "[await_any]") {
   on_virtual_time([] {
     CHECK(await_any(fails_after(10ms), std::function<int()>(returns_after(20ms, 7))) ==

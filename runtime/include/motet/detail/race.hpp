@@ -63,7 +63,8 @@ class race {
   void fail(std::size_t place, std::exception_ptr error);
   void await_all();
   void judge_cancelled();
-  bool is_of_watched(const std::exception_ptr& error) const noexcept;
+  static bool ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept;
+  bool is_counted(const std::exception_ptr& error) const noexcept;
 
   rule ends_;
   std::size_t entered_ = 0;
