@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <motet/call_site.hpp>
 #include <motet/detail/abi.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace motet::inline MOTET_ABI {
 
@@ -84,6 +87,39 @@ class stack_unavailable : public std::bad_alloc {
 
  private:
   const char* why_;
+};
+
+/// Thrown by await_any() when none of what it waited for came to a value.
+class all_failed : public std::runtime_error {
+ public:
+  explicit all_failed(std::vector<std::exception_ptr> errors)
+      : std::runtime_error("all " + std::to_string(errors.size()) + " have failed"),
+        errors_(std::move(errors)) {}
+
+  /// Returns: how each has failed, in the order of the arguments; never null.
+  /// Not a switchpoint.
+  const std::vector<std::exception_ptr>& errors() const noexcept { return errors_; }
+
+ private:
+  std::vector<std::exception_ptr> errors_;
+};
+
+/// Thrown by supervise() when a child is to be restarted once more often than allowed, after all
+/// children have ended.
+class too_many_restarts : public std::runtime_error {
+ public:
+  too_many_restarts(const std::string& child, std::size_t limit, std::exception_ptr cause);
+
+  /// Returns: the name of the child, or its place among the arguments, from 0.
+  /// Not a switchpoint.
+  const std::string& child() const noexcept { return child_; }
+  /// Returns: how it failed the last time; null if it had ended without a failure.
+  /// Not a switchpoint.
+  const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::string child_;
+  std::exception_ptr cause_;
 };
 
 namespace detail {

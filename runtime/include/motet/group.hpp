@@ -102,3 +102,6 @@ class group {
 };
 
 }  // namespace motet::inline MOTET_ABI
+
+// await_all(), await_any(), first_value()
+#include <motet/await.hpp>

@@ -11,5 +11,6 @@
 #include <motet/net.hpp>
 #include <motet/origin.hpp>
 #include <motet/run.hpp>
+#include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <motet/time.hpp>

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Who was first, and what becomes of the others.
+#include <motet/await.hpp>
+#include <motet/detail/race.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+void race::win(std::size_t place) {
+  winner_ = place;
+  fibers_.cancel("another was first");
+}
+
+void race::fail(std::size_t place, std::exception_ptr error) {
+  if (over()) return;
+  entrants_[place].error = std::move(error);
+  if (!first_failed_) first_failed_ = place;
+  if (ends_ == rule::first_failure) win(place);
+}
+
+std::optional<std::size_t> race::run() {
+  await_all();
+  if (!over()) judge_cancelled();
+  return winner_;
+}
+
+void race::await_all() {
+  for (;;) {
+    try {
+      fibers_.await_all();
+      return;
+    } catch (...) {
+      if (!is_counted(std::current_exception())) throw;
+    }
+  }
+}
+
+bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept {
+  if (!fiber) return false;
+  const control_block& block = fiber.block();
+  return block.dead() && block.ended_by == outcome::error && block.error == error;
+}
+
+/// Whether the owner need not be told. A watched fiber that is the owner's child may have failed
+/// before anybody awaited it: who watches it is told as well, when it comes to that. Of a loser,
+/// children it has left behind may have failed.
+bool race::is_counted(const std::exception_ptr& error) const noexcept {
+  for (std::size_t place = 0; place < entrants_.size(); ++place) {
+    const entrant& each = entrants_[place];
+    if (ended_by(each.watched, error)) return true;
+    if (over() && place != *winner_ && ended_by(each.fiber, error)) return true;
+  }
+  return false;
+}
+
+/// An attempt that somebody else has cancelled has failed; it may not even have begun.
+void race::judge_cancelled() {
+  for (std::size_t place = 0; place < entrants_.size(); ++place) {
+    const entrant& each = entrants_[place];
+    if (each.finished || each.error != nullptr) continue;
+    try {
+      each.fiber.await();
+    } catch (const fiber_cancelled&) {
+      fail(place, std::current_exception());
+    }
+  }
+}
+
+void race::rethrow_first_failure() const {
+  if (first_failed_) std::rethrow_exception(entrants_[*first_failed_].error);
+}
+
+void race::throw_all_failed() const {
+  std::vector<std::exception_ptr> errors;
+  for (const entrant& each : entrants_) errors.push_back(each.error);
+  throw all_failed(std::move(errors));
+}
+
+void check_entrants(std::size_t count, const char* verb) {
+  if (count == 0) throw std::invalid_argument(std::string(verb) + " needs something to wait for");
+}
+
+void check_watched(const std::vector<fiber_ref>& handles) {
+  const fiber_ref self = current();
+  for (const fiber_ref& each : handles) {
+    if (!each) refuse_empty_handle();
+    if (each == self) refuse_to_await_oneself();
+  }
+}
+
+void await_each(const std::vector<fiber_ref>& handles) {
+  check_watched(handles);
+  race watchers(handles.size(), race::rule::first_failure);
+  for (const fiber_ref& each : handles) {
+    watchers.enter([&each](std::size_t) { each.await(); }, each);
+  }
+  watchers.run();
+  watchers.rethrow_first_failure();
+}
+
+std::size_t await_one(const std::vector<fiber_ref>& handles) {
+  check_entrants(handles.size(), "await_any");
+  check_watched(handles);
+  race watchers(handles.size(), race::rule::first_win);
+  for (const fiber_ref& each : handles) {
+    const auto watch = [&watchers, &each](std::size_t place) {
+      each.await();
+      if (!watchers.over()) watchers.win(place);
+    };
+    watchers.enter(watch, each);
+  }
+  const std::optional<std::size_t> first = watchers.run();
+  if (!first) watchers.throw_all_failed();
+  return *first;
+}
+
+}  // namespace detail
+
+std::size_t await_any() {
+  throw std::invalid_argument("await_any needs something to wait for");
+}
+
+void first_value() {
+  throw std::invalid_argument("first_value needs something to wait for");
+}
+
+}  // namespace motet::inline MOTET_ABI
