@@ -664,25 +664,29 @@ TEST_CASE("a cancellation speaks before a deadline that has passed", "[timeout]"
   });
 }
 
-TEST_CASE("twenty thousand nested deadlines that end with their bodies leave nothing behind",
-          "[timeout]") {
+TEST_CASE("nested deadlines that end as their bodies do leave nothing behind", "[timeout]") {
   run([] {
-    const auto rounds = testing::scaled(20'000, 2'000);
+    const auto rounds = testing::scaled(20'000, 4'000);
     std::uint32_t seed = 12345;
-    const auto within = [&](int spread) {
+    const auto below = [&](int most) {
       seed = seed * 1664525 + 1013904223;
-      return std::chrono::microseconds(static_cast<int>(seed >> 16) % spread);
+      return std::chrono::microseconds(static_cast<int>(seed >> 8) % most);
     };
     for (std::size_t i = 0; i < rounds; ++i) {
-      move_on_after(100us + within(100), [&] {
-        try {
-          with_timeout(50us + within(100), [&] { sleep_for(within(200)); });
-        } catch (const timed_out&) {
-        }
-        sleep_for(within(50));
+      const auto length = 50us + below(50);
+      bool inner_ended = false;
+      bool inner_returned = false;
+      const bool outer_returned = move_on_after(length - 50us + below(100), [&] {
+        inner_returned = move_on_after(length - 50us + below(100), [&] { sleep_for(length); });
+        inner_ended = true;
+        // Here only the outer one can speak.
+        sleep_for(below(20));
       });
+      REQUIRE((inner_ended || !inner_returned));
+      REQUIRE((inner_ended || !outer_returned));
+      REQUIRE_FALSE(throws_cancelled([] { snooze(); }));
     }
-    sleep_for(1ms);
+    REQUIRE_FALSE(throws_cancelled([] { sleep_for(1ms); }));
     suspend();
   });
 }

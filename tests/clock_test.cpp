@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The clock that is extrapolated from the processor's counter, beside the real one.
+#include <algorithm>
 #include <chrono>
 #include <motet/motet.hpp>
+#include <vector>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -83,6 +85,26 @@ TEST_CASE("a sleep lasts at least its time by the real clock, also after long co
       const auto from = real::now();
       sleep_for(2ms);
       CHECK(real::now() - from >= 2ms);
+    }
+  });
+}
+
+TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[clock]") {
+  if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
+  run([] {
+    const auto allowed = backend_name() == "io_uring" ? 100us : 300us;
+    for (const auto span : {500us, 1500us, 3000us, 10'000us, 25'000us}) {
+      std::vector<std::chrono::nanoseconds> late;
+      for (int i = 0; i < 20; ++i) {
+        const auto from = real::now();
+        REQUIRE_FALSE(move_on_after(span, [] { sleep(); }));
+        late.push_back(real::now() - from - span);
+      }
+      std::sort(late.begin(), late.end());
+      CHECK(late.front() >= 0ns);
+      // The machine may be busy with something else: a quarter must be on time.
+      INFO(span.count() << " us was late by " << late[4].count() << " ns");
+      CHECK(late[4] <= allowed);
     }
   });
 }
