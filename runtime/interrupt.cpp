@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deadline.hpp"
+#include "resume_wait.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {

@@ -92,6 +92,10 @@ void check_watched(const std::vector<fiber_ref>& handles) {
 }
 
 void await_each(const std::vector<fiber_ref>& handles) {
+  if (self_core() == nullptr) {  // a thread without fibers: it blocks, and starts none
+    for (const fiber_ref& each : handles) each.await();
+    return;
+  }
   check_watched(handles);
   race watchers(handles.size(), race::rule::first_failure);
   for (const fiber_ref& each : handles) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "abroad.hpp"
+#include "resume_wait.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 

@@ -21,18 +21,11 @@
 #include "in_flight.hpp"
 #include "overflow.hpp"
 #include "roster.hpp"
+#include "speaker.hpp"
 #include "stack_pool.hpp"
 #include "tick_clock.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
-
-/// Whose word a switchpoint throws.
-enum class speaks : std::uint8_t { nobody, raised, cancellation, failure, scope };
-struct speaker {
-  speaks what = speaks::nobody;
-  scope* which = nullptr;
-  explicit operator bool() const noexcept { return what != speaks::nobody; }
-};
 
 class thread_state : public thread_core {
  public:
@@ -292,14 +285,6 @@ inline thread_state& home_of(const control_block& fiber) noexcept {
 std::string label_of(const control_block& fiber);
 /// Returns: its name, perhaps empty. Any thread.
 std::string_view name_of(const control_block& fiber) noexcept;
-
-/// The wait of suspend_with(); in the frame of the fiber.
-struct resume_wait {
-  wait_record wait{"suspend_with"};
-  std::uint64_t number = 0;
-  bool broken = false;
-  value_slot value;
-};
 
 /// Destroys what a block that nobody refers to holds, but not its memory.
 void destroy_block(control_block& block) noexcept;

@@ -81,6 +81,8 @@ FLOOR_OF = {
     "runtime/perform.cpp": "heart",
     "runtime/poll.cpp": "heart",
     "runtime/reaper.cpp": "heart",
+    "runtime/resume_wait.hpp": "heart",
+    "runtime/speaker.hpp": "heart",
     "runtime/switchpoint.cpp": "heart",
     "runtime/roster.*": "heart",
     "runtime/thread_state.*": "heart",
