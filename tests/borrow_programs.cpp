@@ -76,45 +76,49 @@ int return_or_wait(const text& lent, ending how) {
 }
 
 /// What is captured borrows as well, and is destroyed though the body may never have run.
-[[gnu::noinline]] void lend_to_group(ending how) {
-  const text local;
+void lend_to_group(const text& lent, ending how) {
   motet::group fibers;
-  fibers.spin([&, held = std::make_unique<borrower>(local)] { fail_or_wait(local, how); });
-  fibers.spin([&, held = std::make_unique<borrower>(local)] { return_or_wait(local, how); });
+  fibers.spin([&, held = std::make_unique<borrower>(lent)] { fail_or_wait(lent, how); });
+  fibers.spin([&, held = std::make_unique<borrower>(lent)] { return_or_wait(lent, how); });
   fibers.await_all();
 }
 
-[[gnu::noinline]] void lend_to_await_all(ending how) {
-  const text local;
-  motet::await_all([&] { return fail_or_wait(local, how); },
-                   [&] { return return_or_wait(local, how); });
+void lend_to_await_all(const text& lent, ending how) {
+  motet::await_all([&] { return fail_or_wait(lent, how); },
+                   [&] { return return_or_wait(lent, how); });
 }
 
-[[gnu::noinline]] void lend_to_await_any(ending how) {
-  const text local;
-  motet::await_any([&] { return fail_or_wait(local, how); },
-                   [&] { return return_or_wait(local, how); });
+void lend_to_await_any(const text& lent, ending how) {
+  motet::await_any([&] { return fail_or_wait(lent, how); },
+                   [&] { return return_or_wait(lent, how); });
 }
 
-[[gnu::noinline]] void lend_to_first_value(ending how) {
-  const text local;
-  motet::first_value([&] { return std::optional(fail_or_wait(local, how)); },
-                     [&] { return std::optional(return_or_wait(local, how)); });
+void lend_to_first_value(const text& lent, ending how) {
+  motet::first_value([&] { return std::optional(fail_or_wait(lent, how)); },
+                     [&] { return std::optional(return_or_wait(lent, how)); });
 }
 
-/// The mistake: the local is gone before the parent's children are ended.
-[[gnu::noinline]] void lend_to_free_spin(ending how) {
-  const text local;
-  motet::spin([&local, how] { fail_or_wait(local, how); });
+/// The mistake: what is lent is gone before the parent's children are ended.
+void lend_to_free_spin(const text& lent, ending how) {
+  motet::spin([&lent, how] { fail_or_wait(lent, how); });
   motet::snooze();
 }
 
-void end_owner(void (*lend)(ending), ending how) {
+using lender = void (*)(const text& lent, ending how);
+
+/// In a frame of its own: where a switch is inlined, which is assembly, a compiler may not watch
+/// what becomes of locals.
+[[gnu::noinline]] void lend_local(lender lend, ending how) {
+  const text local;
+  lend(local, how);
+}
+
+void end_owner(lender lend, ending how) {
   const std::runtime_error failure("the owner failed");
   try {
     auto owner = motet::spin([&failure, lend, how] {
       if (how == ending::left_early) motet::current().raise(failure);
-      lend(how);
+      lend_local(lend, how);
     });
     for (int turns = 0; turns < 4; ++turns) motet::snooze();
     if (how == ending::left_late) owner.raise(failure);
@@ -125,7 +129,7 @@ void end_owner(void (*lend)(ending), ending how) {
   }
 }
 
-void end_in_each_way(void (*lend)(ending)) {
+void end_in_each_way(lender lend) {
   for (const ending how :
        {ending::a_borrower_fails, ending::left_early, ending::left_late, ending::owner_cancelled}) {
     uses = 0;
