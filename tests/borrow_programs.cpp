@@ -106,8 +106,8 @@ void lend_to_free_spin(const text& lent, ending how) {
 
 using lender = void (*)(const text& lent, ending how);
 
-/// In a frame of its own: where a switch is inlined, which is assembly, a compiler may not watch
-/// what becomes of locals.
+/// In a frame of its own: clang does not watch the locals of a function that has assembly in it, as
+/// each switchpoint has.
 [[gnu::noinline]] void lend_local(lender lend, ending how) {
   const text local;
   lend(local, how);
