@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <motet/motet.hpp>
 #include <stdexcept>
@@ -108,6 +109,66 @@ double deadline(std::size_t armed, std::size_t rounds) {
   });
 }
 
+/// Time limits that one fiber has entered, one in the other.
+struct nested_limits {
+  explicit nested_limits(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto due = 2h + std::chrono::milliseconds(bench::sleep_of(i));
+      all.emplace_back(due, motet::call_site::here());
+    }
+  }
+  /// They are left from the innermost outwards, which no container promises.
+  ~nested_limits() {
+    while (!all.empty()) all.pop_back();
+  }
+  std::deque<motet::detail::timed_scope> all;
+};
+
+/// Enters and leaves a time limit that is due before the `armed` others. One fiber holds those: a
+/// fiber for each would take longer to make than all the rest.
+double limit_unused(std::size_t armed, std::size_t rounds) {
+  return motet::run([&] {
+    motet::group holder;
+    holder.spin([armed] {
+      const nested_limits others(armed);
+      motet::sleep();
+    });
+    motet::snooze();
+    const double found = cost(rounds, [&] {
+      for (std::size_t i = 0; i < rounds; ++i) motet::move_on_after(1h, [] {});
+    });
+    holder.cancel();
+    return found;
+  });
+}
+
+/// Spins a group of `size` fibers and awaits them together, until there have been `fibers`.
+double group_of(std::size_t size, std::size_t fibers) {
+  return motet::run([&] {
+    std::size_t sum = 0;
+    const std::size_t rounds = fibers / size;
+    return cost(rounds * size, [&] {
+      for (std::size_t round = 0; round < rounds; ++round) {
+        motet::group all;
+        for (std::size_t i = 0; i < size; ++i) all.spin([&sum] { ++sum; });
+        all.await_all();
+      }
+    });
+  });
+}
+
+double cancel_parked(std::size_t fibers, std::size_t) {
+  return motet::run([&] {
+    motet::group all;
+    for (std::size_t i = 0; i < fibers; ++i) all.spin([] { motet::sleep(); });
+    motet::snooze();
+    return cost(fibers, [&] {
+      all.cancel();
+      all.await_all();
+    });
+  });
+}
+
 /// Returns: milliseconds of the processor.
 double sleepers(std::size_t fibers, std::size_t) {
   const double from = bench::now(CLOCK_PROCESS_CPUTIME_ID);
@@ -159,9 +220,18 @@ double memory(std::size_t fibers, std::size_t) {
 }
 
 constexpr bench::subject subjects[] = {
-    {"snooze", &snooze},       {"snooze_pending", &snooze_pending}, {"spin_await", &spin_await},
-    {"spun_cold", &spun_cold}, {"spun_warm", &spun_warm},           {"deadline", &deadline},
-    {"sleepers", &sleepers},   {"throw_across", &throw_across},     {"memory", &memory},
+    {"snooze", &snooze},
+    {"snooze_pending", &snooze_pending},
+    {"spin_await", &spin_await},
+    {"spun_cold", &spun_cold},
+    {"spun_warm", &spun_warm},
+    {"group_of", &group_of},
+    {"deadline", &deadline},
+    {"limit_unused", &limit_unused},
+    {"sleepers", &sleepers},
+    {"throw_across", &throw_across},
+    {"cancel_parked", &cancel_parked},
+    {"memory", &memory},
 };
 
 }  // namespace

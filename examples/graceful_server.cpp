@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// An echo server that is asked to end: it takes no more connections, lets those that it has finish
+// for a while, and ends the rest. Its clients are in the same program. Run: graceful_server
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <motet/motet.hpp>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+using namespace std::chrono_literals;
+using motet::net::tcp_listener;
+using motet::net::tcp_stream;
+
+namespace {
+
+/// A peer that is gone is nobody's failure: the others go on.
+void echo(tcp_stream peer) {
+  std::error_code gone;
+  std::array<std::byte, 4096> buffer;
+  while (const std::size_t size = peer.read(buffer, gone)) {
+    peer.write_all(std::span(buffer).first(size), gone);
+  }
+}
+
+/// tcp_listener::serve() would end the connections at once.
+void serve(tcp_listener listener, std::stop_token asked) {
+  motet::group connections;
+  motet::move_on_when_stopped(asked, [&] {
+    for (;;) {
+      connections.spin([peer = listener.accept()]() mutable { echo(std::move(peer)); });
+    }
+  });
+  listener.close();
+  std::printf("server: takes no more, %zu connections are open\n", connections.size());
+  const bool all_done = motet::move_on_after(100ms, [&] { connections.await_all(); });
+  std::printf("server: %s\n", all_done ? "all have finished" : "ends those that have not finished");
+}  // here, with the group
+
+/// Sends a byte each 30 ms, so often, and reads it again.
+void talk(const char* name, const motet::net::endpoint& where, int times) {
+  std::error_code error;
+  tcp_stream server = tcp_stream::connect(where, error);
+  if (error) {
+    std::printf("%s: %s\n", name, error.message().c_str());
+    return;
+  }
+  std::array<std::byte, 1> byte{};
+  for (int i = 0; i < times; ++i) {
+    server.write_all(byte, error);
+    if (server.read(byte, error) == 0) {
+      std::printf("%s: the server hung up\n", name);
+      return;
+    }
+    motet::sleep_for(30ms);
+  }
+  std::printf("%s: has finished\n", name);
+}
+
+}  // namespace
+
+int main() {
+  tcp_listener listener(motet::net::endpoint::loopback(0));
+  const motet::net::endpoint where = listener.local_endpoint();
+  std::stop_source stop;
+  motet::await_all([&] { serve(std::move(listener), stop.get_token()); },
+                   [&] { talk("short client", where, 1); },
+                   [&] { talk("longer client", where, 4); },
+                   [&] { talk("endless client", where, 1'000); },
+                   [&] {
+                     motet::sleep_for(60ms);
+                     stop.request_stop();  // a signal could ask as well: see echo_server
+                     motet::sleep_for(10ms);
+                     talk("late client", where, 1);
+                   });
+}
