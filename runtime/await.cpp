@@ -23,8 +23,9 @@ void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept
     fiber.awaiters.push_back(waiting);
     return;
   }
-  home.withdraw_failure(fiber);
-  waiting.tell(waiting);
+  ++fiber.references;  // tell() may give up the last one
+  if (waiting.tell(waiting)) home.withdraw_failure(fiber);
+  home.release_later(fiber);
 }
 
 /// A thread without a runtime.

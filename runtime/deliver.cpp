@@ -2,6 +2,7 @@
 // What a switchpoint throws, if anything. A cancellation and an ended scope last: they are thrown
 // again and again until the body, or the scope, is left.
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -33,31 +34,34 @@ bool thread_state::in_shield(const control_block& fiber) const noexcept {
   return shelter_of(fiber) > 0;
 }
 
-/// Whether the fiber is in a handler of this very interruption, and has not been there for long.
-bool thread_state::held(const control_block& fiber, const lasting_interruption& about) noexcept {
-  if (!about.told || now() >= grace_end(about)) return false;
+/// Whether the fiber is in a handler of this very interruption, and has not been there for long,
+/// from the first switchpoint in it on.
+bool thread_state::held(const control_block& fiber, lasting_interruption& about) noexcept {
+  if (!about.told || (about.handled && now() >= grace_end(about))) return false;
   void* caught = &fiber == running_ ? live_exceptions_->caught : fiber.caught;
-  return any_caught(caught, [&](void* object) {
+  const bool handles = any_caught(caught, [&](void* object) {
     if (type_of(object) != typeid(cancelled)) return false;
     return interruption::id_of(*static_cast<const cancelled*>(object)) == about.id;
   });
+  if (handles && !std::exchange(about.handled, true)) about.handled_since = now();
+  return handles && now() < grace_end(about);
 }
 
 clock::time_point thread_state::grace_end(const lasting_interruption& about) const noexcept {
-  return deadline_after(about.told_at, options_.handler_grace);
+  return deadline_after(about.handled_since, timespan(options_.handler_grace).length);
 }
 
 /// What an outer one, visible from the scope, silences while a handler is busy with it: everything
 /// inside that is older than its telling.
 bool thread_state::silenced(const scope& inner, unsigned shelter) noexcept {
   const control_block& fiber = *inner.fiber_;
-  const auto silences = [&](const lasting_interruption& outer) {
+  const auto silences = [&](lasting_interruption& outer) {
     return inner.about_.id <= outer.scopes_then && held(fiber, outer);
   };
-  for (const scope_entry* each = inner.outer_; each != nullptr; each = each->outer_) {
+  for (scope_entry* each = inner.outer_; each != nullptr; each = each->outer_) {
     if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return false;
     if (each->kind_ != scope_kind::ends) continue;
-    const auto& outer = static_cast<const scope&>(*each);
+    auto& outer = static_cast<scope&>(*each);
     if (outer.ended_ && silences(outer.about_)) return true;
   }
   return shelter == 0 && (fiber.interrupts & interrupt_cancel) != 0 &&
@@ -67,7 +71,7 @@ bool thread_state::silenced(const scope& inner, unsigned shelter) noexcept {
 /// From the inside outwards: the outermost that is not held speaks.
 speaker thread_state::speaker_of(const control_block& fiber) noexcept {
   speaker found;
-  const cold_part* part = cold_if_any(fiber);
+  cold_part* part = cold_if_any(fiber);
   const unsigned shelter = shelter_of(fiber);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
   if (cancelled_now && part->insisted && shelter == 0) return {speaks::cancellation, nullptr};
@@ -107,7 +111,7 @@ bool thread_state::interrupts_wait() noexcept {
 }
 
 void thread_state::end_grace_later(timer& alarm, const lasting_interruption& about) noexcept {
-  if (!about.told || alarm.armed()) return;
+  if (!about.handled || alarm.armed()) return;
   const clock::time_point due = grace_end(about);
   if (due <= now()) return;
   alarm.due = due;
@@ -140,7 +144,7 @@ void thread_state::tell_of_swallowing(const control_block& fiber) noexcept {
 }
 
 void thread_state::tell(lasting_interruption& about) noexcept {
-  if (!std::exchange(about.told, true)) about.told_at = now();
+  about.told = true;
   about.scopes_then = last_scope_;
 }
 
@@ -167,10 +171,11 @@ void thread_state::throw_what_is_pending() {
       interruption::throw_cancelled(ended.reason_, ended.about_.id, ended.about_.site);
     }
     case speaks::cancellation:
-    case speaks::nobody:
       throw_cancellation();
+    case speaks::nobody:
+      break;
   }
-  __builtin_unreachable();
+  throw std::logic_error("a wait was interrupted by nothing");
 }
 
 void thread_state::throw_cancellation() {

@@ -45,25 +45,29 @@ void thread_state::leave_to_owner(family& group) noexcept {
   }
 }
 
-/// A group that outlives its owner's body is ended here and has no owner afterwards.
+/// A group that outlives its owner's body has no owner and no fibers from now on: those it has
+/// become the owner's own, so that whoever ends the group meanwhile takes nothing away.
 void thread_state::end_children(control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
   if (part == nullptr) return;
-  for (family* each = &part->own; each != nullptr; each = each->next) {
-    each->closed = true;
-    cancel_family(*each, "its parent has ended");
-  }
-  ++fiber.shields;
-  await_family(part->own, until::all_over, false);
+  part->own.closed = true;
   while (family* group = part->own.next) {
-    await_family(*group, until::all_over, false);
+    group->closed = true;
+    while (control_block* child = group->children.front()) {
+      leave_family(*child);
+      join_family(*child, part->own);
+    }
     leave_owner(static_cast<group_family&>(*group));
   }
+  cancel_family(part->own, "its parent has ended");
+  ++fiber.shields;
+  await_family(part->own, until::all_over, false);
   --fiber.shields;
 }
 
 void thread_state::enter_owner(family& group) noexcept {
   family& own = cold(*running_).own;
+  group.closed = own.closed;
   group.owner = running_;
   group.next = own.next;
   own.next = &group;

@@ -20,7 +20,17 @@ void abandon(family& left) noexcept {
   while (group.ended.pop_front() != nullptr) {
   }
   group.for_room.abandon();
-  group.promised = 0;
+  group.promised.abandon();
+  group.promises = 0;
+  group.other_failures = nullptr;
+}
+
+std::size_t timers_of_scopes(const control_block& fiber) noexcept {
+  std::size_t count = 0;
+  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer()) {
+    if (each->kind() == scope_kind::ends) ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -43,7 +53,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   main_ = &caller;
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = timers_.size();
-  timers_wanted_ = timers_.size() + timers_of_a_fiber;
+  timers_wanted_ = timers_of_a_fiber + timers_of_scopes(caller);
   report_at_ = idle_until_ = clock::time_point::max();
   dump_wanted_.store(false);
   place_.start_over(*this);
@@ -63,6 +73,9 @@ void thread_state::forget_others(control_block& caller) noexcept {
   fibers_.abandon();
   fibers_.push_back(caller);
   for (family* each = &cold(caller).own; each != nullptr; each = each->next) abandon(*each);
+  cold(caller).failures = nullptr;
+  caller.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
+  caller.awaiters.abandon();
   caller.is_main = true;
   caller.parent = nullptr;
   caller.belongs_to = nullptr;

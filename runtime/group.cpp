@@ -25,7 +25,9 @@ group_room::group_room(group_family& wanted) : group_(&wanted) {
 }
 
 group_room::~group_room() {
-  if (group_ != nullptr) here().pass_room(*group_);
+  if (group_ == nullptr || group_->limit == 0) return;
+  --group_->promises;
+  here().pass_room(*group_);
 }
 
 }  // namespace detail
@@ -64,8 +66,8 @@ void group::throw_failure() {
   detail::control_block* failed = thread.take_failure(thread.running(), &family_);
   if (failed == nullptr) return;
   const std::exception_ptr error = failed->error;
-  thread.release(*failed);
   thread.refresh_failures(thread.running());
+  thread.release(*failed);
   std::rethrow_exception(error);
 }
 

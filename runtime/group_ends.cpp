@@ -14,29 +14,32 @@ struct room_wait : tagged_link<room_tag> {
 void thread_state::take_room(group_family& group) {
   if (group.limit == 0) return;
   deliver();
-  if (group.size + group.promised < group.limit) return;
+  if (group.size + group.promises < group.limit) {
+    ++group.promises;
+    return;
+  }
   room_wait waiting;
   group.for_room.push_back(waiting);
-  if (park(waiting.wait) == wake_reason::interrupted) {
-    waiting.unlink();
-    throw_pending();
-  }
+  const bool interrupted = park(waiting.wait) == wake_reason::interrupted;
+  waiting.unlink();
+  if (interrupted) throw_pending();
   if (waiting.group_ended) interruption::throw_cancelled("its group has ended", 0, {});
-  --group.promised;
 }
 
 void thread_state::pass_room(group_family& group) noexcept {
-  while (group.limit > group.size + group.promised) {
+  while (!group.closed && group.limit > group.size + group.promises) {
     room_wait* first = group.for_room.pop_front();
     if (first == nullptr) return;
-    if (resume(first->wait, wake_reason::handed)) ++group.promised;
+    if (!resume(first->wait, wake_reason::handed)) continue;
+    group.promised.push_back(*first);
+    ++group.promises;
   }
 }
 
 /// Those to which nobody has a handle are not remembered: a group that goes on for ever would
 /// gather them.
-void thread_state::tell_group(group_family& group, control_block& ended) noexcept {
-  if (shared(ended) && !group.closed) {
+void thread_state::tell_group(group_family& group, control_block& ended, bool in_hand) noexcept {
+  if (in_hand && !group.closed) {
     group.ended.push_back(ended);
     tell_news(group);
   }
@@ -78,6 +81,7 @@ void thread_state::forget_ends(group_family& group) noexcept {
     waiting->group_ended = true;
     resume(waiting->wait, wake_reason::handed);
   }
+  while (room_wait* waiting = group.promised.pop_front()) waiting->group_ended = true;
   group.first_failure = nullptr;
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);

@@ -94,7 +94,7 @@ control_block& make(thread_state& thread, family* parents, spin_options* how, co
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
   if (joined.closed) interruption::throw_cancelled("its parent is ending", 0, {});
-  if (joined.owner == &spinner && spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
+  if (spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
     thread.throw_cancellation();
   }
   const std::size_t usual = thread.settings().stack_size;

@@ -4,6 +4,7 @@
 // published, and whoever runs next frees the stack.
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "family_links.hpp"
@@ -36,6 +37,15 @@ void thread_state::fiber_main(void* block) {
   hand_on(true);
 }
 
+namespace {
+
+/// In the place of one that is none of C++'s.
+std::exception_ptr foreign_exception() noexcept {
+  return std::make_exception_ptr(std::runtime_error("an exception of another language"));
+}
+
+}  // namespace
+
 void thread_state::run_body(control_block& fiber) noexcept {
   try {
     deliver();
@@ -46,6 +56,7 @@ void thread_state::run_body(control_block& fiber) noexcept {
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();
+    if (fiber.error == nullptr) fiber.error = foreign_exception();
     origins::note(fiber.error, fiber);
     fiber.ended_by = outcome::error;
   }
@@ -71,6 +82,7 @@ void thread_state::inherit_failure(control_block& fiber) noexcept {
 
 void thread_state::tell_untold(control_block& parent) noexcept {
   while (control_block* failed = take_failure(parent, nullptr)) {
+    refresh_failures(parent);
     tell_unhandled(options_, failed->error);
     release(*failed);
   }
@@ -91,19 +103,21 @@ void thread_state::disarm_own(cold_part& part) noexcept {
 void thread_state::publish(control_block& fiber) noexcept {
   fiber.raised = nullptr;
   if (cold_part* part = cold_if_any(fiber)) {
-    inherit_failure(fiber);
     part->token.reset();
     part->locals.end();  // what was made by destructors since
+    end_children(fiber);
+    inherit_failure(fiber);
     disarm_own(*part);
   }
   list<control_block, fibers_tag>::remove(fiber);
   timers_wanted_ -= timers_of_a_fiber;
   --living_;
   const bool told = tell_awaiters(fiber);
-  if (fiber.ended_by == outcome::error && !told) report_failure(fiber);
   family& left = *fiber.belongs_to;
+  const bool in_hand = left.is_group && shared(fiber);
+  if (fiber.ended_by == outcome::error && !told) report_failure(fiber);
   leave_family(fiber);
-  if (left.is_group) tell_group(static_cast<group_family&>(left), fiber);
+  if (left.is_group) tell_group(static_cast<group_family&>(left), fiber, in_hand);
   if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
 }
 

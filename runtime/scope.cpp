@@ -53,7 +53,7 @@ timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "i
 }
 
 bool timed_scope::set_end(clock::time_point due) {
-  if (ended_) return false;
+  if (ended_ || alarm_.due <= home_of(*fiber_).now()) return false;
   alarm_.due = due;
   home_of(*fiber_).rearm(alarm_);
   return true;

@@ -89,11 +89,10 @@ void thread_state::close_mail() noexcept {
 std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   main_->ended_by = outcome::value;
+  ++main_->shields;
   end_children(*main_);
   end_locals(*main_);
-  ++main_->shields;
   await_family(house_, until::all_over, false);
-  --main_->shields;
   std::exception_ptr first;
   if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {
     first = failed->error;

@@ -112,7 +112,7 @@ class thread_state : public thread_core {
   void leave_owner(group_family& group) noexcept;
   void leave_to_owner(family& group) noexcept;
   // group_ends.cpp
-  /// Makes room for one more fiber in a group that has a limit; waits for it if need be.
+  /// Promises room for one more fiber in a group that has a limit; waits for it if need be.
   /// Throws: what is pending; `cancelled` if the group ends meanwhile.
   void take_room(group_family& group);
   /// There is room that nobody has taken.
@@ -170,7 +170,7 @@ class thread_state : public thread_core {
 
   // deliver.cpp
   speaker speaker_of(const control_block& fiber) noexcept;
-  bool held(const control_block& fiber, const lasting_interruption& about) noexcept;
+  bool held(const control_block& fiber, lasting_interruption& about) noexcept;
   bool silenced(const scope& inner, unsigned shelter) noexcept;
   clock::time_point grace_end(const lasting_interruption& about) const noexcept;
   void end_grace_later(timer& alarm, const lasting_interruption& about) noexcept;
@@ -214,7 +214,7 @@ class thread_state : public thread_core {
   bool note_failure(group_family& group, control_block& failed) noexcept;
   /// Forgets what next() and failures() could still tell, and who waits for room.
   void forget_ends(group_family& group) noexcept;
-  void tell_group(group_family& group, control_block& ended) noexcept;
+  void tell_group(group_family& group, control_block& ended, bool in_hand) noexcept;
   void tell_news(group_family& group) noexcept;
   void leave_family(control_block& child) noexcept;
   void join_family(control_block& child, family& joined) noexcept;

@@ -47,13 +47,25 @@ void print(const char* before, const char* what, const std::exception_ptr& error
 
 }  // namespace
 
-void tell_unhandled(const options& settings, const std::exception_ptr& error) noexcept {
+namespace {
+
+/// Returns: whether the program has taken it over; not if that failed, too.
+bool given_to_program(const options& settings, const std::exception_ptr& error) noexcept {
   try {
-    if (settings.on_unhandled) {
-      settings.on_unhandled(error);
-      return;
-    }
-    failed.store(true, std::memory_order_relaxed);
+    if (!settings.on_unhandled) return false;
+    settings.on_unhandled(error);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void tell_unhandled(const options& settings, const std::exception_ptr& error) noexcept {
+  if (given_to_program(settings, error)) return;
+  failed.store(true, std::memory_order_relaxed);
+  try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
     print(": ", e.what(), error);

@@ -190,7 +190,7 @@ T suspend() {
 /// Returns: the handle, which may be dropped.
 /// Not a switchpoint.
 /// Throws: stack_unavailable; std::invalid_argument for a stack size that cannot be; `cancelled` if
-///         the running fiber is ending.
+///         the running fiber has been cancelled and is not under a shield, or is ending.
 template <typename F>
 auto spin(F&& body, call_site site = call_site::here());
 template <typename F>

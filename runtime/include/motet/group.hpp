@@ -22,7 +22,10 @@ class group_room {
   group_room& operator=(const group_room&) = delete;
   /// If it was not taken the next one gets it.
   ~group_room();
-  void taken() noexcept { group_ = nullptr; }
+  void taken() noexcept {
+    if (group_->limit > 0) --group_->promises;
+    group_ = nullptr;
+  }
 
  private:
   group_family* group_;

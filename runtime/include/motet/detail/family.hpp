@@ -48,8 +48,9 @@ struct group_family : family {
   explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
 
   std::size_t limit;  // 0: none
-  std::size_t promised = 0;
   list<room_wait, room_tag> for_room;
+  list<room_wait, room_tag> promised;  // given room, and about to take it
+  std::size_t promises = 0;
   /// Dead, in the order of their ends, as long as somebody has a handle to them.
   list<control_block, children_tag> ended;
   /// Of the last round in which something failed; a dead fiber for each but the first.

@@ -16,11 +16,12 @@ struct control_block;
 
 /// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
-  std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
-  call_site site;        // where it was asked for
-  bool told = false;     // thrown at least once,
-  clock::time_point told_at{};
-  std::uint64_t scopes_then = 0;  // and when it was last, scopes had been numbered up to this
+  std::uint64_t id = 0;           // by which its `cancelled` is known; no other has it
+  call_site site;                 // where it was asked for
+  bool told = false;              // thrown at least once;
+  std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
+  bool handled = false;           // a handler has come to a switchpoint,
+  clock::time_point handled_since{};
 };
 
 enum class scope_kind : std::uint8_t {
@@ -35,6 +36,9 @@ class scope_entry {
   explicit scope_entry(scope_kind which);
   scope_entry(const scope_entry&) = delete;
   scope_entry& operator=(const scope_entry&) = delete;
+
+  const scope_entry* outer() const noexcept { return outer_; }
+  scope_kind kind() const noexcept { return kind_; }
 
  protected:
   ~scope_entry() noexcept;
