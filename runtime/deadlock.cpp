@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <motet/detail/timespan.hpp>
 #include <motet/errors.hpp>
 #include <new>
 #include <sstream>
 #include <string>
 
+#include "deadline.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -79,14 +81,15 @@ bool thread_state::end_stuck(clock::time_point present) {
       return true;
     }
     deadlock_reported_ = true;
-    notice(report.str());
+    notice_later(report.str());
     return false;
   }
   // Virtual time would run away from the other threads.
   if (virtual_time_) return false;
   look_for_others_at_ = present + between_looks;
   if (options_.deadlock_report.count() == 0) return false;
-  if (report_at_ == clock::time_point::max()) report_at_ = present + options_.deadlock_report;
+  if (report_at_ == clock::time_point::max())
+    report_at_ = deadline_after(present, timespan(options_.deadlock_report).length);
   if (present < report_at_) {
     idle_until_ = report_at_;
     return false;
@@ -94,7 +97,7 @@ bool thread_state::end_stuck(clock::time_point present) {
   deadlock_reported_ = true;
   std::ostringstream report;
   report_deadlock(report);
-  notice(report.str());
+  notice_later(report.str());
   return false;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a switchpoint throws, if anything. A cancellation and an ended scope last: they are thrown
 // again and again until the body, or the scope, is left.
+#include <motet/detail/timespan.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -144,6 +145,7 @@ void thread_state::tell_of_swallowing(const control_block& fiber) noexcept {
 }
 
 void thread_state::tell(lasting_interruption& about) noexcept {
+  if (held(*running_, about)) return;  // spin() throws in a handler, too
   about.told = true;
   about.scopes_then = last_scope_;
 }

@@ -67,7 +67,6 @@ void thread_state::end_children(control_block& fiber) noexcept {
 
 void thread_state::enter_owner(family& group) noexcept {
   family& own = cold(*running_).own;
-  group.closed = own.closed;
   group.owner = running_;
   group.next = own.next;
   own.next = &group;

@@ -54,7 +54,7 @@ void thread_state::tell_news(group_family& group) noexcept {
 /// Returns: whether it is the first since the group was empty, which cancels the rest. What is
 /// forgotten for it is destroyed by another fiber: this one is all but dead.
 bool thread_state::note_failure(group_family& group, control_block& failed) noexcept {
-  if (std::exchange(group.failing, true)) {
+  if (group.looked_after || std::exchange(group.failing, true)) {
     control_block** last = &group.other_failures;
     while (*last != nullptr) last = &cold(**last).next_failure;
     *last = &failed;

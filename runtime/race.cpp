@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Who was first, and what becomes of the others.
+#include <algorithm>
 #include <motet/await.hpp>
 #include <motet/detail/race.hpp>
 #include <stdexcept>
@@ -8,6 +9,10 @@
 namespace motet::inline MOTET_ABI {
 
 namespace detail {
+
+race::race(std::size_t entrants, rule ends) : ends_(ends), entrants_(entrants) {
+  fibers_.family_.looked_after = true;
+}
 
 void race::win(std::size_t place) {
   winner_ = place;
@@ -23,7 +28,7 @@ void race::fail(std::size_t place, std::exception_ptr error) {
 
 std::optional<std::size_t> race::run() {
   await_all();
-  if (!over()) judge_cancelled();
+  judge_ends();
   return winner_;
 }
 
@@ -45,25 +50,27 @@ bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noe
 }
 
 /// Whether the owner need not be told. A watched fiber that is the owner's child may have failed
-/// before anybody awaited it: who watches it is told as well, when it comes to that. Of a loser,
-/// children it has left behind may have failed.
+/// before anybody awaited it: who watches it is told as well, when it comes to that.
 bool race::is_counted(const std::exception_ptr& error) const noexcept {
-  for (std::size_t place = 0; place < entrants_.size(); ++place) {
-    const entrant& each = entrants_[place];
-    if (ended_by(each.watched, error)) return true;
-    if (over() && place != *winner_ && ended_by(each.fiber, error)) return true;
-  }
-  return false;
+  return std::any_of(entrants_.begin(), entrants_.end(),
+                     [&](const entrant& each) { return ended_by(each.watched, error); });
 }
 
-/// An attempt that somebody else has cancelled has failed; it may not even have begun.
-void race::judge_cancelled() {
+/// An attempt may have failed though its body has not: somebody has cancelled it, perhaps before it
+/// began, or its own children have failed while they were ended. A winner that did is no winner,
+/// and what losers do is lost.
+void race::judge_ends() {
   for (std::size_t place = 0; place < entrants_.size(); ++place) {
     const entrant& each = entrants_[place];
-    if (each.finished || each.error != nullptr) continue;
+    const control_block& block = each.fiber.block();
+    if (each.error != nullptr || (over() && place != *winner_)) continue;
+    if (block.ended_by == outcome::value) continue;
     try {
-      each.fiber.await();
+      throw_outcome(block);
     } catch (const fiber_cancelled&) {
+      if (!over()) fail(place, std::current_exception());
+    } catch (...) {
+      if (over()) throw;
       fail(place, std::current_exception());
     }
   }

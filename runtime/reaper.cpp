@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What is to be destroyed while a poll or a switch goes on. A destructor of the user's may wait,
 // which nobody can do there, and is nothing that a bystander should do: a fiber does it whose only
-// purpose that is.
+// purpose that is. So is what a poll has to say.
 #include <new>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "thread_state.hpp"
@@ -33,19 +35,30 @@ void thread_state::drop_later(value_slot&& value) noexcept {
   }
 }
 
+template <typename Body>
+void thread_state::spin_for_the_house(Body&& body, const char* what) {
+  using kept = std::decay_t<Body>;
+  control_block& fiber = make_fiber(house_, body_kind_of<kept, void>::kind, options_.stack_size);
+  ::new (fiber.body) kept(std::forward<Body>(body));
+  fiber.site = {what, 0};
+  start(fiber);
+  release(fiber);  // nobody has a handle to it
+}
+
 /// Without memory for a fiber all waits for the next one, or for the end.
 void thread_state::start_reaper() noexcept {
   if (reaping_) return;
   try {
-    using body = body_kind_of<reaper, void>;
-    control_block& fiber = make_fiber(house_, body::kind, options_.stack_size);
-    ::new (fiber.body) reaper{this};
-    fiber.site = {"motet's clean-up", 0};
+    spin_for_the_house(reaper{this}, "motet's clean-up");
     reaping_ = true;
-    start(fiber);
-    release(fiber);  // nobody has a handle to it
   } catch (const std::bad_alloc&) {
   }
+}
+
+/// In a poll: what is told may wait in options.on_notice.
+void thread_state::notice_later(std::string line) {
+  const auto tell = [this, kept = std::move(line)] { notice(kept); };
+  spin_for_the_house(tell, "motet's notices");
 }
 
 void thread_state::reap() noexcept {

@@ -60,7 +60,8 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  child.keepers.spin({.name = "keeper of " + child.label}, [this, &child] { keep(child); });
+  child.keepers.spin({.name = "keeper of " + child.label},
+                     [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
   child.state = child_state::running;
   child.unwanted = false;
   child.was_cancelled = true;
@@ -76,31 +77,33 @@ void supervisor::start_due() {
   }
 }
 
-/// Awaits the child from before it begins: so nobody else is told of its failure. It is dead, its
-/// own children included, when the news is left.
+/// Awaits the child from before it begins: so nobody else is told of its failure.
 void supervisor::keep(supervised& child) {
-  if (!child.unwanted) {
-    group runs;
-    child.body = runs.spin({.name = child.spec.name}, [&child] {
-      child.was_cancelled = false;
-      try {
-        child.spec.make();
-      } catch (const cancelled&) {
-        child.was_cancelled = true;
-        throw;
-      }
-    });
+  if (child.unwanted) return;
+  group runs;
+  child.body = runs.spin({.name = child.spec.name}, [&child] {
+    child.was_cancelled = false;
     try {
-      child.body.await();
+      child.spec.make();
     } catch (const cancelled&) {
+      child.was_cancelled = true;
       throw;
-    } catch (const fiber_cancelled&) {
-      if (!child.was_cancelled) child.error = std::current_exception();  // another's, let through
-    } catch (...) {
-      child.error = std::current_exception();
     }
-    child.body = {};
+  });
+  try {
+    child.body.await();
+  } catch (const cancelled&) {
+    throw;
+  } catch (const fiber_cancelled&) {
+    if (!child.was_cancelled) child.error = std::current_exception();  // another's, let through
+  } catch (...) {
+    child.error = std::current_exception();
   }
+}
+
+/// The child is dead, and its own children are.
+void supervisor::leave_news(supervised& child) {
+  child.body = {};
   child.ended = clock::now();
   child.state = child_state::over;
   news_.push_back(&child);

@@ -63,7 +63,19 @@ class supervisor {
   // What runs.
   void start(supervised& child);
   void start_due();
+  /// Left when a keeper ends, also if somebody has cancelled it before it could begin.
+  struct news {
+    news(supervisor& of, supervised& about) noexcept : all(&of), child(&about) {}
+    news(news&& other) noexcept : all(other.all), child(std::exchange(other.child, nullptr)) {}
+    news& operator=(news&&) = delete;
+    ~news() {
+      if (child != nullptr) all->leave_news(*child);
+    }
+    supervisor* all;
+    supervised* child;
+  };
   void keep(supervised& child);
+  void leave_news(supervised& child);
   void end(supervised& child);
 
   // What has ended.

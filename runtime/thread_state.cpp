@@ -103,6 +103,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   tell_awaiters(*main_);
   close_mail();
   end_locals(*main_);  // what was made by destructors since
+  end_children(*main_);
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;
 }

@@ -14,6 +14,7 @@
 #include <motet/detail/switchpoint.hpp>
 #include <motet/detail/timer_heap.hpp>
 #include <motet/options.hpp>
+#include <string>
 #include <vector>
 
 #include "block_pool.hpp"
@@ -199,6 +200,10 @@ class thread_state : public thread_core {
   void inherit_failure(control_block& fiber) noexcept;
 
   struct reaper;
+  template <typename Body>
+  void spin_for_the_house(Body&& body, const char* what);
+  /// Throws: std::bad_alloc.
+  void notice_later(std::string line);
   void start_reaper() noexcept;
   void reap_later(control_block& dead) noexcept;
   void reap() noexcept;

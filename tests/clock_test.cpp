@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <motet/motet.hpp>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -94,17 +95,23 @@ TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[cl
   run([] {
     const auto allowed = backend_name() == "io_uring" ? 100us : 300us;
     for (const auto span : {500us, 1500us, 3000us, 10'000us, 25'000us}) {
+      // What the machine itself takes to wake a thread is measured beside.
       std::vector<std::chrono::nanoseconds> late;
+      std::vector<std::chrono::nanoseconds> machine_late;
       for (int i = 0; i < 20; ++i) {
-        const auto from = real::now();
+        auto from = real::now();
         REQUIRE_FALSE(move_on_after(span, [] { sleep(); }));
         late.push_back(real::now() - from - span);
+        from = real::now();
+        std::this_thread::sleep_for(span);
+        machine_late.push_back(real::now() - from - span);
       }
       std::sort(late.begin(), late.end());
+      std::sort(machine_late.begin(), machine_late.end());
       CHECK(late.front() >= 0ns);
-      // The machine may be busy with something else: a quarter must be on time.
-      INFO(span.count() << " us was late by " << late[4].count() << " ns");
-      CHECK(late[4] <= allowed);
+      INFO(span.count() << " us was late by " << late[5].count() << " ns, the machine by "
+                        << machine_late[5].count());
+      CHECK(late[5] <= std::max<std::chrono::nanoseconds>(allowed, 2 * machine_late[5]));
     }
   });
 }

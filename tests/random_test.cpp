@@ -80,6 +80,8 @@ class random_program {
   bool in_handler_of(const model& me, const ended_by& which) const;
   bool must_throw(const model& me) const;
   void note(model& me, const cancelled& how);
+  template <typename Body>
+  fiber_ref spin_in(group& together, model& me, Body body);
   bool outside_reaches(const model& me) const;
 
   std::minstd_rand random_;
@@ -150,6 +152,17 @@ void random_program::note(model& me, const cancelled& how) {
   if (how.reason() == by_another) check(me.asked, "a cancellation that nobody asked for");
   me.body.told = true;
   me.body.told_at = ++moments_;
+}
+
+/// spin() throws in a handler of a cancellation as well, and that is no telling.
+template <typename Body>
+fiber_ref random_program::spin_in(group& together, model& me, Body body) {
+  try {
+    return together.spin(std::move(body));
+  } catch (const cancelled& how) {
+    if (!in_handler_of(me, me.body)) note(me, how);
+    throw;
+  }
 }
 
 void random_program::wait_somehow() {
@@ -294,7 +307,8 @@ void random_program::grouped(model& me, int depth) {
     group together;
     for (model& child : children) {
       ++fibers_;
-      auto spun = together.spin([this, &child, &mine, depth] { body_of(child, depth - 1, mine); });
+      auto spun =
+          spin_in(together, me, [this, &child, &mine, depth] { body_of(child, depth - 1, mine); });
       others_.emplace_back(spun, &child);
       if (pick(10) == 0) {
         check(spun.cancel(by_another) == cancel_result::accepted, "a new fiber refused to end");

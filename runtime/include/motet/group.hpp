@@ -14,6 +14,8 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
+class race;
+
 /// Room for one more fiber in a group that may have a limit.
 class group_room {
  public:
@@ -97,6 +99,7 @@ class group {
   std::size_t size() const noexcept { return family_.size; }
 
  private:
+  friend class detail::race;
   void check_thread() const;
   void check_owner() const;
   void throw_failure();

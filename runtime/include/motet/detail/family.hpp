@@ -48,6 +48,8 @@ struct group_family : family {
   explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
 
   std::size_t limit;  // 0: none
+  /// Somebody looks at how each of its fibers has ended: a failure cancels nobody, and is not told.
+  bool looked_after = false;
   list<room_wait, room_tag> for_room;
   list<room_wait, room_tag> promised;  // given room, and about to take it
   std::size_t promises = 0;

@@ -20,7 +20,7 @@ class race {
   /// What ends it: a call of win(), or also the first failure.
   enum class rule { first_win, first_failure };
 
-  race(std::size_t entrants, rule ends) : ends_(ends), entrants_(entrants) {}
+  race(std::size_t entrants, rule ends);
 
   /// Spins a fiber that calls `attempt(place)`; places count from 0. Of a fiber that is only
   /// watched, the failure is taken as the attempt's, though the owner may have been told of it.
@@ -31,7 +31,6 @@ class race {
     entrants_[place].fiber = fibers_.spin([this, place, attempt] {
       try {
         attempt(place);
-        entrants_[place].finished = true;
       } catch (const cancelled&) {
         throw;
       } catch (...) {
@@ -57,12 +56,11 @@ class race {
     fiber_ref fiber;
     fiber_ref watched;
     std::exception_ptr error;
-    bool finished = false;
   };
 
   void fail(std::size_t place, std::exception_ptr error);
   void await_all();
-  void judge_cancelled();
+  void judge_ends();
   static bool ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept;
   bool is_counted(const std::exception_ptr& error) const noexcept;
 
