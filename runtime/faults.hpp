@@ -18,6 +18,7 @@ namespace motet::inline MOTET_ABI::detail::faults {
 inline constexpr int falls_short = -1;
 
 #if defined(MOTET_FAULTS)
+inline constexpr bool enabled = true;
 /// Set by a test.
 /// Returns: 0, or how the call that is about to be made fails.
 using chooser = int (*)(const char* call) noexcept;
@@ -28,6 +29,7 @@ inline int next(const char* call) noexcept {
   return chosen == nullptr ? 0 : chosen(call);
 }
 #else
+inline constexpr bool enabled = false;
 constexpr int next(const char*) noexcept {
   return 0;
 }

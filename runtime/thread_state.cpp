@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "family_links.hpp"
+#include "faults.hpp"
 #include "mapping_guard.hpp"
 #include "ticks.hpp"
 
@@ -86,6 +88,15 @@ void thread_state::close_mail() noexcept {
   } while (!mail_->close());
 }
 
+/// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
+void thread_state::check_nothing_left() const noexcept {
+  if (living_ == 0 && !anything_pending() && timers_.empty() && timers_wanted_ == timers_of_a_fiber)
+    return;
+  std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
+               living_, timers_.size(), timers_wanted_, pending_[0] + pending_[1]);
+  std::abort();
+}
+
 std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   main_->ended_by = outcome::value;
@@ -104,6 +115,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   close_mail();
   end_locals(*main_);  // what was made by destructors since
   end_children(*main_);
+  if constexpr (faults::enabled) check_nothing_left();
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;
 }

@@ -196,6 +196,7 @@ class thread_state : public thread_core {
   // How a runtime ends.
   void close_mail() noexcept;
   void leave_out_main() noexcept;
+  void check_nothing_left() const noexcept;
   void tell_untold(control_block& parent) noexcept;
   void inherit_failure(control_block& fiber) noexcept;
 

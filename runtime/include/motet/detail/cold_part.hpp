@@ -62,6 +62,8 @@ struct block_slab {
   static constexpr std::size_t foreign = results + small_result * blocks;
 };
 
+static_assert(alignof(cold_part) <= alignof(control_block));
+
 inline cold_part* cold_if_any(const control_block& block) noexcept {
   if (!block.has_cold_part) return nullptr;
   return static_cast<cold_part*>(

@@ -64,7 +64,9 @@ struct switch_line {
   bool named = false;
 };
 
-struct control_block : switch_line, tagged_link<fibers_tag>, tagged_link<children_tag> {
+struct alignas(std::max_align_t) control_block : switch_line,
+                                                 tagged_link<fibers_tag>,
+                                                 tagged_link<children_tag> {
   // What it waits for and should throw.
   wait_record* wait = nullptr;
   std::exception_ptr raised;
