@@ -113,9 +113,7 @@ bool thread_state::interrupts_wait() noexcept {
 
 void thread_state::end_grace_later(timer& alarm, const lasting_interruption& about) noexcept {
   if (!about.handled || alarm.armed()) return;
-  const clock::time_point due = grace_end(about);
-  if (due <= now()) return;
-  alarm.due = due;
+  alarm.due = grace_end(about);  // perhaps by now: then it fires at the next poll
   alarm.fire = [](timer& over) noexcept {
     home_of(*over.fiber).interrupt_fiber(*over.fiber, interrupt_anew);
   };
