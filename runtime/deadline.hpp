@@ -7,6 +7,10 @@
 namespace motet::inline MOTET_ABI::detail {
 
 /// Returns: the instant `span` after `from`, or the last one there is.
-clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept;
+inline clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
+  if (span <= clock::duration::zero()) return from;
+  const auto left = clock::time_point::max() - from;
+  return span < left ? from + span : clock::time_point::max();
+}
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -20,14 +20,6 @@ constexpr unsigned most_swallowed = 100;
 
 }  // namespace
 
-/// How many exceptions of the fiber are in flight and how many of motet's destructors it is in. A
-/// scope can interrupt only what is as sheltered as it was when it was entered: so nothing from
-/// outside reaches a destructor, but a time limit within it works.
-unsigned thread_state::shelter_of(const control_block& fiber) const noexcept {
-  const unsigned in_flight = &fiber == running_ ? live_exceptions_->uncaught : fiber.uncaught;
-  return in_flight + fiber.shields;
-}
-
 bool thread_state::in_shield(const control_block& fiber) const noexcept {
   for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
     if (each->kind_ == scope_kind::shields) return true;
@@ -69,7 +61,9 @@ bool thread_state::silenced(const scope& inner, unsigned shelter) noexcept {
          silences(cold_if_any(fiber)->cancellation);
 }
 
-/// From the inside outwards: the outermost that is not held speaks.
+/// From the inside outwards: the outermost that is not held speaks. A scope can interrupt only what
+/// is as sheltered as it was when it was entered: so nothing from outside reaches a destructor, but
+/// a time limit within it works.
 speaker thread_state::speaker_of(const control_block& fiber) noexcept {
   speaker found;
   cold_part* part = cold_if_any(fiber);

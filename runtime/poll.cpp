@@ -106,9 +106,4 @@ void thread_state::disarm(timer& alarm) noexcept {
   unpend(*alarm.fiber);
 }
 
-void thread_state::reserve_timers(std::size_t more) {
-  timers_.reserve(timers_wanted_ + more);
-  timers_wanted_ += more;
-}
-
 }  // namespace motet::inline MOTET_ABI::detail

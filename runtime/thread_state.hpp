@@ -59,7 +59,10 @@ class thread_state : public thread_core {
   /// Moves an armed one to where its changed `due` belongs.
   void rearm(timer& alarm) noexcept { timers_.update(alarm); }
   /// Makes room for `more` timers, so that arm() need not.
-  void reserve_timers(std::size_t more);
+  void reserve_timers(std::size_t more) {
+    timers_.reserve(timers_wanted_ + more);
+    timers_wanted_ += more;
+  }
   void unreserve_timer() noexcept { --timers_wanted_; }
 
   // Operations: perform.cpp.
@@ -87,7 +90,13 @@ class thread_state : public thread_core {
   void refresh_failures(control_block& fiber) noexcept;
 
   // What a switchpoint throws: deliver.cpp.
-  unsigned shelter_of(const control_block& fiber) const noexcept;
+  /// Returns: how many exceptions of the fiber are in flight, and how many of motet's destructors
+  /// it
+  ///          is in.
+  unsigned shelter_of(const control_block& fiber) const noexcept {
+    const unsigned in_flight = &fiber == running_ ? live_exceptions_->uncaught : fiber.uncaught;
+    return in_flight + fiber.shields;
+  }
   bool in_shield(const control_block& fiber) const noexcept;
   [[noreturn]] void throw_cancellation();
   void leave_ended_scope(control_block& fiber, const scope& left) noexcept;

@@ -26,12 +26,6 @@ struct sleeper : timer {
 
 }  // namespace
 
-clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
-  if (span <= clock::duration::zero()) return from;
-  const auto left = clock::time_point::max() - from;
-  return span < left ? from + span : clock::time_point::max();
-}
-
 }  // namespace detail
 
 clock::time_point clock::now() noexcept {
