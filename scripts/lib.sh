@@ -25,6 +25,18 @@ set_sanitizer_options() {
   export TSAN_OPTIONS="halt_on_error=1:suppressions='$root/tests/tsan.supp':$names"
 }
 
+# cache_compilers: puts what precedes a compiler's name into `cached`, nothing where ccache is not.
+# It may trust a precompiled header whose date is new.
+# shellcheck disable=SC2034
+cache_compilers() {
+  cached=
+  if command -v ccache >/dev/null; then
+    cached='ccache '
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+  fi
+}
+
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
   exit 1

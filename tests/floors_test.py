@@ -27,6 +27,7 @@ FLOOR_OF = {
     "runtime/closings_elsewhere.hpp": "words",
     "runtime/disabled.hpp": "words",
     "runtime/errors.cpp": "words",
+    "runtime/pch/*": "words",
     "runtime/faults.hpp": "words",
     "runtime/late_backend.hpp": "words",
     "runtime/include/motet/detail/context.hpp": "ground",
