@@ -4,10 +4,10 @@
 // destroyed under the lock, nor in a poll.
 #include "abroad.hpp"
 
+#include <motet/detail/jitter.hpp>
 #include <mutex>
 #include <utility>
 
-#include "jitter.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {

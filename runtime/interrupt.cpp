@@ -17,8 +17,8 @@ bool thread_state::interrupt_fiber(control_block& fiber, interrupt why) noexcept
   wait_record* wait = fiber.wait;
   if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;
   if (resume(*wait, wake_reason::interrupted)) return true;
-  if (why == interrupt_raised && wait->for_token && wait->ended == wake_reason::handed) {
-    wait->ended = wake_reason::interrupted;
+  if (why == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
+    wait->end_instead(wake_reason::interrupted);
     drop_later(std::move(cold(fiber).token));
   }
   return false;

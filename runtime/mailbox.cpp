@@ -9,11 +9,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <motet/detail/jitter.hpp>
 #include <motet/errors.hpp>
 #include <utility>
 
 #include "faults.hpp"
-#include "jitter.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 

@@ -6,18 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <motet/detail/list.hpp>
+#include <motet/detail/post.hpp>
 #include <mutex>
 #include <thread>
 
 namespace motet::inline MOTET_ABI::detail {
-
-class thread_state;
-
-/// Something left for a thread; arrive() is called on it, once, and may end its lifetime.
-struct post {
-  void (*arrive)(post&, thread_state&) noexcept = nullptr;
-  post* next = nullptr;
-};
 
 class mailbox : public tagged_link<struct mailboxes_tag> {
  public:

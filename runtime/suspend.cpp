@@ -54,7 +54,7 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   open_wait open(fiber);
   thread.retain(fiber);
   arrange(callable, handle(&fiber), open.frame.number);
-  if (open.frame.wait.ended == wake_reason::handed) {
+  if (open.frame.wait.ended() == wake_reason::handed) {
     thread.snooze();
   } else if (thread.park(open.frame.wait) == wake_reason::interrupted) {
     thread.throw_pending();

@@ -79,6 +79,12 @@ class broken_resumer : public std::logic_error {
   broken_resumer() : std::logic_error("the resumer of this fiber was dropped unused") {}
 };
 
+/// Thrown by a push to a channel, or a message to an actor, that takes no more.
+class channel_closed : public std::runtime_error {
+ public:
+  channel_closed() : std::runtime_error("the channel is closed") {}
+};
+
 /// Thrown by spin() when there is no memory, or no mapping left, for another stack.
 class stack_unavailable : public std::bad_alloc {
  public:

@@ -35,6 +35,19 @@ inline std::uintptr_t read_self() noexcept {
   return value;
 }
 
+/// Returns: what no other living thread returns; even, and not 0.
+inline std::uintptr_t this_thread_mark() noexcept {
+  std::uintptr_t value = 0;
+#if defined(__x86_64__)
+  asm volatile("movq %%fs:0, %0" : "=r"(value));
+#elif defined(__aarch64__)
+  asm volatile("mrs %0, tpidr_el0" : "=r"(value));
+#else
+  value = reinterpret_cast<std::uintptr_t>(const_cast<thread_core* volatile*>(&motet_self));
+#endif
+  return value;
+}
+
 inline constexpr std::uintptr_t ended_mark = 1;
 
 /// Returns: this thread's runtime, or null.

@@ -76,16 +76,15 @@ struct thread_core {
 [[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
   control_block& fiber = *running_;
   wait.fiber = &fiber;
-  if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once()) [[unlikely]] {
-    wait.claim(wake_reason::interrupted);
-    return wait.ended;
-  }
+  if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once() &&
+      wait.claim(wake_reason::interrupted)) [[unlikely]]
+    return wake_reason::interrupted;
   wait.since = reading_;
   fiber.wait = &wait;
   fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
   hand_on(false);
   fiber.wait = nullptr;
-  return wait.ended;
+  return wait.ended();
 }
 
 inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One wait, on the stack of the fiber that waits. It is claimed exactly once, by whoever ends it;
-// what is handed over moves only after the claim. Claimed by the fiber's home thread alone: others
-// send a post.
+// what is handed over moves only after the claim. Only one that is shared can be claimed by others
+// than the fiber's home thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <motet/clock.hpp>
 
@@ -30,8 +31,9 @@ struct wait_record {
   control_block* const* whom = nullptr;
   control_block* fiber = nullptr;
   clock::time_point since{};
-  wake_reason ended = wake_reason::none;
   bool interruptible = true;
+  /// Any thread may claim it, which takes a locked instruction.
+  bool shared = false;
   /// The wait of suspend(): its token, once given, gives way to an exception.
   bool for_token = false;
   /// The wait of suspend() in the main fiber.
@@ -41,13 +43,28 @@ struct wait_record {
 
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {
-    if (ended != wake_reason::none) return false;
-    ended = reason;
+    wake_reason open = wake_reason::none;
+    if (shared) return ended_.compare_exchange_strong(open, reason, std::memory_order_acq_rel);
+    return claim_unshared(reason);
+  }
+
+  /// The same, by the home thread, where no other can do so at the same time.
+  bool claim_unshared(wake_reason reason) noexcept {
+    if (ended() != wake_reason::none) return false;
+    ended_.store(reason, std::memory_order_relaxed);
     return true;
   }
 
+  wake_reason ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
+
+  /// It ended for another reason than the one it was claimed for. Nobody has seen that one.
+  void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
+
   /// Opens it again, for the same fiber.
-  void reopen() noexcept { ended = wake_reason::none; }
+  void reopen() noexcept { end_instead(wake_reason::none); }
+
+ private:
+  std::atomic<wake_reason> ended_{wake_reason::none};
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

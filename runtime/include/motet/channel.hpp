@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Items handed from those who push to those who pop, each in order of arrival.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <motet/detail/item_queue.hpp>
+#include <motet/detail/waiter.hpp>
+#include <motet/errors.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+/// The capacity of a channel that has none.
+struct unbounded_t {};
+inline constexpr unbounded_t unbounded{};
+
+namespace detail {
+
+[[noreturn]] void throw_channel_closed();
+
+template <typename T, typename Sharing>
+class basic_channel {
+  static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T>,
+                "what goes through a channel is moved, and moving it must not throw");
+
+ public:
+  class iterator;
+
+  /// Without a capacity: a push waits until its item is popped. Otherwise up to `capacity` items
+  /// wait in the channel, which has room for them from the beginning. Items are moved in and out
+  /// under its lock.
+  /// Throws: std::bad_alloc.
+  explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
+    if (capacity > 0) items_.reserve(capacity);
+  }
+  /// As many items as memory holds; a push never waits.
+  explicit basic_channel(unbounded_t) : capacity_(std::numeric_limits<std::size_t>::max()) {}
+  basic_channel(const basic_channel&) = delete;
+  basic_channel& operator=(const basic_channel&) = delete;
+  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  ~basic_channel() {
+    givers_.send_away(sharing_);
+    takers_.send_away(sharing_);
+  }
+
+  /// Hands `item` to whoever has waited longest, or leaves it in the channel, waiting for room.
+  /// Where it throws, `item` is the caller's still.
+  /// Switchpoint; switches only if it must wait.
+  /// Throws: channel_closed, what is pending for this fiber, std::bad_alloc if it is unbounded;
+  ///         std::logic_error if the channel is destroyed meanwhile.
+  [[gnu::always_inline]] void push(T&& item) {
+    thread_core* thread = Sharing::enter();
+    sharing_.lock();
+    const answer now = give(item, thread);
+    if (now == answer::done) [[likely]]
+      return;
+    if (now == answer::closed) throw_channel_closed();
+    lone_waiter waiting("push to a channel", thread, Sharing::shared);
+    waiting.slot = &item;
+    givers_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+    if (waiting.refused) throw_channel_closed();
+  }
+  /// The same with a copy.
+  /// Switchpoint; switches only if it must wait.
+  [[gnu::always_inline]] void push(const T& item) {
+    T copy(item);
+    push(std::move(copy));
+  }
+
+  /// As push(), if that needs no waiting.
+  /// Returns: false if it does; `item` is the caller's still.
+  /// Not a switchpoint.
+  /// Throws: channel_closed; std::bad_alloc if it is unbounded.
+  bool try_push(T&& item) {
+    thread_core* thread = self_core();
+    sharing_.lock();
+    const answer now = give(item, thread);
+    if (now == answer::closed) throw_channel_closed();
+    if (now == answer::wait) sharing_.unlock();
+    return now == answer::done;
+  }
+  /// The same with a copy.
+  /// Not a switchpoint.
+  bool try_push(const T& item) {
+    T copy(item);
+    return try_push(std::move(copy));
+  }
+
+  /// Waits for an item, and takes the oldest one.
+  /// Returns: nothing if the channel is closed and empty.
+  /// Switchpoint; switches only if it must wait.
+  /// Throws: what is pending for this fiber; std::logic_error if the channel is destroyed
+  ///         meanwhile.
+  [[gnu::always_inline]] std::optional<T> pop() {
+    thread_core* thread = Sharing::enter();
+    std::optional<T> item;
+    sharing_.lock();
+    if (take(item, thread) != answer::wait) [[likely]]
+      return item;
+    lone_waiter waiting("pop from a channel", thread, Sharing::shared);
+    waiting.slot = &item;
+    takers_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+    return item;
+  }
+
+  /// As pop(), if that needs no waiting.
+  /// Returns: nothing if it does, or if the channel is closed and empty.
+  /// Not a switchpoint.
+  std::optional<T> try_pop() {
+    std::optional<T> item;
+    sharing_.lock();
+    if (take(item, self_core()) == answer::wait) sharing_.unlock();
+    return item;
+  }
+
+  /// No more items: every push() that waits, or comes later, throws channel_closed; what is in the
+  /// channel can still be popped, and then every pop() returns nothing. Closing it again changes
+  /// nothing.
+  /// Not a switchpoint.
+  void close() {
+    thread_core* thread = self_core();
+    chosen_ones refused;
+    sharing_.lock();
+    closed_ = true;
+    for (wait_list* each : {&givers_, &takers_}) {
+      while (waiter* next = each->choose(thread)) {
+        next->refused = true;
+        refused.add(*next);
+      }
+    }
+    sharing_.unlock();
+    refused.tell(thread);
+  }
+
+  /// Pops until the channel is closed and empty.
+  /// Switchpoint; so is going on to the next item.
+  iterator begin() { return iterator(*this); }
+  /// Not a switchpoint.
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  template <typename, typename>
+  friend struct pop_case;
+  template <typename, typename>
+  friend struct push_case;
+
+  enum class answer { done, closed, wait };
+
+  /// Called under the lock, which is released unless one has to wait.
+  answer give(T& item, thread_core* thread) {
+    for (;;) {
+      if (closed_) {
+        sharing_.unlock();
+        return answer::closed;
+      }
+      if (waiter* taker = takers_.choose(thread)) {
+        sharing_.unlock();
+        static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
+        taker->of->tell(thread);
+        return answer::done;
+      }
+      if (items_.size() >= capacity_) return answer::wait;
+      if (!items_.lacks_room()) [[likely]]
+        break;
+      sharing_.unlock();
+      auto more = std::make_unique<typename item_queue<T>::chunk>();
+      sharing_.lock();
+      items_.add(std::move(more));
+    }
+    items_.push(std::move(item));
+    sharing_.unlock();
+    return answer::done;
+  }
+
+  /// Called under the lock, which is released unless one has to wait.
+  answer take(std::optional<T>& item, thread_core* thread) {
+    typename item_queue<T>::room unused;  // freed without the lock
+    waiter* giver = nullptr;
+    if (items_.size() > 0) {
+      unused = items_.pop(item);
+      giver = givers_.choose(thread);
+      if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
+      sharing_.unlock();
+    } else {
+      giver = givers_.choose(thread);
+      if (giver == nullptr && !closed_) return answer::wait;
+      sharing_.unlock();
+      if (giver == nullptr) return answer::closed;
+      item.emplace(std::move(*static_cast<T*>(giver->slot)));
+    }
+    if (giver != nullptr) giver->of->tell(thread);
+    return answer::done;
+  }
+
+  Sharing sharing_;
+  bool closed_ = false;
+  const std::size_t capacity_;
+  item_queue<T> items_;
+  wait_list givers_, takers_;  // at most one of them is not empty
+};
+
+template <typename T, typename Sharing>
+class basic_channel<T, Sharing>::iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+  using pointer = T*;
+  using reference = T&;
+
+  explicit iterator(basic_channel& from) : from_(&from), item_(from.pop()) {}
+
+  /// Not a switchpoint.
+  T& operator*() const noexcept { return *item_; }
+  /// Not a switchpoint.
+  T* operator->() const noexcept { return &*item_; }
+  /// Switchpoint.
+  iterator& operator++() {
+    item_ = from_->pop();
+    return *this;
+  }
+  /// Switchpoint.
+  void operator++(int) { ++*this; }
+  /// Not a switchpoint.
+  friend bool operator==(const iterator& at, std::default_sentinel_t) noexcept {
+    return !at.item_.has_value();
+  }
+
+ private:
+  basic_channel* from_;
+  mutable std::optional<T> item_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+template <typename T>
+using channel = detail::basic_channel<T, detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+template <typename T>
+using channel = detail::basic_channel<T, detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

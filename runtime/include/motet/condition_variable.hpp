@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Waiting until somebody says that something about a locked thing has changed.
+#pragma once
+
+#include <motet/detail/shelter.hpp>
+#include <motet/detail/waiter.hpp>
+#include <motet/notification.hpp>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_condition_variable {
+ public:
+  /// Unlocks `held`, waits for a notification, and locks it again: also before it throws. Only a
+  /// notification ends it. Of any type that can be locked and unlocked, std::unique_lock<mutex>
+  /// above all.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; what unlocking throws; std::logic_error if the
+  ///         condition variable is destroyed meanwhile.
+  template <typename Lock>
+  void wait(Lock& held) {
+    thread_core* thread = Sharing::enter();
+    lone_waiter waiting("wait on a condition_variable", thread, Sharing::shared);
+    changed_.enter(waiting);
+    {
+      const relock<Lock> again(*this, waiting, held);
+      if (waiting.own.stand_by()) {
+        if (waiting.own.destroyed) throw_destroyed();
+        return;
+      }
+      leave(changed_.sharing_, waiting, [] {});
+    }
+    arrived_core().throw_pending();
+  }
+
+  /// Waits until `ready()`, which is called with `held` locked.
+  /// Switchpoint, if it is not ready at once.
+  /// Throws: as above, and what `ready` throws.
+  template <typename Lock, typename Predicate>
+  void wait(Lock& held, Predicate ready) {
+    while (!ready()) wait(held);
+  }
+
+  /// Ends the wait of whoever has waited longest.
+  /// Not a switchpoint.
+  void notify_one() { changed_.notify_one(); }
+
+  /// Ends every wait that has begun, in order.
+  /// Not a switchpoint.
+  void notify_all() { changed_.notify_all(); }
+
+ private:
+  /// Unlocks, and locks again at the end, which nothing interrupts.
+  template <typename Lock>
+  class relock {
+   public:
+    relock(basic_condition_variable& from, lone_waiter& waiting, Lock& held) : held_(held) {
+      try {
+        held.unlock();
+      } catch (...) {
+        from.withdraw(waiting);
+        throw;
+      }
+    }
+    relock(const relock&) = delete;
+    relock& operator=(const relock&) = delete;
+    ~relock() {
+      const shelter safe;
+      held_.lock();
+    }
+
+   private:
+    Lock& held_;
+  };
+
+  /// Takes back a wait that has not begun; another thread may have notified it by now.
+  void withdraw(lone_waiter& waiting) {
+    if (waiting.own.wait.claim(wake_reason::interrupted)) {
+      leave(changed_.sharing_, waiting, [] {});
+      return;
+    }
+    const shelter safe;
+    waiting.own.stand_by();
+    notify_one();
+  }
+
+  basic_notification<Sharing> changed_;  // sends away whoever waits at its end
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using condition_variable = detail::basic_condition_variable<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using condition_variable = detail::basic_condition_variable<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Waiting on a primitive. Who waits has a ticket, which ends once, and stands with it in a list of
+// the primitive, or of several; whoever has something to hand over chooses the first that can still
+// be chosen, under the primitive's lock, hands it over, and tells. A ticket that has been chosen
+// stays where it is until it is told; one that has ended otherwise leaves the lists itself.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/list.hpp>
+#include <motet/detail/post.hpp>
+#include <motet/detail/sharing.hpp>
+#include <motet/detail/switchpoint.hpp>
+#include <mutex>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct waiter;
+struct waiters_tag;
+
+/// In the frame of who waits: a fiber, or a thread without fibers.
+class ticket : public post {
+ public:
+  /// `thread` is null for a thread without fibers.
+  ticket(const char* what, thread_core* thread, bool shared) noexcept : wait(what), home_(thread) {
+    wait.shared = shared;
+    if (thread != nullptr) wait.fiber = &thread->running();
+  }
+
+  /// Waits until it is told, or interrupted.
+  /// Returns: whether it was told.
+  [[gnu::always_inline]] bool stand_by() noexcept {
+    if (home_ == nullptr) [[unlikely]] {
+      block();
+      return true;
+    }
+    return home_->park(wait) == wake_reason::handed;
+  }
+
+  /// Returns: whether it could be chosen. The primitive's lock is held.
+  bool choose(const thread_core* chooser) noexcept {
+    // No other can be choosing it, if it stands in no other list; nor can it end otherwise now.
+    if (chooser == home_ && chooser != nullptr && !in_many) {
+      return wait.claim_unshared(wake_reason::handed);
+    }
+    return wait.claim(wake_reason::handed);
+  }
+
+  /// Ends the wait of one that was chosen, and with it perhaps its lifetime. No lock is held.
+  void tell(thread_core* teller) noexcept {
+    if (home_ == teller && teller != nullptr) [[likely]] {
+      teller->make_runnable(*wait.fiber);
+    } else {
+      tell_elsewhere();
+    }
+  }
+
+  wait_record wait;
+  waiter* chosen = nullptr;  // its place in the list from which it was chosen
+  bool in_many = false;      // lists at once
+  bool destroyed = false;    // the primitive was, while this waited on it
+
+ private:
+  void block() noexcept;
+  void tell_elsewhere() noexcept;
+
+  thread_core* home_;
+  std::atomic<std::uint32_t> over_{0};
+};
+
+/// A ticket's place in one list.
+struct waiter : tagged_link<waiters_tag> {
+  explicit waiter(ticket& its) noexcept : of(&its) {}
+
+  ticket* of;
+  void* slot = nullptr;    // what it brings, or where what it gets should be put
+  std::size_t number = 0;  // how much it wants, which of several it is
+  bool refused = false;    // it was told, but gets nothing
+
+  /// From here on it takes itself out of its list.
+  /// Returns: false if the list is no more.
+  bool leave() noexcept { return place_.exchange(place::leaving) == place::listed; }
+  /// Its list is about to end.
+  /// Returns: false if it is just leaving.
+  bool send_away() noexcept {
+    place expected = place::listed;
+    return place_.compare_exchange_strong(expected, place::sent_away);
+  }
+
+ private:
+  enum class place : std::uint8_t { listed, leaving, sent_away };
+  std::atomic<place> place_{place::listed};
+};
+
+/// A ticket that waits on one primitive.
+struct lone_waiter : waiter {
+  lone_waiter(const char* what, thread_core* thread, bool shared) noexcept
+      : waiter(own), own(what, thread, shared) {}
+  ticket own;
+};
+
+[[noreturn]] void throw_destroyed();
+
+/// Who waits on a primitive, in the order in which they came. Its lock guards all but send_away().
+class wait_list {
+ public:
+  bool empty() noexcept { return waiting_.empty(); }
+  void push_back(waiter& one) noexcept { waiting_.push_back(one); }
+
+  /// Returns: the first that still waits, without choosing it; or null.
+  waiter* front() noexcept {
+    waiter* each = waiting_.front();
+    while (each != nullptr && each->of->wait.ended() != wake_reason::none) {
+      each = waiting_.next(*each);
+    }
+    return each;
+  }
+
+  /// Returns: the first that could be chosen, which is in the list no more; or null.
+  waiter* choose(const thread_core* chooser) noexcept {
+    for (waiter* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      if (take(*each, chooser)) return each;
+    }
+    return nullptr;
+  }
+
+  /// Returns: whether that one could be chosen.
+  static bool take(waiter& one, const thread_core* chooser) noexcept {
+    if (!one.of->choose(chooser)) return false;
+    one.of->chosen = &one;
+    one.unlink();
+    return true;
+  }
+
+  /// The primitive ends: throws that into whoever waits.
+  template <typename Sharing>
+  void send_away(Sharing& sharing) noexcept;
+
+ private:
+  list<waiter, waiters_tag> waiting_;
+};
+
+extern template void wait_list::send_away(any_thread&) noexcept;
+extern template void wait_list::send_away(one_thread&) noexcept;
+
+/// Chosen ones that are still to be told, once the lock has been released.
+class chosen_ones {
+ public:
+  void add(waiter& one) noexcept { waiting_.push_back(one); }
+  /// Returns: how many there were.
+  std::size_t tell(thread_core* teller) noexcept {
+    std::size_t count = 0;
+    while (waiter* each = waiting_.pop_front()) {
+      each->of->tell(teller);
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  list<waiter, waiters_tag> waiting_;
+};
+
+/// `one` leaves a list that is still there; `then()` is called under its lock.
+template <typename Sharing, typename Then>
+void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
+  if (!one.leave()) return;
+  const std::lock_guard in(sharing);
+  one.unlink();
+  then();
+}
+
+/// Waits, after `one` has entered a list and the lock has been released.
+/// Throws: what interrupts it; `then()` is called first, under the lock. std::logic_error if the
+///         primitive is destroyed.
+template <typename Sharing, typename Then>
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one, Then&& then) {
+  if (one.own.stand_by()) [[likely]] {
+    if (one.own.destroyed) [[unlikely]]
+      throw_destroyed();
+    return;
+  }
+  leave(sharing, one, then);
+  arrived_core().throw_pending();
+}
+
+template <typename Sharing>
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one) {
+  stand_by(sharing, one, [] {});
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

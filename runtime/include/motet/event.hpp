@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Something that has happened, or not yet: sticky, unlike a notification.
+#pragma once
+
+#include <motet/detail/waiter.hpp>
+#include <mutex>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_event {
+ public:
+  basic_event() = default;
+  basic_event(const basic_event&) = delete;
+  basic_event& operator=(const basic_event&) = delete;
+  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  ~basic_event() { waiting_.send_away(sharing_); }
+
+  /// Waits until it is set; returns at once if it is.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if the event is destroyed meanwhile.
+  void wait() {
+    thread_core* thread = Sharing::enter();
+    sharing_.lock();
+    if (set_) {
+      sharing_.unlock();
+      return;
+    }
+    lone_waiter waiting("wait for an event", thread, Sharing::shared);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+  }
+
+  /// Ends every wait, in order, also those to come.
+  /// Not a switchpoint.
+  void set() {
+    thread_core* thread = self_core();
+    chosen_ones all;
+    sharing_.lock();
+    set_ = true;
+    while (waiter* next = waiting_.choose(thread)) all.add(*next);
+    sharing_.unlock();
+    all.tell(thread);
+  }
+
+  /// Whoever waits from now on waits for another set().
+  /// Not a switchpoint.
+  void reset() {
+    const std::lock_guard in(sharing_);
+    set_ = false;
+  }
+
+  /// Returns: whether it is set.
+  /// Not a switchpoint.
+  bool is_set() const {
+    const std::lock_guard in(sharing_);
+    return set_;
+  }
+
+ private:
+  mutable Sharing sharing_;
+  bool set_ = false;
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using event = detail::basic_event<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using event = detail::basic_event<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// A value that somebody will have, on whatever thread.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <motet/event.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+template <typename T>
+class promise;
+
+namespace detail {
+
+[[noreturn]] void refuse_empty_future();
+[[noreturn]] void refuse_taken_value();
+std::exception_ptr broken_promise() noexcept;
+/// Returns: `error`, but fiber_cancelled in place of a cancellation, which concerns one fiber only.
+std::exception_ptr told_to_others(std::exception_ptr error) noexcept;
+
+struct nothing_more {};
+
+template <typename T>
+struct future_state {
+  using stored = std::conditional_t<std::is_void_v<T>, nothing_more, T>;
+
+  /// Returns: whether it is the first to decide; it must then call publish().
+  bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
+  void publish() { known.set(); }
+
+  std::atomic<bool> decided{false};
+  std::atomic<bool> taken{false};
+  event known;
+  std::optional<stored> value;
+  std::exception_ptr error;
+};
+
+}  // namespace detail
+
+/// Where the value of a promise appears. Copies see the same one. Any thread.
+template <typename T>
+class future {
+ public:
+  /// One without a promise.
+  future() = default;
+
+  /// Waits until there is a value or an error.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if there is no promise.
+  void wait() const { state().known.wait(); }
+
+  /// Returns: whether wait() would return at once.
+  /// Not a switchpoint.
+  bool ready() const { return state().known.is_set(); }
+
+  /// Waits for the value.
+  /// Returns: the value, which lives as long as a future that refers to it.
+  /// Switchpoint.
+  /// Throws: the error, if that is what it became; std::future_error (broken_promise) if the
+  ///         promise was dropped; std::logic_error if the value has been taken, or there is no
+  ///         promise; what is pending for this fiber.
+  decltype(auto) get() const& {
+    known();
+    if (state_->taken.load(std::memory_order_acquire)) detail::refuse_taken_value();
+    if constexpr (!std::is_void_v<T>) return std::as_const(*state_->value);
+  }
+
+  /// The same, but takes the value, which can be done once.
+  /// Switchpoint.
+  T get() && {
+    known();
+    if (state_->taken.exchange(true, std::memory_order_acq_rel)) detail::refuse_taken_value();
+    if constexpr (!std::is_void_v<T>) return std::move(*state_->value);
+  }
+
+ private:
+  friend class promise<T>;
+  explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
+      : state_(std::move(state)) {}
+
+  detail::future_state<T>& state() const {
+    if (state_ == nullptr) detail::refuse_empty_future();
+    return *state_;
+  }
+
+  void known() const {
+    wait();
+    if (state_->error != nullptr) std::rethrow_exception(state_->error);
+  }
+
+  std::shared_ptr<detail::future_state<T>> state_;
+};
+
+/// Who has to say what becomes of a future. Move-only. Dropped without a word, it makes get() throw
+/// std::future_error. Of a value and an error, from whatever threads, the first counts.
+template <typename T>
+class promise {
+ public:
+  /// Throws: std::bad_alloc.
+  promise() : state_(std::make_shared<detail::future_state<T>>()) {}
+  promise(promise&&) noexcept = default;
+  promise& operator=(promise&& from) noexcept {
+    promise old(std::move(from));
+    state_.swap(old.state_);
+    return *this;
+  }
+  /// Not a switchpoint.
+  ~promise() {
+    if (state_ != nullptr) set_exception(detail::broken_promise());
+  }
+
+  /// Not a switchpoint. As often as one likes.
+  /// Throws: std::logic_error if this has been moved from.
+  future<T> get_future() const {
+    check();
+    return future<T>(state_);
+  }
+
+  /// Returns: whether this decided it; if not, nothing has happened.
+  /// Not a switchpoint.
+  /// Throws: what making the value throws: then the error is that; std::logic_error if this has
+  ///         been moved from.
+  template <typename... Args>
+  bool set_value(Args&&... args) {
+    static_assert(!std::is_void_v<T> || sizeof...(Args) == 0, "a promise<void> has no value");
+    check();
+    if (!state_->decide()) return false;
+    try {
+      state_->value.emplace(std::forward<Args>(args)...);
+    } catch (...) {
+      state_->error = detail::told_to_others(std::current_exception());
+      state_->publish();
+      throw;
+    }
+    state_->publish();
+    return true;
+  }
+
+  /// Returns: as set_value().
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if this has been moved from.
+  bool set_exception(std::exception_ptr error) {
+    check();
+    if (!state_->decide()) return false;
+    state_->error = detail::told_to_others(std::move(error));
+    state_->publish();
+    return true;
+  }
+
+ private:
+  void check() const {
+    if (state_ == nullptr) detail::refuse_empty_future();
+  }
+
+  std::shared_ptr<detail::future_state<T>> state_;
+};
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Mutual exclusion, strictly in order of arrival.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/waiter.hpp>
+#include <mutex>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+/// Who holds a lock: a fiber, or a thread without fibers. Never 0.
+inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
+  if (thread == nullptr) return this_thread_mark() | 1;
+  return reinterpret_cast<std::uintptr_t>(&thread->running());
+}
+
+[[noreturn]] void refuse_to_unlock();
+[[noreturn]] void refuse_to_lock_again();
+
+template <typename Sharing>
+class basic_mutex {
+ public:
+  basic_mutex() = default;
+  basic_mutex(const basic_mutex&) = delete;
+  basic_mutex& operator=(const basic_mutex&) = delete;
+  /// Not a switchpoint. Whoever still waits for it gets a std::logic_error.
+  ~basic_mutex() { waiting_.send_away(sharing_); }
+
+  /// Waits until nobody else holds it, and takes it. Whoever has waited longest gets it.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
+  ///         mutex is destroyed meanwhile.
+  [[gnu::always_inline]] void lock() {
+    thread_core* thread = Sharing::enter();
+    const std::uintptr_t me = holder_mark(thread);
+    sharing_.lock();
+    const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
+    if (holder == 0) [[likely]] {
+      holder_.store(me, std::memory_order_relaxed);
+      sharing_.unlock();
+      return;
+    }
+    if (holder == me) [[unlikely]] {
+      sharing_.unlock();
+      refuse_to_lock_again();
+    }
+    lone_waiter waiting("lock of a mutex", thread, Sharing::shared);
+    waiting.number = me;
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+  }
+
+  /// Takes it if nobody holds it.
+  /// Not a switchpoint.
+  bool try_lock() {
+    const std::uintptr_t me = holder_mark(self_core());
+    const std::lock_guard in(sharing_);
+    if (holder_.load(std::memory_order_relaxed) != 0) return false;
+    holder_.store(me, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// Hands it to whoever has waited longest, or to nobody.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
+  void unlock() {
+    thread_core* thread = self_core();
+    if (!held_by(thread)) [[unlikely]]
+      refuse_to_unlock();
+    sharing_.lock();
+    waiter* next = waiting_.choose(thread);
+    holder_.store(next == nullptr ? 0 : next->number, std::memory_order_relaxed);
+    sharing_.unlock();
+    if (next != nullptr) next->of->tell(thread);
+  }
+
+ private:
+  template <typename>
+  friend class basic_recursive_mutex;
+
+  bool held_by(const thread_core* thread) const noexcept {
+    return holder_.load(std::memory_order_relaxed) == holder_mark(thread);
+  }
+
+  Sharing sharing_;
+  std::atomic<std::uintptr_t> holder_{0};  // written under the lock
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// A lock that fibers and threads can hold, one at a time. What holds it may switch.
+using mutex = detail::basic_mutex<detail::any_thread>;
+
+namespace local {
+/// The same for the fibers of one thread.
+using mutex = detail::basic_mutex<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// A call to whoever waits at that moment; nobody remembers it, unlike an event.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/waiter.hpp>
+#include <mutex>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_notification {
+ public:
+  basic_notification() = default;
+  basic_notification(const basic_notification&) = delete;
+  basic_notification& operator=(const basic_notification&) = delete;
+  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  ~basic_notification() { waiting_.send_away(sharing_); }
+
+  /// Waits for the next notification.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if it is destroyed meanwhile.
+  void wait() {
+    thread_core* thread = Sharing::enter();
+    lone_waiter waiting("wait for a notification", thread, Sharing::shared);
+    enter(waiting);
+    stand_by(sharing_, waiting);
+  }
+
+  /// Ends the wait of whoever has waited longest. The notifier goes on first.
+  /// Returns: whether somebody waited.
+  /// Not a switchpoint.
+  bool notify_one() {
+    thread_core* thread = self_core();
+    sharing_.lock();
+    waiter* first = waiting_.choose(thread);
+    sharing_.unlock();
+    if (first != nullptr) first->of->tell(thread);
+    return first != nullptr;
+  }
+
+  /// Ends every wait that has begun, in order.
+  /// Returns: whether somebody waited.
+  /// Not a switchpoint.
+  bool notify_all() {
+    thread_core* thread = self_core();
+    chosen_ones all;
+    sharing_.lock();
+    while (waiter* next = waiting_.choose(thread)) all.add(*next);
+    sharing_.unlock();
+    return all.tell(thread) > 0;
+  }
+
+ private:
+  template <typename>
+  friend class basic_condition_variable;
+
+  void enter(waiter& one) {
+    const std::lock_guard in(sharing_);
+    waiting_.push_back(one);
+  }
+
+  Sharing sharing_;
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using notification = detail::basic_notification<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using notification = detail::basic_notification<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// A mutex that its holder may lock again.
+#pragma once
+
+#include <cstddef>
+#include <motet/mutex.hpp>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_recursive_mutex {
+ public:
+  /// As mutex::lock(), but returns at once to whoever holds it already.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if it is destroyed meanwhile.
+  void lock() {
+    if (mutex_.held_by(self_core())) {
+      Sharing::enter();
+    } else {
+      mutex_.lock();
+    }
+    ++depth_;
+  }
+
+  /// Takes it if nobody else holds it.
+  /// Not a switchpoint.
+  bool try_lock() {
+    if (!mutex_.held_by(self_core()) && !mutex_.try_lock()) return false;
+    ++depth_;
+    return true;
+  }
+
+  /// Gives it up when it has been called as often as it was locked.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
+  void unlock() {
+    if (!mutex_.held_by(self_core())) refuse_to_unlock();
+    if (--depth_ == 0) mutex_.unlock();
+  }
+
+ private:
+  basic_mutex<Sharing> mutex_;
+  std::size_t depth_ = 0;  // the holder's
+};
+
+}  // namespace detail
+
+using recursive_mutex = detail::basic_recursive_mutex<detail::any_thread>;
+
+namespace local {
+using recursive_mutex = detail::basic_recursive_mutex<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// A number of permits, given out in order of arrival.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/waiter.hpp>
+#include <mutex>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_permits();
+
+template <typename Sharing>
+class basic_semaphore {
+ public:
+  /// `limit` permits are there at first.
+  explicit basic_semaphore(std::ptrdiff_t limit) : limit_(limit), free_(limit) {
+    if (limit < 0) refuse_permits();
+  }
+  basic_semaphore(const basic_semaphore&) = delete;
+  basic_semaphore& operator=(const basic_semaphore&) = delete;
+  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  ~basic_semaphore() { waiting_.send_away(sharing_); }
+
+  /// Waits until `count` permits are free and everybody who came before has got theirs; takes them.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::invalid_argument if `count` is not positive;
+  ///         std::logic_error if the semaphore is destroyed meanwhile.
+  void acquire(std::ptrdiff_t count = 1) {
+    if (count <= 0) refuse_permits();
+    thread_core* thread = Sharing::enter();
+    sharing_.lock();
+    if (free_ >= count && waiting_.front() == nullptr) {
+      free_ -= count;
+      sharing_.unlock();
+      return;
+    }
+    lone_waiter waiting("acquire of a semaphore", thread, Sharing::shared);
+    waiting.number = static_cast<std::size_t>(count);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    if (waiting.own.stand_by()) {
+      if (waiting.own.destroyed) throw_destroyed();
+      return;
+    }
+    // Those behind it may want less.
+    chosen_ones freed;
+    leave(sharing_, waiting, [&] { choose(freed, thread); });
+    freed.tell(thread);
+    arrived_core().throw_pending();
+  }
+
+  /// Takes `count` permits if that needs no waiting.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if `count` is not positive.
+  bool try_acquire(std::ptrdiff_t count = 1) {
+    if (count <= 0) refuse_permits();
+    const std::lock_guard in(sharing_);
+    if (free_ < count || waiting_.front() != nullptr) return false;
+    free_ -= count;
+    return true;
+  }
+
+  /// Gives `count` permits back, or adds as many.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if `count` is not positive.
+  void release(std::ptrdiff_t count = 1) {
+    if (count <= 0) refuse_permits();
+    change([&] { free_ += count; });
+  }
+
+  /// From now on there are `limit` permits in all. If that is less than are taken, as many as are
+  /// too many are not given out again.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if it is negative.
+  void set_limit(std::ptrdiff_t limit) {
+    if (limit < 0) refuse_permits();
+    change([&] { free_ += limit - std::exchange(limit_, limit); });
+  }
+
+ private:
+  template <typename Change>
+  void change(Change how) {
+    thread_core* thread = self_core();
+    chosen_ones freed;
+    sharing_.lock();
+    how();
+    choose(freed, thread);
+    sharing_.unlock();
+    freed.tell(thread);
+  }
+
+  void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
+    while (waiter* next = waiting_.front()) {
+      const auto wanted = static_cast<std::ptrdiff_t>(next->number);
+      if (wanted > free_) return;
+      if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
+      free_ -= wanted;
+      freed.add(*next);
+    }
+  }
+
+  Sharing sharing_;
+  std::ptrdiff_t limit_;
+  std::ptrdiff_t free_;
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using semaphore = detail::basic_semaphore<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using semaphore = detail::basic_semaphore<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Many readers or one writer, in order of arrival: readers that come after a writer who waits do
+// not overtake it, nor does a writer overtake readers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/mutex.hpp>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_shared_mutex {
+ public:
+  basic_shared_mutex() = default;
+  basic_shared_mutex(const basic_shared_mutex&) = delete;
+  basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
+  /// Not a switchpoint. Whoever still waits for it gets a std::logic_error.
+  ~basic_shared_mutex() { waiting_.send_away(sharing_); }
+
+  /// Waits until nobody else holds it in any way, and takes it.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if it is the writer already, or if
+  ///         the mutex is destroyed meanwhile.
+  void lock() { wait_for(writing); }
+
+  /// Takes it if nobody holds it in any way.
+  /// Not a switchpoint.
+  bool try_lock() {
+    const std::lock_guard in(sharing_);
+    if (!free_for(writing)) return false;
+    take(writing, holder_mark(self_core()));
+    return true;
+  }
+
+  /// Gives up what lock() took.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if another one is the writer, or nobody.
+  void unlock() {
+    give_up([](thread_core* thread, basic_shared_mutex& self) {
+      if (self.writer_ != holder_mark(thread)) return false;
+      self.writer_ = 0;
+      return true;
+    });
+  }
+
+  /// Waits until there is no writer and none who waits since before, and takes it beside other
+  /// readers. Who holds it in this way must not ask again: a writer may wait in between.
+  /// Switchpoint.
+  /// Throws: as lock().
+  void lock_shared() { wait_for(reading); }
+
+  /// Takes it beside other readers if that needs no waiting.
+  /// Not a switchpoint.
+  bool try_lock_shared() {
+    const std::lock_guard in(sharing_);
+    if (!free_for(reading) || waiting_.front() != nullptr) return false;
+    take(reading, 0);
+    return true;
+  }
+
+  /// Gives up what lock_shared() took.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if there is no reader.
+  void unlock_shared() {
+    give_up([](thread_core*, basic_shared_mutex& self) {
+      if (self.readers_ == 0) return false;
+      --self.readers_;
+      return true;
+    });
+  }
+
+ private:
+  enum way : std::size_t { reading, writing };
+
+  bool free_for(std::size_t wanted) const noexcept {
+    return writer_ == 0 && (wanted == reading || readers_ == 0);
+  }
+
+  void take(std::size_t wanted, std::uintptr_t who) noexcept {
+    if (wanted == writing) {
+      writer_ = who;
+    } else {
+      ++readers_;
+    }
+  }
+
+  void wait_for(way wanted) {
+    thread_core* thread = Sharing::enter();
+    const std::uintptr_t me = holder_mark(thread);
+    sharing_.lock();
+    if (writer_ == me) {
+      sharing_.unlock();
+      refuse_to_lock_again();
+    }
+    if (free_for(wanted) && waiting_.front() == nullptr) {
+      take(wanted, me);
+      sharing_.unlock();
+      return;
+    }
+    const bool reads = wanted == reading;
+    candidate waiting(reads ? "lock_shared of a mutex" : "lock of a mutex", thread, wanted, me);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    // Those behind a writer who gives up may be able to go on.
+    chosen_ones freed;
+    if (!waiting.own.stand_by()) {
+      leave(sharing_, waiting, [&] { choose(freed, thread); });
+      freed.tell(thread);
+      arrived_core().throw_pending();
+    }
+    if (waiting.own.destroyed) throw_destroyed();
+  }
+
+  template <typename Change>
+  void give_up(Change change) {
+    thread_core* thread = self_core();
+    chosen_ones freed;
+    sharing_.lock();
+    if (!change(thread, *this)) {
+      sharing_.unlock();
+      refuse_to_unlock();
+    }
+    choose(freed, thread);
+    sharing_.unlock();
+    freed.tell(thread);
+  }
+
+  struct candidate : lone_waiter {
+    candidate(const char* what, thread_core* thread, std::size_t wanted, std::uintptr_t me) noexcept
+        : lone_waiter(what, thread, Sharing::shared), who(me) {
+      number = wanted;
+    }
+    std::uintptr_t who;
+  };
+
+  /// Lets in from the front whoever can come in.
+  void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
+    while (waiter* next = waiting_.front()) {
+      if (!free_for(next->number)) return;
+      if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
+      take(next->number, static_cast<candidate*>(next)->who);
+      freed.add(*next);
+    }
+  }
+
+  Sharing sharing_;
+  std::size_t readers_ = 0;
+  std::uintptr_t writer_ = 0;
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// A lock for many readers or one writer, fibers or threads.
+using shared_mutex = detail::basic_shared_mutex<detail::any_thread>;
+
+namespace local {
+/// The same for the fibers of one thread.
+using shared_mutex = detail::basic_shared_mutex<detail::one_thread>;
+}  // namespace local
+
+}  // namespace motet::inline MOTET_ABI

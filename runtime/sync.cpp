@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What the primitives refuse, and what of them need not be in a header.
+#include <future>
+#include <motet/channel.hpp>
+#include <motet/every.hpp>
+#include <motet/future.hpp>
+#include <motet/mutex.hpp>
+#include <motet/rate_limiter.hpp>
+#include <motet/resource_pool.hpp>
+#include <motet/semaphore.hpp>
+#include <stdexcept>
+#include <thread>
+
+namespace motet::inline MOTET_ABI::detail {
+
+void refuse_to_unlock() {
+  throw std::logic_error("unlock of a mutex that another one holds, or nobody");
+}
+
+void refuse_to_lock_again() {
+  throw std::logic_error("lock of a mutex by the one who holds it");
+}
+
+void refuse_permits() {
+  throw std::invalid_argument("a semaphore counts permits from 1, and its limit from 0");
+}
+
+void refuse_empty_pool() {
+  throw std::invalid_argument(
+      "a resource_pool needs a limit of at least 1, and a way to make things");
+}
+
+void refuse_to_use_returned() {
+  throw std::logic_error("what this lease lent has been discarded");
+}
+
+void refuse_rate() {
+  throw std::invalid_argument(
+      "a rate_limiter needs a count, a period, a burst and costs of at least 1, a cost at most the "
+      "burst");
+}
+
+void refuse_period() {
+  throw std::invalid_argument("every() needs a period");
+}
+
+void refuse_empty_future() {
+  throw std::logic_error("a promise that was moved away, or a future without one");
+}
+
+void refuse_taken_value() {
+  throw std::logic_error("the value of this future has been taken");
+}
+
+std::exception_ptr broken_promise() noexcept {
+  return std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+}
+
+std::exception_ptr told_to_others(std::exception_ptr error) noexcept {
+  if (error == nullptr) return std::make_exception_ptr(std::invalid_argument("no exception"));
+  try {
+    std::rethrow_exception(error);
+  } catch (const cancelled& asked) {
+    return std::make_exception_ptr(fiber_cancelled("who made a promise", asked.reason()));
+  } catch (...) {
+    return error;
+  }
+}
+
+void rest_until(clock::time_point when) {
+  if (self_core() == nullptr) {
+    std::this_thread::sleep_until(when);
+  } else {
+    sleep_until(when);
+  }
+}
+
+void throw_channel_closed() {
+  throw channel_closed();
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What is rare or long about waiting on a primitive. See detail/waiter.hpp.
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <motet/detail/waiter.hpp>
+#include <stdexcept>
+
+#include "mailbox.hpp"
+#include "thread_state.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+namespace {
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// So often whoever wants a lock looks again before it lets others run, and before it sleeps: the
+/// holder may be a thread of a lower priority that has been preempted.
+constexpr int looks = 100;
+constexpr int looks_and_yields = 110;
+constexpr timespec nap{0, 50'000};
+
+/// Waits a little longer each time.
+class patience {
+ public:
+  void wait() noexcept {
+    if (++rounds_ < looks) {
+      pause();
+    } else if (rounds_ < looks_and_yields) {
+      ::sched_yield();
+    } else {
+      ::nanosleep(&nap, nullptr);
+    }
+  }
+
+ private:
+  int rounds_ = 0;
+};
+
+}  // namespace
+
+void any_thread::contend() noexcept {
+  patience others;
+  do {
+    while (held_.load(std::memory_order_relaxed)) others.wait();
+  } while (held_.exchange(true, std::memory_order_acquire));
+}
+
+void refuse_other_thread() {
+  throw std::logic_error("something of motet::local is used on a second thread");
+}
+
+void throw_destroyed() {
+  throw std::logic_error("it was destroyed while this waited on it");
+}
+
+void ticket::block() noexcept {
+  while (over_.load(std::memory_order_acquire) == 0) {
+    ::syscall(SYS_futex, &over_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  }
+}
+
+void ticket::tell_elsewhere() noexcept {
+  jitter();
+  if (home_ == nullptr) {
+    over_.store(1, std::memory_order_release);
+    // The frame may be gone by now; waking a futex that is no more wakes nobody.
+    ::syscall(SYS_futex, &over_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    return;
+  }
+  arrive = [](post& item, thread_state& home) noexcept {
+    home.make_runnable(*static_cast<ticket&>(item).wait.fiber);
+  };
+  wait.fiber->mail->push(*this);
+}
+
+template <typename Sharing>
+void wait_list::send_away(Sharing& sharing) noexcept {
+  thread_core* teller = self_core();
+  patience leaving;
+  for (;;) {
+    chosen_ones told;
+    bool left = false;
+    sharing.lock_at_end();
+    for (waiter *each = waiting_.front(), *next; each != nullptr; each = next) {
+      next = waiting_.next(*each);
+      if (take(*each, teller)) {
+        each->of->destroyed = true;
+        told.add(*each);
+      } else if (each->send_away()) {
+        each->unlink();
+      } else {
+        left = true;
+      }
+    }
+    sharing.unlock();
+    told.tell(teller);
+    if (!left) return;
+    leaving.wait();
+  }
+}
+
+template void wait_list::send_away(any_thread&) noexcept;
+template void wait_list::send_away(one_thread&) noexcept;
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+// Channels between the fibers of one thread: order, capacity, closing, interruption.
+#include <chrono>
+#include <memory>
+#include <motet/channel.hpp>
+#include <motet/motet.hpp>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct shared_form {
+  template <typename T>
+  using channel = motet::channel<T>;
+};
+struct local_form {
+  template <typename T>
+  using channel = motet::local::channel<T>;
+};
+
+void settle() {
+  for (int i = 0; i < 10; ++i) snooze();
+}
+
+/// Counts how many there are.
+struct counted {
+  inline static int alive = 0;
+  explicit counted(int number) : value(number) { ++alive; }
+  counted(counted&& from) noexcept : value(from.value) { ++alive; }
+  counted& operator=(counted&&) = delete;
+  ~counted() { --alive; }
+  int value;
+};
+
+}  // namespace
+
+#define FORMS shared_form, local_form
+#define CHANNEL typename TestType::template channel
+
+TEMPLATE_TEST_CASE("a push to a channel without capacity waits for its pop", "[channel]", FORMS) {
+  run([] {
+    CHANNEL<int> numbers;
+    std::string order;
+    auto producer = spin([&] {
+      for (int i = 0; i < 3; ++i) {
+        numbers.push(i);
+        order += static_cast<char>('a' + i);
+      }
+    });
+    settle();
+    CHECK(order.empty());
+    CHECK(numbers.pop() == 0);
+    settle();
+    CHECK(order == "a");
+    CHECK(numbers.try_pop() == 1);
+    CHECK_FALSE(numbers.try_pop().has_value());  // the producer has not run yet
+    CHECK(numbers.pop() == 2);
+    producer.await();
+    CHECK(order == "abc");
+    CHECK_FALSE(numbers.try_push(9));
+  });
+}
+
+TEMPLATE_TEST_CASE("a channel with a capacity holds no more than that", "[channel]", FORMS) {
+  run([] {
+    CHANNEL<int> numbers(2);
+    int pushed = 0;
+    auto producer = spin([&] {
+      for (int i = 0; i < 5; ++i) {
+        numbers.push(i);
+        ++pushed;
+      }
+      numbers.close();
+    });
+    settle();
+    CHECK(pushed == 2);
+    CHECK_FALSE(numbers.try_push(7));
+    std::vector<int> got;
+    for (int each : numbers) got.push_back(each);
+    CHECK(got == std::vector<int>{0, 1, 2, 3, 4});
+    producer.await();
+  });
+}
+
+TEMPLATE_TEST_CASE("an unbounded channel takes everything at once", "[channel]", FORMS) {
+  run([] {
+    CHANNEL<std::unique_ptr<int>> numbers(unbounded);
+    bool other_ran = false;
+    auto other = spin([&] { other_ran = true; });
+    constexpr int many = 10'000;
+    for (int i = 0; i < many; ++i) numbers.push(std::make_unique<int>(i));
+    CHECK_FALSE(other_ran);  // a push that can proceed does not switch
+    numbers.close();
+    int expected = 0;
+    while (auto each = numbers.pop()) CHECK(**each == expected++);
+    CHECK(expected == many);
+    CHECK_FALSE(other_ran);
+    other.await();
+  });
+}
+
+TEMPLATE_TEST_CASE("producers and consumers are served in order of arrival", "[channel]", FORMS) {
+  run([] {
+    CHANNEL<char> letters;
+    std::string order;
+    group all;
+    for (char name : {'x', 'y', 'z'}) {
+      all.spin([&, name] {
+        order += *letters.pop();
+        order += name;
+      });
+    }
+    snooze();
+    for (char each : {'1', '2', '3'}) letters.push(each);
+    all.await_all();
+    CHECK(order == "1x2y3z");
+    order.clear();
+    for (char name : {'x', 'y', 'z'}) {
+      all.spin([&, name] { letters.push(name); });
+    }
+    snooze();
+    for (int i = 0; i < 3; ++i) order += *letters.pop();
+    CHECK(order == "xyz");
+    all.await_all();
+  });
+}
+
+TEMPLATE_TEST_CASE("closing ends those who wait, and what is inside drains", "[close]", FORMS) {
+  run([] {
+    CHANNEL<std::string> words(1);
+    words.push("first");
+    std::string kept = "kept";
+    bool refused = false;
+    auto producer = spin([&] {
+      try {
+        words.push(std::move(kept));
+      } catch (const channel_closed&) {
+        refused = true;
+      }
+    });
+    settle();
+    words.close();
+    words.close();
+    producer.await();
+    CHECK(refused);
+    CHECK(kept == "kept");
+    CHECK_THROWS_AS(words.push("late"), channel_closed);
+    CHECK_THROWS_AS(words.try_push("late"), channel_closed);
+    CHECK(words.pop() == "first");
+    CHECK_FALSE(words.pop().has_value());
+    CHECK_FALSE(words.try_pop().has_value());
+
+    CHANNEL<std::string> empty;
+    int ended = 0;
+    group poppers;
+    for (int i = 0; i < 3; ++i) {
+      poppers.spin([&] {
+        if (!empty.pop()) ++ended;
+      });
+    }
+    settle();
+    empty.close();
+    poppers.await_all();
+    CHECK(ended == 3);
+  });
+}
+
+TEMPLATE_TEST_CASE("an interrupted pop takes nothing, an interrupted push leaves nothing",
+                   "[interruption]", FORMS) {
+  run([] {
+    CHANNEL<int> numbers;
+    auto popper = spin([&] { numbers.pop(); });
+    int got = 0;
+    auto next = spin([&] { got = numbers.pop().value(); });
+    settle();
+    popper.cancel("not needed");
+    numbers.push(1);
+    next.await();
+    CHECK(got == 1);
+    CHECK_THROWS_AS(popper.await(), fiber_cancelled);
+
+    auto pusher = spin([&] { numbers.push(2); });
+    settle();
+    pusher.cancel("not needed");
+    CHECK_FALSE(numbers.try_pop().has_value());
+    CHECK_THROWS_AS(pusher.await(), fiber_cancelled);
+    CHECK_FALSE(move_on_after(1ms, [&] { numbers.push(3); }));
+    CHECK_FALSE(numbers.try_pop().has_value());
+  });
+}
+
+TEMPLATE_TEST_CASE("what was popped before an interruption is returned", "[interruption]", FORMS) {
+  run([] {
+    CHANNEL<int> numbers;
+    int got = 0;
+    auto popper = spin([&] {
+      got = numbers.pop().value();
+      snooze();
+    });
+    settle();
+    numbers.push(5);
+    popper.cancel("too late");
+    CHECK_THROWS_AS(popper.await(), fiber_cancelled);
+    CHECK(got == 5);
+  });
+}
+
+TEMPLATE_TEST_CASE("what is left in a channel is destroyed with it", "[channel]", FORMS) {
+  run([] {
+    {
+      CHANNEL<counted> things(unbounded);
+      for (int i = 0; i < 500; ++i) things.push(counted(i));
+      for (int i = 0; i < 123; ++i) CHECK(things.pop()->value == i);
+      CHECK(counted::alive == 377);
+    }
+    CHECK(counted::alive == 0);
+  });
+}
+
+TEMPLATE_TEST_CASE("a channel that is destroyed throws in whoever waits on it", "[destroyed]",
+                   FORMS) {
+  run([] {
+    auto numbers = std::make_unique<CHANNEL<int>>();
+    auto popper = spin([&] { numbers->pop(); });
+    settle();
+    numbers.reset();
+    CHECK_THROWS_AS(popper.await(), std::logic_error);
+    numbers = std::make_unique<CHANNEL<int>>();
+    auto pusher = spin([&] { numbers->push(1); });
+    settle();
+    numbers.reset();
+    CHECK_THROWS_AS(pusher.await(), std::logic_error);
+  });
+}
+
+TEMPLATE_TEST_CASE("a channel through which much has gone holds little memory", "[channel]",
+                   FORMS) {
+  run([] {
+    CHANNEL<int> numbers(unbounded);
+    long sum = 0;
+    for (int round = 0; round < 100'000; ++round) {
+      numbers.push(round);
+      numbers.push(round);
+      sum += *numbers.pop() + *numbers.pop();
+    }
+    CHECK(sum == 2L * 99'999 * 100'000 / 2);
+    CHECK_FALSE(numbers.try_pop().has_value());
+  });
+}
+
+TEST_CASE("a channel between threads without fibers blocks them", "[threads]") {
+  channel<int> numbers(4);
+  constexpr int many = 10'000;
+  std::thread producer([&] {
+    for (int i = 0; i < many; ++i) numbers.push(i);
+    numbers.close();
+  });
+  int expected = 0;
+  while (auto each = numbers.pop()) {
+    if (*each != expected) break;
+    ++expected;
+  }
+  producer.join();
+  CHECK(expected == many);
+}
+
+TEST_CASE("a fiber's push wakes a thread, and a thread's a fiber", "[threads]") {
+  run([] {
+    channel<int> there;
+    channel<int> back;
+    std::thread echo([&] {
+      while (auto each = there.pop()) back.push(*each + 1);
+      back.close();
+    });
+    int ticks = 0;
+    auto ticker = spin([&] {
+      for (;;) {
+        sleep_for(1ms);
+        ++ticks;
+      }
+    });
+    for (int i = 0; i < 1'000; ++i) {
+      there.push(i);
+      REQUIRE(back.pop() == i + 1);
+    }
+    there.close();
+    CHECK_FALSE(back.pop().has_value());
+    echo.join();
+    ticker.cancel("done");
+  });
+}
