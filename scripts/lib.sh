@@ -101,6 +101,18 @@ print(passed, failed, skipped, f"{longest['duration']:.1f}", name)
 EOF
 }
 
+# failures LOG: the names of the tests that failed in a run, a line each.
+failures() {
+  python3 - "$1" <<'EOF'
+import json, os, sys
+log = sys.argv[1]
+for line in open(log) if os.path.exists(log) else []:
+    test = json.loads(line)
+    if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
+        print(f'  {test["name"].split(" / ")[-1]}: {test["result"]}')
+EOF
+}
+
 # summary PASSED FAILED SKIPPED
 summary() {
   printf '%d passed, %d failed' "$1" "$2"
