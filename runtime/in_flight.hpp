@@ -6,11 +6,9 @@
 #include <cstddef>
 #include <motet/backend.hpp>
 #include <motet/detail/list.hpp>
-#include <motet/detail/wait_record.hpp>
+#include <motet/detail/pending_operation.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
-
-struct in_flight_tag;
 
 struct closing_tag;
 
@@ -18,18 +16,6 @@ struct closing_tag;
 struct closing : tagged_link<closing_tag> {
   explicit closing(int closed) noexcept : fd(closed) {}
   int fd;
-};
-
-/// One operation and the fiber that waits for it, in the frame of that fiber.
-struct pending_operation : tagged_link<in_flight_tag> {
-  pending_operation(operation& submitted, const char* what) noexcept
-      : op(&submitted), wait(what, submitted.fd) {}
-
-  operation* op;
-  wait_record wait;
-  bool done = false;
-  bool closed = false;  // its descriptor is being closed
-  wait_record* closer = nullptr;
 };
 
 /// A hash table without memory of its own.

@@ -4,6 +4,7 @@
 // as if nothing had been asked, and the interruption waits for the next switchpoint.
 #include <algorithm>
 #include <cerrno>
+#include <motet/detail/waiter.hpp>
 
 #include "thread_state.hpp"
 #include "valgrind.hpp"
@@ -38,27 +39,35 @@ void account_for(const operation& op) noexcept {
 
 }  // namespace
 
-std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
-  if (being_closed(op.fd)) return -EBADF;
-  pending_operation pending(op, what);
-  op.owner = &pending;
-  if (kernel_->submit(op)) {
-    give_way();
-    return op.result;
-  }
+/// Returns: false if it was over at once.
+bool thread_state::begin(pending_operation& pending) noexcept {
+  pending.op->owner = &pending;
+  if (kernel_->submit(*pending.op)) return false;
   submitted_since_poll_ = true;
   operations_.add(pending);
   pend(*running_);
-  const bool interrupted = park(pending.wait) == wake_reason::interrupted;
-  if (!pending.done) {
-    kernel_->cancel(op);
-    pending.wait.reopen();
-    pending.wait.interruptible = false;
-    pending.wait.cancelling = true;
-    ++pending_[0];  // it will come, a transient fiber's too
-    park(pending.wait);
-    --pending_[0];
+  return true;
+}
+
+void thread_state::call_off(pending_operation& pending) noexcept {
+  kernel_->cancel(*pending.op);
+  pending.wait.reopen();
+  pending.wait.interruptible = false;
+  pending.wait.cancelling = true;
+  ++pending_[0];  // it will come, a transient fiber's too
+  park(pending.wait);
+  --pending_[0];
+}
+
+std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
+  if (being_closed(op.fd)) return -EBADF;
+  pending_operation pending(op, what);
+  if (!begin(pending)) {
+    give_way();
+    return op.result;
   }
+  const bool interrupted = park(pending.wait) == wake_reason::interrupted;
+  if (!pending.done) call_off(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;
   }
@@ -71,7 +80,11 @@ void thread_state::complete(operation& op) noexcept {
   in_flight::remove(pending);
   unpend(*pending.wait.fiber);
   pending.done = true;
-  resume(pending.wait, wake_reason::handed);
+  if (pending.among != nullptr) {
+    pending.among->win(*this);
+  } else {
+    resume(pending.wait, wake_reason::handed);
+  }
   if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
 }
 

@@ -70,6 +70,12 @@ class thread_state : public thread_core {
   /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
   ///          closed, before anything happened.
   std::int32_t perform(operation& op, const char* what) noexcept;
+  /// Hands one to the kernel, for the running fiber, and returns.
+  /// Returns: false if it was over at once.
+  bool begin(pending_operation& pending) noexcept;
+  /// Has the kernel end one that is not done, and waits until it has.
+  void call_off(pending_operation& pending) noexcept;
+  bool being_closed(int fd) noexcept;
   /// Ends this thread's operations on `fd`, and lets none begin, until all are over: the caller
   /// then closes it at once.
   /// Returns: false, without effect, if another fiber is about to close it.
@@ -174,7 +180,6 @@ class thread_state : public thread_core {
   // poll.cpp
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
-  bool being_closed(int fd) noexcept;
   void set_countdown() noexcept;
   bool poll_overdue() const noexcept;
 

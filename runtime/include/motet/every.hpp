@@ -24,8 +24,8 @@ enum class pace : std::uint8_t {
 struct every_options {
   detail::timespan period;
   pace when = pace::aligned;
-  /// Gets what a call has thrown, and lets every() go on; without it, or if it throws itself, that
-  /// ends every(). What interrupts the fiber always does.
+  // Gets what a call has thrown, and lets every() go on; without it, or if it throws itself, that
+  // ends every(). What interrupts the fiber always does.
   std::function<void(std::exception_ptr)> on_error = {};
 };
 

@@ -28,6 +28,7 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
+class end_case;
 class race;
 [[noreturn]] void refuse_empty_handle();
 
@@ -112,6 +113,7 @@ class fiber_ref {
   explicit fiber_ref(detail::handle block) noexcept : block_(std::move(block)) {}
   friend fiber_ref current();
   friend class group;
+  friend class detail::end_case;
   friend class detail::race;
   template <typename T>
   friend class resumer;

@@ -47,6 +47,7 @@ template <typename T>
 class future {
  public:
   /// One without a promise.
+  /// Not a switchpoint.
   future() = default;
 
   /// Waits until there is a value or an error.
@@ -101,6 +102,7 @@ class future {
 template <typename T>
 class promise {
  public:
+  /// Not a switchpoint.
   /// Throws: std::bad_alloc.
   promise() : state_(std::make_shared<detail::future_state<T>>()) {}
   promise(promise&&) noexcept = default;

@@ -71,12 +71,21 @@ class ticket : public post {
 
 /// A ticket's place in one list.
 struct waiter : tagged_link<waiters_tag> {
+  waiter() = default;
   explicit waiter(ticket& its) noexcept : of(&its) {}
 
-  ticket* of;
+  ticket* of = nullptr;
   void* slot = nullptr;    // what it brings, or where what it gets should be put
   std::size_t number = 0;  // how much it wants, which of several it is
   bool refused = false;    // it was told, but gets nothing
+
+  /// Ends the ticket's wait here, unless it has ended; by its home thread.
+  bool win(thread_core& home) noexcept {
+    if (!of->wait.claim(wake_reason::handed)) return false;
+    of->chosen = this;
+    home.make_runnable(*of->wait.fiber);
+    return true;
+  }
 
   /// From here on it takes itself out of its list.
   /// Returns: false if the list is no more.
@@ -115,6 +124,14 @@ class wait_list {
       each = waiting_.next(*each);
     }
     return each;
+  }
+
+  /// Returns: whether somebody else waits than this one.
+  bool others_wait(const ticket& own) noexcept {
+    for (waiter* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      if (each->of != &own && each->of->wait.ended() == wake_reason::none) return true;
+    }
+    return false;
   }
 
   /// Returns: the first that could be chosen, which is in the list no more; or null.
