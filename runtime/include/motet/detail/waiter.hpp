@@ -87,6 +87,7 @@ struct waiter : tagged_link<waiters_tag> {
     return true;
   }
 
+  void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
   /// From here on it takes itself out of its list.
   /// Returns: false if the list is no more.
   bool leave() noexcept { return place_.exchange(place::leaving) == place::listed; }
@@ -99,7 +100,7 @@ struct waiter : tagged_link<waiters_tag> {
 
  private:
   enum class place : std::uint8_t { listed, leaving, sent_away };
-  std::atomic<place> place_{place::listed};
+  std::atomic<place> place_{place::sent_away};
 };
 
 /// A ticket that waits on one primitive.
@@ -115,7 +116,10 @@ struct lone_waiter : waiter {
 class wait_list {
  public:
   bool empty() noexcept { return waiting_.empty(); }
-  void push_back(waiter& one) noexcept { waiting_.push_back(one); }
+  void push_back(waiter& one) noexcept {
+    one.enter();
+    waiting_.push_back(one);
+  }
 
   /// Returns: the first that still waits, without choosing it; or null.
   waiter* front() noexcept {
