@@ -112,8 +112,8 @@ TEST_CASE("of several ready branches each is taken sometimes, in_order always th
       CHECK(each < rounds / 2);
     }
     for (int i = 0; i < 100; ++i) {
-      CHECK(select(in_order, on_pop(from[0]), on_pop(*full[1]), on_pop(*full[2])) == 1);
       full[1]->push(i);
+      CHECK(select(in_order, on_pop(from[0]), on_pop(*full[1]), on_pop(*full[2])) == 1);
     }
   });
 }
