@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What fibers cost, beside the limit of the machine and Boost.Fiber, in interleaved runs.
+"""What fibers cost, beside the limit of the machine, Boost.Fiber and Go, in interleaved runs.
 
-usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE]
+usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE] [--only figures|talk]
   DIRECTORY    where the benchmarks were built
   --rounds     of each measurement (default 9); the median counts
   --quick      small sizes: only whether it all works
   --document   puts the tables between the marks in FILE, and pictures beside it
+  --only       one of the two tables
 
 A target is what performance is to be on a machine whose bare ring takes what is named; it is scaled
 by what the bare ring takes here, in the same run.
@@ -19,17 +20,31 @@ import statistics
 import subprocess
 import sys
 
-MARKS = ("<!-- figures: begin -->", "<!-- figures: end -->")
-
 
 class Row:
-    """One thing that is measured: `args` are WHAT SIZE ITERATIONS of motet_bench and boost_bench."""
+    """One thing that is measured: `args` are WHAT SIZE ITERATIONS of each program."""
 
     def __init__(self, label, args, limit, target=None, at=None, unit="ns", boost=True,
                  backend="io_uring", most_rounds=1_000):
         self.label, self.args, self.limit, self.unit = label, args, limit, unit
         self.target, self.at = target, at  # ns where the limit takes `at` ns; `at` None: not scaled
-        self.boost, self.backend, self.most_rounds = boost, backend, most_rounds
+        self.backend, self.most_rounds, self.cores = backend, most_rounds, "0"
+        self.programs = {"motet": "motet_bench"}
+        if boost:
+            self.programs["Boost.Fiber"] = "boost_bench"
+
+
+class Talk(Row):
+    """Fibers that talk to one another. Without a target of its own, the best peer's figure is it."""
+
+    def __init__(self, label, args, target=None, boost=True, cores="0", go=True):
+        super().__init__(label, args, RING2, target, 2.7)
+        self.cores = cores
+        self.programs = {"motet": "sync_bench"}
+        if boost:
+            self.programs["Boost.Fiber"] = "boost_sync_bench"
+        if go:
+            self.programs["Go"] = "go_bench"
 
 
 def ring(size):
@@ -68,14 +83,39 @@ ROWS = [
 ]
 
 
-def measure(program, args, backend=None, quick=False):
+TALK = [
+    Talk("channel ping-pong, local", ("ping_pong", 0, 1_000_000), 25),
+    Talk("channel ping-pong, shared", ("ping_pong", 1, 1_000_000), 45),
+    Talk("mutex nobody else wants, local", ("mutex_free", 0, 10_000_000), 2),
+    Talk("mutex nobody else wants, shared", ("mutex_free", 1, 10_000_000), 12),
+    Talk("mutex, 100 fibers, local", ("mutex_wanted", 0, 1_000_000), 20),
+    Talk("mutex, 100 fibers, shared", ("mutex_wanted", 1, 1_000_000), 40),
+    Talk("condition variable, turn and turn about, local", ("condition", 0, 500_000)),
+    Talk("condition variable, turn and turn about, shared", ("condition", 1, 500_000)),
+    Talk("two semaphores, turn and turn about, local", ("semaphores", 0, 1_000_000), boost=False),
+    Talk("two semaphores, turn and turn about, shared", ("semaphores", 1, 1_000_000), boost=False),
+    Talk("select of 4, local", ("select_of_4", 0, 1_000_000), boost=False),
+    Talk("select of 4, shared", ("select_of_4", 1, 1_000_000), boost=False),
+    Talk("a message of 4 producers to 4 consumers, local", ("four_to_four", 0, 1_000_000)),
+    Talk("a message of 4 producers to 4 consumers, shared", ("four_to_four", 1, 1_000_000)),
+    Talk("an actor's answer", ("request", 1, 500_000)),
+    Talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), cores="0,1"),
+]
+
+# Each table: its rows and the picture beside the document.
+SETS = {"figures": (ROWS, "fibers.svg"), "talk": (TALK, "talk.svg")}
+
+COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469"}
+
+
+def measure(program, args, backend=None, quick=False, cores="0"):
     name, size, iterations = args
     if quick:
         size, iterations = min(size, 1_000), min(iterations, 20_000)
     environment = dict(os.environ)
     if backend:
         environment["MOTET_BACKEND"] = backend
-    prefix = ["taskset", "-c", "0"]
+    prefix = ["taskset", "-c", cores]
     run = subprocess.run([*prefix, str(program), name, str(size), str(iterations)],
                          capture_output=True, text=True, check=False, env=environment, timeout=600)
     if run.returncode != 0:
@@ -85,15 +125,14 @@ def measure(program, args, backend=None, quick=False):
 
 def run_row(row, directory, rounds, quick):
     """All programs of a row in turn, `rounds` times."""
-    found = {"motet": [], "limit": [], "Boost.Fiber": []}
-    has_boost = row.boost and (directory / "boost_bench").exists()
+    programs = {name: directory / file for name, file in row.programs.items()
+                if (directory / file).exists()}
+    found = {"limit": [], **{name: [] for name in programs}}
     for _ in range(min(rounds, row.most_rounds)):
         if row.limit:
             found["limit"].append(measure(directory / "limit_bench", row.limit, quick=quick))
-        found["motet"].append(
-            measure(directory / "motet_bench", row.args, row.backend, quick))
-        if has_boost:
-            found["Boost.Fiber"].append(measure(directory / "boost_bench", row.args, quick=quick))
+        for name, program in programs.items():
+            found[name].append(measure(program, row.args, row.backend, quick, row.cores))
     return found
 
 
@@ -119,6 +158,9 @@ def verdict(row, found):
     """A miss is when three quarters of the runs are above the target; without one, the ratio."""
     target = scaled_target(row, found)
     values = found["motet"]
+    peers = [statistics.median(found[name]) for name in ("Boost.Fiber", "Go") if found.get(name)]
+    if target is None and isinstance(row, Talk) and peers:
+        target = min(peers)
     if target is None:
         ratio = statistics.median(values) / statistics.median(found["limit"])
         return f"– ({number(ratio)} × the limit)"
@@ -128,32 +170,34 @@ def verdict(row, found):
 
 
 def table(results):
-    lines = ["| what | unit | limit here | motet | target, scaled | Boost.Fiber |",
-             "|---|---|---|---|---|---|"]
+    peers = [name for name in ("Boost.Fiber", "Go") if any(name in found for _, found in results)]
+    lines = ["| " + " | ".join(["what", "unit", "limit here", "motet", "target, scaled", *peers]) + " |",
+             "|---" * (5 + len(peers)) + "|"]
     for row, found in results:
-        lines.append(f"| {row.label} | {row.unit} | {middle(found['limit'])} | {middle(found['motet'])}"
-                     f" | {verdict(row, found)} | {middle(found['Boost.Fiber'])} |")
+        cells = [row.label, row.unit, middle(found["limit"]), middle(found["motet"]),
+                 verdict(row, found), *(middle(found.get(name)) for name in peers)]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def picture(results):
     """Bars, one group a row, each drawn relative to the longest of its row."""
     width, left, bar, gap = 760, 300, 13, 12
-    colours = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a"}
     parts, y = [], 34
-    for name, colour, x in zip(colours, colours.values(), (left, left + 90, left + 180)):
+    for place, (name, colour) in enumerate(COLOURS.items()):
+        x = left + 90 * place
         parts.append(f'<rect x="{x}" y="8" width="11" height="11" fill="{colour}"/>'
                      f'<text x="{x + 16}" y="18">{name}</text>')
     for row, found in results:
         shown = [(name, statistics.median(values)) for name, values in found.items() if values
                  and not (name == "limit" and row.unit != "ns")]
-        shown.sort(key=lambda each: list(colours).index(each[0]))
+        shown.sort(key=lambda each: list(COLOURS).index(each[0]))
         longest = max(value for _, value in shown)
         parts.append(f'<text x="{left - 10}" y="{y + 11}" text-anchor="end">{row.label}</text>')
         for name, value in shown:
             length = max(2, (width - left - 120) * value / longest)
             parts.append(f'<rect x="{left}" y="{y}" width="{length:.0f}" height="{bar - 2}" '
-                         f'fill="{colours[name]}"/><text x="{left + length + 6:.0f}" y="{y + 10}">'
+                         f'fill="{COLOURS[name]}"/><text x="{left + length + 6:.0f}" y="{y + 10}">'
                          f'{number(value)} {row.unit}</text>')
             y += bar
         y += gap
@@ -162,24 +206,38 @@ def picture(results):
             f'fill="white"/>{"".join(parts)}</svg>\n')
 
 
+def put(document, marks, text):
+    """Replaces what is between two marks."""
+    before, rest = document.split(marks[0])
+    return f"{before}{marks[0]}\n{text}\n{marks[1]}{rest.split(marks[1])[1]}"
+
+
+def run_all(rows, directory, rounds, quick):
+    results = []
+    for row in rows:
+        results.append((row, run_row(row, directory, rounds, quick)))
+        print(table(results[-1:]).splitlines()[-1], flush=True)
+    return results
+
+
 def main():
     options = argparse.ArgumentParser(description="what fibers cost")
     options.add_argument("directory", type=pathlib.Path)
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--quick", action="store_true")
     options.add_argument("--document", type=pathlib.Path)
+    options.add_argument("--only", choices=SETS, help="one of the tables")
     given = options.parse_args()
     rounds = 1 if given.quick else given.rounds
-    results = []
-    for row in ROWS:
-        results.append((row, run_row(row, given.directory, rounds, given.quick)))
-        print(table(results[-1:]).splitlines()[-1], flush=True)
-    if given.document:
-        text = given.document.read_text()
-        before, rest = text.split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        given.document.write_text(f"{before}{MARKS[0]}\n{table(results)}\n{MARKS[1]}{after}")
-        given.document.with_name("fibers.svg").write_text(picture(results))
+    for name, (rows, picture_name) in SETS.items():
+        if given.only not in (None, name):
+            continue
+        results = run_all(rows, given.directory, rounds, given.quick)
+        if not given.document:
+            continue
+        marks = (f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
+        given.document.write_text(put(given.document.read_text(), marks, table(results)))
+        given.document.with_name(picture_name).write_text(picture(results))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// The same with Go: WHAT SIZE ITERATIONS prints nanoseconds for each iteration.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+)
+
+func cost(rounds int, work func()) float64 {
+	from := time.Now()
+	work()
+	return float64(time.Since(from).Nanoseconds()) / float64(rounds)
+}
+
+func pingPong(rounds int) float64 {
+	there, back := make(chan int), make(chan int)
+	go func() {
+		for i := 0; i < rounds; i++ {
+			back <- <-there
+		}
+	}()
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			there <- 1
+			<-back
+		}
+	})
+}
+
+func mutexFree(rounds int) float64 {
+	var lock sync.Mutex
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			lock.Lock()
+			lock.Unlock()
+		}
+	})
+}
+
+func mutexWanted(rounds int) float64 {
+	const fibers = 100
+	var lock sync.Mutex
+	var all sync.WaitGroup
+	sum := 0
+	return cost(rounds, func() {
+		for i := 0; i < fibers; i++ {
+			all.Add(1)
+			go func() {
+				for round := 0; round < rounds/fibers; round++ {
+					lock.Lock()
+					sum++
+					runtime.Gosched()
+					lock.Unlock()
+				}
+				all.Done()
+			}()
+		}
+		all.Wait()
+	})
+}
+
+func condition(rounds int) float64 {
+	var lock sync.Mutex
+	changed := sync.NewCond(&lock)
+	ping := true
+	var both sync.WaitGroup
+	play := func(mine bool) {
+		for i := 0; i < rounds; i++ {
+			lock.Lock()
+			for ping != mine {
+				changed.Wait()
+			}
+			ping = !mine
+			changed.Signal()
+			lock.Unlock()
+		}
+		both.Done()
+	}
+	both.Add(2)
+	return cost(rounds, func() {
+		go play(true)
+		go play(false)
+		both.Wait()
+	})
+}
+
+// A channel with a capacity is what Go has for a semaphore.
+func semaphores(rounds int) float64 {
+	ping, pong := make(chan struct{}, 1), make(chan struct{}, 1)
+	go func() {
+		for i := 0; i < rounds; i++ {
+			<-ping
+			pong <- struct{}{}
+		}
+	}()
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			ping <- struct{}{}
+			<-pong
+		}
+	})
+}
+
+func selectOf4(rounds int) float64 {
+	var from [4]chan int
+	for i := range from {
+		from[i] = make(chan int)
+	}
+	go func() {
+		for i := 0; i < rounds; i++ {
+			from[i%4] <- 1
+		}
+	}()
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			select {
+			case <-from[0]:
+			case <-from[1]:
+			case <-from[2]:
+			case <-from[3]:
+			}
+		}
+	})
+}
+
+func fourToFour(messages int) float64 {
+	items := make(chan int, 64)
+	var producers, consumers sync.WaitGroup
+	producers.Add(4)
+	consumers.Add(4)
+	return cost(messages, func() {
+		for i := 0; i < 4; i++ {
+			go func() {
+				for n := 0; n < messages/4; n++ {
+					items <- 1
+				}
+				producers.Done()
+			}()
+			go func() {
+				for range items {
+				}
+				consumers.Done()
+			}()
+		}
+		producers.Wait()
+		close(items)
+		consumers.Wait()
+	})
+}
+
+type question struct {
+	number int
+	answer chan int
+}
+
+func request(rounds int) float64 {
+	questions := make(chan question, 64)
+	go func() {
+		for next := range questions {
+			next.answer <- next.number + 1
+		}
+	}()
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			next := question{1, make(chan int, 1)}
+			questions <- next
+			<-next.answer
+		}
+	})
+}
+
+func main() {
+	subjects := map[string]func(int) float64{
+		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
+		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,
+		"four_to_four": fourToFour, "request": request, "two_threads": pingPong,
+	}
+	if len(os.Args) == 4 {
+		if measure, known := subjects[os.Args[1]]; known {
+			rounds, _ := strconv.Atoi(os.Args[3])
+			fmt.Printf("%.3f\n", measure(rounds))
+			return
+		}
+	}
+	fmt.Fprintln(os.Stderr, "usage: go_bench WHAT SIZE ITERATIONS")
+	os.Exit(2)
+}
