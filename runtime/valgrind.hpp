@@ -19,6 +19,15 @@ inline constexpr bool sees_no_ring = true;
 inline constexpr bool sees_no_ring = false;
 #endif
 
+/// Returns: whether the program runs under it; then a note about each stack is in that stack.
+inline bool watches() noexcept {
+#if defined(MOTET_VALGRIND)
+  return RUNNING_ON_VALGRIND != 0;
+#else
+  return false;
+#endif
+}
+
 /// It takes a change of the stack pointer for a switch only if it knows the stack.
 /// Returns: a number for forget_stack().
 inline unsigned know_stack([[maybe_unused]] const stack& known) noexcept {

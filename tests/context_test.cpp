@@ -266,7 +266,7 @@ TEST_CASE("an idle pool gives memory back, and keeps some warm", "[stack]") {
   while (pool.trim()) {
   }
   const auto warm = std::count_if(taken.begin(), taken.end(), resident);
-  CHECK(warm == 256);
+  if (!valgrind::watches()) CHECK(warm == 256);
   CHECK(resident(taken.back()));  // the one that is taken next
   for (stack& each : taken) {
     each = pool.take(stack_pool::default_size);
