@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT
-// All of motet, in the order in which one meets it; debug.hpp is included by those who look inside.
+// All of motet; debug.hpp is included by those who look inside.
 #pragma once
 
+#include <motet/actor.hpp>
 #include <motet/cancel.hpp>
+#include <motet/channel.hpp>
+#include <motet/condition_variable.hpp>
+#include <motet/event.hpp>
+#include <motet/every.hpp>
 #include <motet/fd.hpp>
 #include <motet/fiber.hpp>
+#include <motet/future.hpp>
 #include <motet/group.hpp>
 #include <motet/io.hpp>
 #include <motet/local.hpp>
+#include <motet/mutex.hpp>
 #include <motet/net.hpp>
+#include <motet/notification.hpp>
 #include <motet/origin.hpp>
+#include <motet/rate_limiter.hpp>
+#include <motet/recursive_mutex.hpp>
+#include <motet/resource_pool.hpp>
 #include <motet/run.hpp>
+#include <motet/select.hpp>
+#include <motet/semaphore.hpp>
+#include <motet/shared_mutex.hpp>
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <motet/time.hpp>
