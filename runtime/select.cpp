@@ -26,16 +26,19 @@ thread_state& full(thread_core& thread) noexcept {
   return static_cast<thread_state&>(thread);
 }
 
-/// Returns: a number below `limit`, any with about equal chances.
-std::size_t drawn_below(std::size_t limit) noexcept {
-  static constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
-  const std::uint64_t mixed = (ticks() * odd) >> 32;
-  return static_cast<std::size_t>((mixed * limit) >> 32);
+/// Source: the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
+std::uint64_t mixed(std::uint64_t bits) noexcept {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
 }
 
+/// All orders have equal chances.
 void shuffle(std::span<select_branch*> branches) noexcept {
+  std::uint64_t dice = ticks();
   for (std::size_t left = branches.size(); left > 1; --left) {
-    std::swap(branches[left - 1], branches[drawn_below(left)]);
+    dice = mixed(dice);
+    std::swap(branches[left - 1], branches[dice % left]);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "sockets.hpp"
 #include "stack_pool.hpp"
 #include "support.hpp"
+#include "valgrind.hpp"
 
 using namespace motet::detail;
 
