@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <stdexcept>
 
 #include "catch.hpp"
@@ -115,6 +116,41 @@ TEST_CASE("nothing is allocated to read and write", "[allocation]") {
           }) == 0);
     peers.cancel();
     peers.await_all();
+  });
+}
+
+TEST_CASE("nothing is allocated to talk, and to wait for one another", "[allocation]") {
+  run([] {
+    channel<int> there;
+    local::channel<int> back(1);
+    channel<int> stream(unbounded);
+    mutex lock;
+    semaphore permits(0);
+    notification called;
+    group peers;
+    peers.spin([&] {
+      for (;;) {
+        const int got = there.pop().value();
+        {
+          const std::lock_guard in(lock);
+          snooze();  // so that the other one waits for it
+        }
+        back.push(got);
+        permits.acquire();
+        called.notify_all();
+      }
+    });
+    CHECK(allocations_in([&] {
+            there.push(1);
+            snooze();
+            lock.lock();
+            lock.unlock();
+            stream.push(2);
+            select(on_pop(back), on_timeout(1h));
+            permits.release();
+            called.wait();
+            stream.pop();
+          }) == 0);
   });
 }
 
