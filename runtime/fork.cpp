@@ -57,6 +57,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   report_at_ = idle_until_ = clock::time_point::max();
   dump_wanted_.store(false);
   place_.start_over(*this);
+  awake_thread::be_the_only_one();
   set_countdown();
 }
 

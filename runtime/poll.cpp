@@ -16,6 +16,18 @@ constexpr std::size_t switches_between_looks = 16;
 
 constexpr auto a_nap = std::chrono::milliseconds(20);
 
+/// Looks at the inbox that follow one another, each worth some 10 ns, between two looks at the
+/// kernel.
+constexpr int looks_at_inbox = 64;
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 }  // namespace
 
 /// Looks again after 16 switches, or just when the number of switches calls for a poll.
@@ -51,19 +63,51 @@ void thread_state::collect_mail() noexcept {
   if (dump_wanted_.load(std::memory_order_relaxed)) dump_as_asked();
 }
 
+/// To wake a thread takes longer than many an answer: where mail has come soon before, it is waited
+/// for awake, unless another thread needs the processor.
+/// Returns: whether something came, or is due.
+bool thread_state::busy_wait() noexcept {
+  if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
+  const std::uint64_t from = ticks();
+  while (ticks() - from < busy_for_) {
+    for (int look = 0; look < looks_at_inbox; ++look) {
+      if (mail_->filled()) return true;
+      pause();
+    }
+    if (anything_pending()) poll(false);
+    if (!queue_.empty()) return true;
+  }
+  busy_for_ = 0;
+  return false;
+}
+
+/// The next time it waits awake if awake it would have got this mail, or nearly.
+void thread_state::learn_from_sleep(std::uint64_t slept) noexcept {
+  if (mail_->filled() && slept < 2 * ticks_worth_waking_) busy_for_ = ticks_worth_waking_;
+}
+
 void thread_state::poll(bool wait) noexcept {
   if (mail_->filled()) {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
+  if (wait && busy_for_ > 0 && busy_wait()) return;
   auto deadline = backend::time_point::min();
   if (wait) {
     deadline = timers_.empty() ? idle_until_ : std::min(timers_.first()->due, idle_until_);
     if (!mail_->announce_sleep()) return;
   }
   completions done;
-  kernel_->poll(deadline, done);
-  if (wait) mail_->awake();
+  if (wait) {
+    const std::uint64_t from = ticks();
+    awake_thread::sleep();
+    kernel_->poll(deadline, done);
+    awake_thread::wake();
+    mail_->awake();
+    learn_from_sleep(ticks() - from);
+  } else {
+    kernel_->poll(deadline, done);
+  }
   while (operation* op = done.pop()) complete(*op);
   if (wait || !timers_.empty()) {
     reading_ = tick_clock_.read([&] { return kernel_->now(); });

@@ -35,6 +35,7 @@ void end_locals(control_block& fiber) noexcept {
 
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
     : ticks_between_polls_(ticks_in(chosen.time_between_polls)),
+      ticks_worth_waking_(kernel->name() == "sim" ? 0 : ticks_in(chosen.busy_wait)),
       kernel_(std::move(kernel)),
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),

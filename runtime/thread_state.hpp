@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "block_pool.hpp"
+#include "cores.hpp"
 #include "foreign_requests.hpp"
 #include "in_flight.hpp"
 #include "overflow.hpp"
@@ -178,6 +179,8 @@ class thread_state : public thread_core {
 
  private:
   // poll.cpp
+  bool busy_wait() noexcept;
+  void learn_from_sleep(std::uint64_t slept) noexcept;
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;
@@ -253,6 +256,11 @@ class thread_state : public thread_core {
   std::uint64_t polled_at_ = 0;  // in ticks
   std::uint64_t ticks_between_polls_;
   bool submitted_since_poll_ = false;
+  // How long it waits for mail before it sleeps, in ticks; 0: it sleeps at once.
+  std::uint64_t busy_for_ = 0;
+  std::uint64_t ticks_worth_waking_;
+  const std::size_t cores_ = usable_cores();
+  awake_thread awake_;
   tick_clock tick_clock_;
   timer_heap timers_;
   /// Its sleep, the grace of its handlers, and terminate().

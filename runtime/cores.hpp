@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// How many processors there are to run on, and how many threads with fibers want one just now.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <motet/detail/abi.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+/// Returns: how many processors this thread may run on, or as many as the process's control groups
+///          let it use; at least 1.
+/// Source: sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst, cpu.max.
+std::size_t usable_cores() noexcept;
+
+/// Threads with a runtime that do not sleep in a poll.
+inline constinit std::atomic<std::size_t> awake_threads{0};
+
+/// Counts one of them.
+class awake_thread {
+ public:
+  awake_thread() noexcept { wake(); }
+  awake_thread(const awake_thread&) = delete;
+  awake_thread& operator=(const awake_thread&) = delete;
+  ~awake_thread() { sleep(); }
+
+  static void sleep() noexcept { awake_threads.fetch_sub(1, std::memory_order_relaxed); }
+  static void wake() noexcept { awake_threads.fetch_add(1, std::memory_order_relaxed); }
+  /// In a forked child.
+  static void be_the_only_one() noexcept { awake_threads.store(1, std::memory_order_relaxed); }
+};
+
+}  // namespace motet::inline MOTET_ABI::detail
