@@ -160,7 +160,7 @@ TEST_CASE("one consumer gets the items of each producer in order", "[channel]") 
     });
   });
   std::array<int, 2> next{};
-  bool in_order = true;
+  bool ordered = true;
   run([&] {
     chaos disorder(3);
     group one;
@@ -168,7 +168,7 @@ TEST_CASE("one consumer gets the items of each producer in order", "[channel]") 
     disorder.spin_stubborn(one, [&] {
       if (next[0] + next[1] == 2 * each) return false;
       const item got = items.pop().value();
-      in_order = in_order && next[static_cast<std::size_t>(got.producer)]++ == got.number;
+      ordered = ordered && next[static_cast<std::size_t>(got.producer)]++ == got.number;
       return true;
     });
     auto disturber = spin([&] { disorder.run_until(over); });
@@ -178,7 +178,7 @@ TEST_CASE("one consumer gets the items of each producer in order", "[channel]") 
   });
   plain.join();
   other.join();
-  CHECK(in_order);
+  CHECK(ordered);
 }
 
 namespace {
@@ -411,12 +411,12 @@ TEST_CASE("of promises kept twice by two threads one counts, and all agree", "[f
 TEST_CASE("an actor hears everybody, each in order", "[actor]") {
   const int each = many(40'000);
   std::array<int, 3> next{};
-  bool in_order = true;
+  bool ordered = true;
   run([&] {
     actor<item> listener([&](actor<item>::inbox& messages) {
       for (int left = 3 * each; left > 0; --left) {
         const item got = messages.receive();
-        in_order = in_order && next[static_cast<std::size_t>(got.producer)]++ == got.number;
+        ordered = ordered && next[static_cast<std::size_t>(got.producer)]++ == got.number;
       }
     });
     std::thread plain([&] {
@@ -436,5 +436,5 @@ TEST_CASE("an actor hears everybody, each in order", "[actor]") {
     other.join();
     CHECK_THROWS_AS(listener.send({0, 0}), channel_closed);
   });
-  CHECK(in_order);
+  CHECK(ordered);
 }

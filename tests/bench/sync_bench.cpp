@@ -139,7 +139,7 @@ double select_of_4(std::size_t rounds) {
 template <typename Form>
 double four_to_four(std::size_t messages) {
   typename Form::template channel<int> items(64);
-  std::size_t sum = 0;
+  [[maybe_unused]] std::size_t sum = 0;
   motet::group producers;
   motet::group consumers;
   for (int i = 0; i < 4; ++i) {
