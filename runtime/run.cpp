@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <motet/detail/waiter.hpp>
 #include <motet/run.hpp>
 #include <stdexcept>
 #include <string>
@@ -78,6 +79,7 @@ void unlock_all() {
 }
 
 void start_over_in_child() {
+  process_generation.fetch_add(1, std::memory_order_relaxed);
   origins::unlock();
   mailbox::abandon_all();
   roster_entry::abandon_all();

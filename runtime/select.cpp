@@ -78,7 +78,7 @@ class attempt {
     }
     const bool told = own_.stand_by();
     leave_all();
-    if (!told) arrived_core().throw_pending();
+    if (!told) throw_interruption();
     if (own_.destroyed) throw_destroyed();
     auto& taken = static_cast<select_branch&>(*own_.chosen);
     taken.entered = false;
@@ -196,7 +196,8 @@ bool ready_case::proceeds(thread_core&) {
 bool ready_case::enter(thread_core& thread) {
   thread_state& here = full(thread);
   if (here.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
-  pending_.done = false;
+  pending_.done = pending_.closed = false;
+  pending_.closer = nullptr;
   pending_.wait.fiber = &thread.running();
   return !here.begin(pending_);
 }

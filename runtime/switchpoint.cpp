@@ -18,6 +18,11 @@ void thread_core::look_around() noexcept {
   static_cast<thread_state*>(this)->look_around_now();
 }
 
+void thread_core::look_between_calls() noexcept {
+  calls_until_look_ = calls_between_looks;
+  look_around();
+}
+
 void thread_core::poll_at_once() noexcept {
   static_cast<thread_state*>(this)->poll(false);
 }

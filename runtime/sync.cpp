@@ -75,6 +75,10 @@ void rest_until(clock::time_point when) {
   }
 }
 
+void refuse_capacity() {
+  throw std::invalid_argument("no memory holds so many items: motet::unbounded is another thing");
+}
+
 void throw_channel_closed() {
   throw channel_closed();
 }

@@ -144,6 +144,7 @@ void thread_state::end_others() noexcept {
 /// Another fiber has called exit(): the main one's frames are left as they are, and it never runs
 /// again.
 void thread_state::leave_out_main() noexcept {
+  main_left_out_ = true;
   if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
   if (main_->state.load(std::memory_order_relaxed) == fiber_state::runnable) queue_.remove(*main_);
 }

@@ -146,6 +146,10 @@ class thread_state : public thread_core {
   std::exception_ptr end(bool leave_first) noexcept;
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
+  /// Whether it is the main fiber, and another one has called std::exit: it never runs again.
+  bool left_out(const control_block& fiber) const noexcept {
+    return main_left_out_ && &fiber == main_;
+  }
 
   /// Makes another backend of the kind that was chosen.
   using backend_maker = std::unique_ptr<backend> (*)(const options&);
@@ -273,6 +277,7 @@ class thread_state : public thread_core {
   const bool virtual_time_;
   options options_;
   control_block* main_ = nullptr;
+  bool main_left_out_ = false;
   std::size_t living_ = 0;  // spun fibers that are not dead
   wait_record* exit_waiter_ = nullptr;
   family house_;  // the reaper's: nobody's children

@@ -64,10 +64,25 @@ void throw_destroyed() {
   throw std::logic_error("it was destroyed while this waited on it");
 }
 
-void ticket::block() noexcept {
+void throw_interruption() {
+  if (thread_core* thread = self_core()) thread->throw_pending();
+  throw std::logic_error("the runtime of this thread has ended");
+}
+
+constinit std::atomic<std::uint32_t> process_generation{0};
+
+void waiter::await_sent_away() const noexcept {
+  patience sender;
+  while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
+}
+
+/// A thread whose runtime has ended waits for nothing any more.
+bool ticket::block() noexcept {
+  if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
   while (over_.load(std::memory_order_acquire) == 0) {
     ::syscall(SYS_futex, &over_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
   }
+  return true;
 }
 
 void ticket::tell_elsewhere() noexcept {
@@ -79,7 +94,8 @@ void ticket::tell_elsewhere() noexcept {
     return;
   }
   arrive = [](post& item, thread_state& home) noexcept {
-    home.make_runnable(*static_cast<ticket&>(item).wait.fiber);
+    auto& told = static_cast<ticket&>(item);
+    if (!home.left_out(*told.wait.fiber)) told.wake(home);
   };
   wait.fiber->mail->push(*this);
 }
@@ -97,9 +113,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
       if (take(*each, teller)) {
         each->of->destroyed = true;
         told.add(*each);
-      } else if (each->send_away()) {
-        each->unlink();
-      } else {
+      } else if (!each->send_away()) {
         left = true;
       }
     }

@@ -116,6 +116,24 @@ TEST_CASE("senders learn that an actor has ended", "[actor]") {
   });
 }
 
+TEST_CASE("what an actor never received is destroyed with it", "[actor]") {
+  run([] {
+    struct question {
+      promise<int> answer;
+    };
+    actor<question> brief([](auto& questions) { questions.receive().answer.set_value(1); });
+    question first;
+    question second;
+    const auto heard = first.answer.get_future();
+    const auto unheard = second.answer.get_future();
+    brief.send(std::move(first));
+    brief.send(std::move(second));
+    brief.await();
+    CHECK(heard.get() == 1);
+    CHECK_THROWS_AS(unheard.get(), std::future_error);
+  });
+}
+
 TEST_CASE("a promise is kept once", "[future]") {
   run([] {
     promise<std::string> told;
@@ -248,6 +266,8 @@ TEST_CASE("100 a second with a burst of 10: 110 take a second", "[rate]") {
     CHECK_THROWS_AS(rate_limiter(0, 1s), std::invalid_argument);
     CHECK_THROWS_AS(rate_limiter(1, 0s), std::invalid_argument);
     CHECK_THROWS_AS(rate_limiter(1, 1s, 0), std::invalid_argument);
+    CHECK_THROWS_AS(rate_limiter(1, 1h, 10'000'000), std::invalid_argument);
+    CHECK(rate_limiter(1'000'000, 1h, 10'000'000).try_acquire());
   });
 }
 
@@ -297,6 +317,8 @@ TEST_CASE("every calls once a period, and leaves out what it missed", "[every]")
     });
     CHECK(clock::now() - again >= 45ms);
     CHECK_THROWS_AS(every(0ms, [] {}), std::invalid_argument);
+    CHECK_FALSE(
+        move_on_after(1ms, [] { every(std::chrono::hours::max(), [] { FAIL("never"); }); }));
   });
 }
 

@@ -257,6 +257,10 @@ TEMPLATE_TEST_CASE("a channel through which much has gone holds little memory", 
   });
 }
 
+TEST_CASE("a channel has a capacity that memory can hold", "[channel]") {
+  CHECK_THROWS_AS(channel<int>(static_cast<std::size_t>(-1)), std::invalid_argument);
+}
+
 TEST_CASE("a channel between threads without fibers blocks them", "[threads]") {
   channel<int> numbers(4);
   constexpr int many = 10'000;

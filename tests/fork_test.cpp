@@ -96,6 +96,37 @@ TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
   });
 }
 
+TEST_CASE("in a child nobody is left who waited on what the two now have each", "[fork]") {
+  run([] {
+    channel<int> numbers;
+    mutex lock;
+    event happened;
+    int popped = 0;
+    group waiting;
+    lock.lock();
+    waiting.spin([&] { popped = numbers.pop().value(); });
+    waiting.spin([&] { lock.lock(), lock.unlock(); });
+    waiting.spin([&] { happened.wait(); });
+    snooze();
+    CHECK(code_of_child([&] {
+            if (numbers.try_push(1)) return 1;
+            lock.unlock();
+            if (!lock.try_lock()) return 2;
+            lock.unlock();
+            happened.set();
+            happened.wait();
+            auto pusher = spin([&] { numbers.push(2); });
+            if (numbers.pop() != 2 || popped != 0) return 3;
+            return use_everything();
+          }) == 0);
+    numbers.push(7);
+    lock.unlock();
+    happened.set();
+    waiting.await_all();
+    CHECK(popped == 7);
+  });
+}
+
 TEST_CASE("deadlines that were armed before a fork hold in both processes", "[fork]") {
   run([] {
     const auto start = clock::now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Locks, events and permits between the fibers of one thread: order, hand-over, interruption, and
 // misuse. Each test is run for the shared form and for the local one.
+#include <atomic>
 #include <chrono>
 #include <motet/condition_variable.hpp>
 #include <motet/event.hpp>
@@ -154,6 +155,105 @@ TEMPLATE_TEST_CASE("lock delivers what is pending even if it need not wait", "[m
   });
 }
 
+TEMPLATE_TEST_CASE("several that want the same two mutexes in either order all get them", "[mutex]",
+                   FORMS) {
+  run([] {
+    typename TestType::mutex a;
+    typename TestType::mutex b;
+    int done = 0;
+    group all;
+    for (int i = 0; i < 7; ++i) {
+      all.spin([&, i] {
+        for (int round = 0; round < 100; ++round) {
+          if (i % 2 == 0) {
+            const std::scoped_lock both(a, b);
+            snooze();
+            ++done;
+          } else {
+            const std::scoped_lock both(b, a);
+            snooze();
+            ++done;
+          }
+        }
+      });
+    }
+    CHECK(move_on_after(30s, [&] { all.await_all(); }));
+    CHECK(done == 700);
+  });
+}
+
+TEST_CASE("a lock that is older than the fibers of its thread can be given up", "[mutex]") {
+  std::thread([] {
+    mutex lock;
+    shared_mutex both;
+    const std::lock_guard held(lock);
+    const std::unique_lock writing(both);
+    sleep_for(1us);  // begins a runtime
+    CHECK_THROWS_AS(lock.lock(), std::logic_error);
+  }).join();
+}
+
+TEST_CASE("a deadline ends a loop of calls that never wait", "[interruption]") {
+  if (testing::on_sim()) return;  // no time passes there
+  run([] {
+    mutex lock;
+    channel<int> numbers(1);
+    long rounds = 0;
+    const bool ended = move_on_after(20ms, [&] {
+      for (;;) {
+        const std::lock_guard in(lock);
+        numbers.push(1);
+        numbers.pop();
+        ++rounds;
+      }
+    });
+    CHECK_FALSE(ended);
+    CHECK(rounds > 0);
+  });
+}
+
+TEST_CASE("a thread whose fibers are over waits for nothing any more", "[threads]") {
+  static channel<int> numbers;
+  static std::atomic<bool> refused{false};
+  struct late {
+    ~late() {
+      try {
+        numbers.pop();
+      } catch (const std::logic_error&) {
+        refused = true;
+      }
+    }
+  };
+  std::thread([] {
+    static thread_local late last;
+    static_cast<void>(&last);
+    sleep_for(1us);
+  }).join();
+  CHECK(refused);
+}
+
+TEMPLATE_TEST_CASE("very many that are interrupted while they wait", "[interruption]", FORMS) {
+  run([] {
+    typename TestType::semaphore permits(0);
+    typename TestType::shared_mutex lock;
+    lock.lock();
+    group waiting;
+    const int many = testing::under_tsan ? 1'000 : 4'000;
+    for (int i = 0; i < many / 2; ++i) {
+      waiting.spin([&] { permits.acquire(); });
+      waiting.spin([&] { lock.lock_shared(); });
+    }
+    settle();
+    waiting.cancel();
+    waiting.await_all();
+    permits.release();
+    CHECK(permits.try_acquire());
+    lock.unlock();
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
 TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
@@ -215,7 +315,7 @@ TEMPLATE_TEST_CASE("what is destroyed throws in whoever waits for it", "[destroy
       try {
         changed->wait(in);
       } catch (...) {
-        CHECK(in.owns_lock());
+        CHECK_FALSE(in.owns_lock());
         throw;
       }
     });
@@ -554,5 +654,59 @@ TEST_CASE("a main fiber that waits for what nobody will do is told", "[deadlock]
   run([] {
     event never;
     CHECK_THROWS_AS(never.wait(), deadlock);
+  });
+}
+
+TEST_CASE("a lock whose unlocking switches loses no notification", "[condition]") {
+  run([] {
+    struct slow {
+      mutex own;
+      void lock() { own.lock(); }
+      void unlock() {
+        own.unlock();
+        sleep_for(2ms);
+      }
+    } held;
+    condition_variable changed;
+    const auto begin = clock::now();
+    auto waiting = spin([&] {
+      held.lock();
+      changed.wait(held);
+      held.own.unlock();
+    });
+    settle();
+    changed.notify_one();
+    waiting.await();
+    CHECK(clock::now() - begin >= 2ms);
+  });
+}
+
+TEST_CASE("a mutex and a condition variable may go together", "[destroyed]") {
+  run([] {
+    struct monitor {
+      mutex lock;
+      condition_variable changed;
+    };
+    auto both = std::make_unique<monitor>();
+    auto waiting = spin([&] {
+      std::unique_lock in(both->lock);
+      both->changed.wait(in);
+    });
+    settle();
+    both.reset();
+    CHECK_THROWS_AS(waiting.await(), std::logic_error);
+
+    auto lock = std::make_unique<mutex>();
+    condition_variable changed;
+    auto locking = spin([&] {
+      std::unique_lock in(*lock);
+      changed.wait(in);
+    });
+    settle();
+    lock->lock();
+    changed.notify_one();
+    settle();
+    lock.reset();  // while the notified one waits to have it again
+    CHECK_THROWS_AS(locking.await(), std::logic_error);
   });
 }

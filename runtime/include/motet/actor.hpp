@@ -85,13 +85,16 @@ class actor {
   cancel_result cancel(const char* reason) const noexcept { return fiber_.cancel(reason); }
 
  private:
-  /// Lets nobody send once the body is over, or will not run.
+  /// Lets nobody send once the body is over, or will not run; what was not received is destroyed.
   struct closing {
     explicit closing(const std::shared_ptr<channel<M>>& to_close) : messages(to_close) {}
     closing(closing&&) noexcept = default;
     closing& operator=(closing&&) = delete;
     ~closing() {
-      if (messages != nullptr) messages->close();
+      if (messages == nullptr) return;
+      messages->close();
+      while (messages->try_pop()) {
+      }
     }
     std::shared_ptr<channel<M>> messages;
   };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <motet/detail/item_queue.hpp>
 #include <motet/detail/waiter.hpp>
 #include <motet/errors.hpp>
@@ -21,6 +22,7 @@ inline constexpr unbounded_t unbounded{};
 namespace detail {
 
 [[noreturn]] void throw_channel_closed();
+[[noreturn]] void refuse_capacity();
 
 template <typename T, typename Sharing>
 class basic_channel {
@@ -33,8 +35,9 @@ class basic_channel {
   /// Without a capacity: a push waits until its item is popped. Otherwise up to `capacity` items
   /// wait in the channel, which has room for them from the beginning. Items are moved in and out
   /// under its lock.
-  /// Throws: std::bad_alloc.
+  /// Throws: std::bad_alloc; std::invalid_argument for more than any memory holds.
   explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
+    if (capacity > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) refuse_capacity();
     if (capacity > 0) items_.reserve(capacity);
   }
   /// As many items as memory holds; a push never waits.
@@ -60,7 +63,7 @@ class basic_channel {
       return;
     if (now == answer::closed) throw_channel_closed();
     lone_waiter waiting("push to a channel", thread, Sharing::shared);
-    waiting.slot = &item;
+    waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
     sharing_.unlock();
     stand_by(sharing_, waiting);
@@ -104,7 +107,7 @@ class basic_channel {
     if (take(item, thread) != answer::wait) [[likely]]
       return item;
     lone_waiter waiting("pop from a channel", thread, Sharing::shared);
-    waiting.slot = &item;
+    waiting.slot = std::addressof(item);
     takers_.push_back(waiting);
     sharing_.unlock();
     stand_by(sharing_, waiting);

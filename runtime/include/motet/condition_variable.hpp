@@ -17,22 +17,27 @@ class basic_condition_variable {
   /// notification ends it. Of any type that can be locked and unlocked, std::unique_lock<mutex>
   /// above all.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; what unlocking throws; std::logic_error if the
-  ///         condition variable is destroyed meanwhile.
+  /// Throws: what is pending for this fiber; what unlocking and locking throw; std::logic_error if
+  ///         the condition variable is destroyed meanwhile, and then `held` is not locked again.
   template <typename Lock>
   void wait(Lock& held) {
     thread_core* thread = Sharing::enter();
     lone_waiter waiting("wait on a condition_variable", thread, Sharing::shared);
     changed_.enter(waiting);
-    {
-      const relock<Lock> again(*this, waiting, held);
-      if (waiting.own.stand_by()) {
-        if (waiting.own.destroyed) throw_destroyed();
-        return;
-      }
-      leave(changed_.sharing_, waiting, [] {});
+    try {
+      held.unlock();
+    } catch (...) {
+      withdraw(waiting);
+      throw;
     }
-    arrived_core().throw_pending();
+    const bool told = waiting.own.stand_by();
+    if (waiting.own.destroyed) throw_destroyed();  // what guards it may be gone as well
+    if (!told) leave(changed_.sharing_, waiting, [] {});
+    {
+      const shelter safe;
+      held.lock();
+    }
+    if (!told) throw_interruption();
   }
 
   /// Waits until `ready()`, which is called with `held` locked.
@@ -52,29 +57,6 @@ class basic_condition_variable {
   void notify_all() { changed_.notify_all(); }
 
  private:
-  /// Unlocks, and locks again at the end, which nothing interrupts.
-  template <typename Lock>
-  class relock {
-   public:
-    relock(basic_condition_variable& from, lone_waiter& waiting, Lock& held) : held_(held) {
-      try {
-        held.unlock();
-      } catch (...) {
-        from.withdraw(waiting);
-        throw;
-      }
-    }
-    relock(const relock&) = delete;
-    relock& operator=(const relock&) = delete;
-    ~relock() {
-      const shelter safe;
-      held_.lock();
-    }
-
-   private:
-    Lock& held_;
-  };
-
   /// Takes back a wait that has not begun; another thread may have notified it by now.
   void withdraw(lone_waiter& waiting) {
     if (waiting.own.wait.claim(wake_reason::interrupted)) {
@@ -83,7 +65,7 @@ class basic_condition_variable {
     }
     const shelter safe;
     waiting.own.stand_by();
-    notify_one();
+    if (!waiting.own.destroyed) notify_one();
   }
 
   basic_notification<Sharing> changed_;  // sends away whoever waits at its end

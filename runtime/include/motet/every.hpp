@@ -24,8 +24,8 @@ enum class pace : std::uint8_t {
 struct every_options {
   detail::timespan period;
   pace when = pace::aligned;
-  // Gets what a call has thrown, and lets every() go on; without it, or if it throws itself, that
-  // ends every(). What interrupts the fiber always does.
+  // Gets what a call has thrown, also what was raised in the fiber meanwhile, and lets every() go
+  // on; without it, or if it throws itself, that ends every(). So does being cancelled, always.
   std::function<void(std::exception_ptr)> on_error = {};
 };
 
@@ -42,6 +42,7 @@ class beat {
   }
 
   void await_next() {
+    if (period_ >= clock::duration::max() / 4) sleep();  // no clock will see it
     const clock::time_point now = clock::now();
     if (when_ == pace::delayed) {
       sleep_for(period_);

@@ -71,7 +71,8 @@ class future {
     if constexpr (!std::is_void_v<T>) return std::as_const(*state_->value);
   }
 
-  /// The same, but takes the value, which can be done once.
+  /// The same, but takes the value, which can be done once. What get() const& has returned is then
+  /// empty.
   /// Switchpoint.
   T get() && {
     known();
@@ -113,7 +114,8 @@ class promise {
   }
   /// Not a switchpoint.
   ~promise() {
-    if (state_ != nullptr) set_exception(detail::broken_promise());
+    if (state_ == nullptr || state_->decided.load(std::memory_order_relaxed)) return;
+    set_exception(detail::broken_promise());
   }
 
   /// Not a switchpoint. As often as one likes.

@@ -11,9 +11,10 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
-/// Who holds a lock: a fiber, or a thread without fibers. Never 0.
+/// Who holds a lock: a fiber, or a thread. What a thread took before it had fibers is its main
+/// fiber's. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
-  if (thread == nullptr) return this_thread_mark() | 1;
+  if (thread == nullptr || thread->running().is_main) return this_thread_mark() | 1;
   return reinterpret_cast<std::uintptr_t>(&thread->running());
 }
 
@@ -36,6 +37,7 @@ class basic_mutex {
   [[gnu::always_inline]] void lock() {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);
+    if (thread != nullptr) thread->backs_off(false);
     sharing_.lock();
     const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
     if (holder == 0) [[likely]] {
@@ -52,16 +54,22 @@ class basic_mutex {
     waiting_.push_back(waiting);
     sharing_.unlock();
     stand_by(sharing_, waiting);
+    if (waiting.refused) [[unlikely]]
+      lock_again(thread, me);
   }
 
   /// Takes it if nobody holds it.
   /// Not a switchpoint.
   bool try_lock() {
-    const std::uintptr_t me = holder_mark(self_core());
+    thread_core* thread = self_core();
+    const std::uintptr_t me = holder_mark(thread);
     const std::lock_guard in(sharing_);
-    if (holder_.load(std::memory_order_relaxed) != 0) return false;
-    holder_.store(me, std::memory_order_relaxed);
-    return true;
+    if (holder_.load(std::memory_order_relaxed) == 0) {
+      holder_.store(me, std::memory_order_relaxed);
+      return true;
+    }
+    if (thread != nullptr) thread->backs_off(true);
+    return false;
   }
 
   /// Hands it to whoever has waited longest, or to nobody.
@@ -71,11 +79,17 @@ class basic_mutex {
     thread_core* thread = self_core();
     if (!held_by(thread)) [[unlikely]]
       refuse_to_unlock();
+    // std::lock() gives up what it has when it cannot get all. If it were handed on then, several
+    // such could hand one another their locks for ever: so it is free, and the first in line looks.
+    const bool gives_up = thread != nullptr && thread->backs_off();
     sharing_.lock();
     waiter* next = waiting_.choose(thread);
-    holder_.store(next == nullptr ? 0 : next->number, std::memory_order_relaxed);
+    const bool handed = next != nullptr && !gives_up;
+    holder_.store(handed ? next->number : 0, std::memory_order_relaxed);
     sharing_.unlock();
-    if (next != nullptr) next->of->tell(thread);
+    if (next == nullptr) return;
+    next->refused = gives_up;
+    next->of->tell(thread);
   }
 
  private:
@@ -83,7 +97,29 @@ class basic_mutex {
   friend class basic_recursive_mutex;
 
   bool held_by(const thread_core* thread) const noexcept {
-    return holder_.load(std::memory_order_relaxed) == holder_mark(thread);
+    const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
+    if (holder == holder_mark(thread)) [[likely]]
+      return true;
+    // A fiber that has forked is the child's main fiber.
+    return thread != nullptr && holder == reinterpret_cast<std::uintptr_t>(&thread->running());
+  }
+
+  /// First in line: takes it if it is still free, or waits in front of all others.
+  [[gnu::noinline]] void lock_again(thread_core* thread, std::uintptr_t me) {
+    for (;;) {
+      sharing_.lock();
+      if (holder_.load(std::memory_order_relaxed) == 0) {
+        holder_.store(me, std::memory_order_relaxed);
+        sharing_.unlock();
+        return;
+      }
+      lone_waiter waiting("lock of a mutex", thread, Sharing::shared);
+      waiting.number = me;
+      waiting_.push_front(waiting);
+      sharing_.unlock();
+      stand_by(sharing_, waiting);
+      if (!waiting.refused) return;
+    }
   }
 
   Sharing sharing_;

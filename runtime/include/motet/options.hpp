@@ -26,8 +26,8 @@ struct options {
   std::size_t switches_between_polls = 64;
   std::chrono::microseconds time_between_polls{500};
 
-  /// How long a thread that has nothing to run waits awake for other threads before it sleeps, where
-  /// they have been as quick before, and a processor is free: [0, 10 ms]; 0: never.
+  /// How long a thread that has nothing to run waits awake for other threads before it sleeps,
+  /// where they have been as quick before, and a processor is free: [0, 10 ms]; 0: never.
   std::chrono::microseconds busy_wait{100};
 
   /// Sizes of the rings: powers of two in [1, 32768] and [2, 65536].

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <motet/clock.hpp>
 #include <motet/detail/timespan.hpp>
 #include <motet/mutex.hpp>
+#include <mutex>
 
 namespace motet::inline MOTET_ABI {
 
@@ -20,50 +22,71 @@ template <typename Sharing>
 class basic_rate_limiter {
  public:
   /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once.
-  /// Throws: std::invalid_argument if one of them is 0.
+  /// Throws: std::invalid_argument if one of them is 0, or a burst takes more than 70 years.
   /// Source: the generic cell rate algorithm, ITU-T I.371, as virtual scheduling.
   basic_rate_limiter(std::size_t count, timespan period, std::size_t burst = 1) : burst_(burst) {
     if (count == 0 || period.length <= clock::duration::zero() || burst == 0) refuse_rate();
     const auto parts = static_cast<clock::rep>(count);
     interval_ = std::max(clock::duration(1), (period.length + clock::duration(parts - 1)) / parts);
+    if (burst > static_cast<std::size_t>(longest / interval_)) refuse_rate();
   }
 
   /// Waits until `cost` more fit into the rate; those who came before are served first. What is
-  /// interrupted takes nothing.
-  /// Switchpoint.
+  /// interrupted takes nothing. The limiter must outlive the call.
+  /// Switchpoint; switches only if it must wait.
   /// Throws: what is pending for this fiber; std::invalid_argument if `cost` is 0 or more than the
   ///         burst.
   void acquire(std::size_t cost = 1) {
     check(cost);
     const std::lock_guard turn(turn_);
-    rest_until(end_of(cost, clock::now()) - interval_ * burst());
-    spoken_for_ = end_of(cost, clock::now());
+    const resting mark(*this);
+    for (;;) {
+      const clock::time_point fits = take(cost, clock::now());
+      if (fits == clock::time_point::min()) return;
+      rest_until(fits);
+    }
   }
 
-  /// Takes `cost` if that needs no waiting.
+  /// Takes `cost` if that needs no waiting, and nobody waits.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if `cost` is 0 or more than the burst.
   bool try_acquire(std::size_t cost = 1) {
     check(cost);
-    const std::unique_lock turn(turn_, std::try_to_lock);
-    if (!turn.owns_lock()) return false;
-    const clock::time_point now = clock::now();
-    const clock::time_point after = end_of(cost, now);
-    if (after - interval_ * burst() > now) return false;
-    spoken_for_ = after;
-    return true;
+    return waiting_.load(std::memory_order_relaxed) == 0 &&
+           take(cost, clock::now()) == clock::time_point::min();
   }
 
  private:
   void check(std::size_t cost) const {
     if (cost == 0 || cost > burst_) refuse_rate();
   }
-  clock::rep burst() const noexcept { return static_cast<clock::rep>(burst_); }
-  clock::time_point end_of(std::size_t cost, clock::time_point now) const noexcept {
-    return std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
+
+  /// Counts who has the turn.
+  struct resting {
+    explicit resting(basic_rate_limiter& limiter) noexcept : of(limiter) { ++of.waiting_; }
+    resting(const resting&) = delete;
+    resting& operator=(const resting&) = delete;
+    ~resting() { --of.waiting_; }
+    basic_rate_limiter& of;
+  };
+
+  /// Returns: the earliest time there is, if it has been taken; otherwise when it will fit.
+  clock::time_point take(std::size_t cost, clock::time_point now) {
+    const std::lock_guard in(sharing_);
+    const clock::time_point after =
+        std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
+    const clock::time_point fits = after - interval_ * static_cast<clock::rep>(burst_);
+    if (fits > now) return fits;
+    spoken_for_ = after;
+    return clock::time_point::min();
   }
 
-  basic_mutex<Sharing> turn_;
+  /// Far enough from what a time point can hold.
+  static constexpr clock::duration longest = clock::duration::max() / 4;
+
+  basic_mutex<Sharing> turn_;  // of those who wait
+  std::atomic<int> waiting_{0};
+  Sharing sharing_;
   const std::size_t burst_;
   clock::duration interval_{};
   clock::time_point spoken_for_{};  // until then everything before the burst is

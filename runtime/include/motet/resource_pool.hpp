@@ -43,7 +43,8 @@ class basic_resource_pool {
   basic_resource_pool& operator=(const basic_resource_pool&) = delete;
 
   /// Waits until fewer than the limit are lent, and lends the one that was given back last, or a
-  /// new one. Whoever has waited longest is served first. The pool must outlive the lease.
+  /// new one. Whoever has waited longest is served first. The pool must outlive the call, and
+  /// the lease; one of motet::local is given back on its own thread, or ends the process.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; what `make` and `healthy` throw, and then nothing is
   ///         lent.

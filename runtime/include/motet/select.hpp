@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <motet/channel.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/select_branch.hpp>
@@ -28,7 +29,7 @@ template <typename T, typename Sharing>
 struct pop_case final : select_branch {
   explicit pop_case(basic_channel<T, Sharing>& from) noexcept
       : select_branch(Sharing::shared), channel(from) {
-    slot = &item;
+    slot = std::addressof(item);
   }
 
   bool proceeds(thread_core& thread) override {
@@ -67,7 +68,7 @@ template <typename T, typename Sharing>
 struct push_case final : select_branch {
   push_case(basic_channel<T, Sharing>& to, T& pushed) noexcept
       : select_branch(Sharing::shared), channel(to), item(pushed) {
-    slot = &item;
+    slot = std::addressof(item);
   }
 
   bool proceeds(thread_core& thread) override {
@@ -177,7 +178,7 @@ auto on_timeout(detail::timespan span, F then = {}) {
 /// Waits until one of `cases` can proceed, takes that one alone, and calls its handler: of several
 /// that can, any, with equal chances. If it is interrupted or throws, none has been taken.
 /// Returns: the place of the one that was taken among the arguments, from 0.
-/// Switchpoint; switches only if it must wait.
+/// Switchpoint; switches only if it must wait. Starts a runtime on a thread that has none.
 /// Throws: what is pending for this fiber, what a branch or its handler throws;
 ///         std::logic_error if a channel is destroyed meanwhile.
 template <typename... Branches, typename... Handlers>

@@ -50,7 +50,7 @@ class basic_semaphore {
     chosen_ones freed;
     leave(sharing_, waiting, [&] { choose(freed, thread); });
     freed.tell(thread);
-    arrived_core().throw_pending();
+    throw_interruption();
   }
 
   /// Takes `count` permits if that needs no waiting.
@@ -94,7 +94,7 @@ class basic_semaphore {
   }
 
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
-    while (waiter* next = waiting_.front()) {
+    while (waiter* next = waiting_.first_left()) {
       const auto wanted = static_cast<std::ptrdiff_t>(next->number);
       if (wanted > free_) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now

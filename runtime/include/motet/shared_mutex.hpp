@@ -109,7 +109,7 @@ class basic_shared_mutex {
     if (!waiting.own.stand_by()) {
       leave(sharing_, waiting, [&] { choose(freed, thread); });
       freed.tell(thread);
-      arrived_core().throw_pending();
+      throw_interruption();
     }
     if (waiting.own.destroyed) throw_destroyed();
   }
@@ -138,7 +138,7 @@ class basic_shared_mutex {
 
   /// Lets in from the front whoever can come in.
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
-    while (waiter* next = waiting_.front()) {
+    while (waiter* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       take(next->number, static_cast<candidate*>(next)->who);

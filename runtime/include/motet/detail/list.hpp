@@ -46,6 +46,14 @@ class list {
     ends_.before = &place;
   }
 
+  void push_front(T& item) noexcept {
+    link& place = link_of(item);
+    place.before = &ends_;
+    place.after = ends_.after;
+    ends_.after->before = &place;
+    ends_.after = &place;
+  }
+
   T* front() noexcept { return empty() ? nullptr : item_of(ends_.after); }
 
   /// Returns: the one behind `item`, or null.

@@ -28,7 +28,7 @@ class any_thread {
   /// The runtime of this thread, or null. Throws what is pending for the running fiber.
   static thread_core* enter() {
     thread_core* thread = self_core();
-    if (thread != nullptr) thread->deliver();
+    if (thread != nullptr) thread->deliver_now_and_then_looking();
     return thread;
   }
 
@@ -58,7 +58,7 @@ class one_thread {
   /// The runtime of this thread, started if there is none. Throws what is pending.
   static thread_core* enter() {
     thread_core& thread = here_core();
-    thread.deliver();
+    thread.deliver_now_and_then_looking();
     return &thread;
   }
 

@@ -37,6 +37,15 @@ struct thread_core {
       throw_pending();
   }
   [[noreturn]] void throw_pending();
+  /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
+  bool backs_off() const noexcept { return backing_off_ == running_; }
+  void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
+  /// For calls that need not wait, and then do not switch: deadlines must end a loop of them.
+  void deliver_now_and_then_looking() {
+    if (--calls_until_look_ == 0) [[unlikely]]
+      look_between_calls();
+    deliver();
+  }
 
  protected:
   void hand_on(bool last) noexcept;
@@ -50,6 +59,9 @@ struct thread_core {
   void bury_ended() noexcept;
   bool must_throw_slowly() noexcept;
   bool interrupted_at_once() noexcept;
+  void look_between_calls() noexcept;
+
+  static constexpr int calls_between_looks = 256;
 
   /// With more runnable than this, memory is fetched ahead.
   static constexpr std::size_t most_in_cache = 16'384;
@@ -59,7 +71,9 @@ struct thread_core {
   control_block* running_ = nullptr;
   run_queue queue_;
   int until_look_ = 1;
-  int calls_in_a_row_ = 0;                // that did not wait, since the last switch
+  int calls_in_a_row_ = 0;  // that did not wait, since the last switch
+  int calls_until_look_ = calls_between_looks;
+  const control_block* backing_off_ = nullptr;
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;

@@ -19,6 +19,9 @@ namespace motet::inline MOTET_ABI::detail {
 struct waiter;
 struct waiters_tag;
 
+/// How often this process has been forked since it began as another.
+extern std::atomic<std::uint32_t> process_generation;
+
 /// In the frame of who waits: a fiber, or a thread without fibers.
 class ticket : public post {
  public:
@@ -31,15 +34,25 @@ class ticket : public post {
   /// Waits until it is told, or interrupted.
   /// Returns: whether it was told.
   [[gnu::always_inline]] bool stand_by() noexcept {
-    if (home_ == nullptr) [[unlikely]] {
-      block();
+    if (home_ == nullptr) [[unlikely]]
+      return block();
+    if (told_) [[unlikely]] {
+      home_->snooze();
       return true;
     }
+    stands_by_ = true;
     return home_->park(wait) == wake_reason::handed;
+  }
+
+  /// Returns: whether it could still be chosen. In a forked child nobody can be who waited before.
+  bool open() const noexcept {
+    return wait.ended() == wake_reason::none &&
+           made_in_ == process_generation.load(std::memory_order_relaxed);
   }
 
   /// Returns: whether it could be chosen. The primitive's lock is held.
   bool choose(const thread_core* chooser) noexcept {
+    if (!open()) return false;
     // No other can be choosing it, if it stands in no other list; nor can it end otherwise now.
     if (chooser == home_ && chooser != nullptr && !in_many) {
       return wait.claim_unshared(wake_reason::handed);
@@ -50,7 +63,7 @@ class ticket : public post {
   /// Ends the wait of one that was chosen, and with it perhaps its lifetime. No lock is held.
   void tell(thread_core* teller) noexcept {
     if (home_ == teller && teller != nullptr) [[likely]] {
-      teller->make_runnable(*wait.fiber);
+      wake(*teller);
     } else {
       tell_elsewhere();
     }
@@ -62,10 +75,21 @@ class ticket : public post {
   bool destroyed = false;    // the primitive was, while this waited on it
 
  private:
-  void block() noexcept;
+  bool block() noexcept;
   void tell_elsewhere() noexcept;
+  /// On its own thread. It may have been chosen while it was still on its way to wait.
+  void wake(thread_core& home) noexcept {
+    if (stands_by_) [[likely]] {
+      home.make_runnable(*wait.fiber);
+    } else {
+      told_ = true;
+    }
+  }
 
   thread_core* home_;
+  bool stands_by_ = false;
+  bool told_ = false;
+  std::uint32_t made_in_ = process_generation.load(std::memory_order_relaxed);
   std::atomic<std::uint32_t> over_{0};
 };
 
@@ -89,17 +113,27 @@ struct waiter : tagged_link<waiters_tag> {
 
   void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
   /// From here on it takes itself out of its list.
-  /// Returns: false if the list is no more.
-  bool leave() noexcept { return place_.exchange(place::leaving) == place::listed; }
-  /// Its list is about to end.
+  /// Returns: false if it is in none any more; the list may be gone as well.
+  bool leave() noexcept {
+    place expected = place::listed;
+    if (place_.compare_exchange_strong(expected, place::leaving)) return true;
+    await_sent_away();
+    return false;
+  }
+  /// Takes it, whose wait has ended otherwise, out of its list, whose lock is held.
   /// Returns: false if it is just leaving.
   bool send_away() noexcept {
     place expected = place::listed;
-    return place_.compare_exchange_strong(expected, place::sent_away);
+    if (!place_.compare_exchange_strong(expected, place::being_sent)) return false;
+    unlink();
+    place_.store(place::sent_away, std::memory_order_release);  // from here on it may be gone
+    return true;
   }
 
  private:
-  enum class place : std::uint8_t { listed, leaving, sent_away };
+  void await_sent_away() const noexcept;
+
+  enum class place : std::uint8_t { listed, leaving, being_sent, sent_away };
   std::atomic<place> place_{place::sent_away};
 };
 
@@ -111,6 +145,8 @@ struct lone_waiter : waiter {
 };
 
 [[noreturn]] void throw_destroyed();
+/// After a wait that was not told.
+[[noreturn]] void throw_interruption();
 
 /// Who waits on a primitive, in the order in which they came. Its lock guards all but send_away().
 class wait_list {
@@ -121,26 +157,36 @@ class wait_list {
     waiting_.push_back(one);
   }
 
+  void push_front(waiter& one) noexcept {
+    one.enter();
+    waiting_.push_front(one);
+  }
+
   /// Returns: the first that still waits, without choosing it; or null.
   waiter* front() noexcept {
     waiter* each = waiting_.front();
-    while (each != nullptr && each->of->wait.ended() != wake_reason::none) {
-      each = waiting_.next(*each);
-    }
+    while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
+    return each;
+  }
+
+  /// The same, but sends away those in front of it that have ended.
+  waiter* first_left() noexcept {
+    waiter* each = waiting_.front();
+    while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
     return each;
   }
 
   /// Returns: whether somebody else waits than this one.
   bool others_wait(const ticket& own) noexcept {
     for (waiter* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-      if (each->of != &own && each->of->wait.ended() == wake_reason::none) return true;
+      if (each->of != &own && each->of->open()) return true;
     }
     return false;
   }
 
   /// Returns: the first that could be chosen, which is in the list no more; or null.
   waiter* choose(const thread_core* chooser) noexcept {
-    for (waiter* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+    for (waiter* each = waiting_.front(); each != nullptr; each = next_after_ended(*each)) {
       if (take(*each, chooser)) return each;
     }
     return nullptr;
@@ -159,6 +205,13 @@ class wait_list {
   void send_away(Sharing& sharing) noexcept;
 
  private:
+  /// Returns: the one behind one that has ended, which goes unless it does so itself just now.
+  waiter* next_after_ended(waiter& ended) noexcept {
+    waiter* next = waiting_.next(ended);
+    ended.send_away();
+    return next;
+  }
+
   list<waiter, waiters_tag> waiting_;
 };
 
@@ -203,7 +256,7 @@ template <typename Sharing, typename Then>
     return;
   }
   leave(sharing, one, then);
-  arrived_core().throw_pending();
+  throw_interruption();
 }
 
 template <typename Sharing>
