@@ -20,14 +20,6 @@ constexpr auto a_nap = std::chrono::milliseconds(20);
 /// kernel.
 constexpr int looks_at_inbox = 64;
 
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 /// Looks again after 16 switches, or just when the number of switches calls for a poll.

@@ -21,6 +21,15 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
+/// Lets the processor rest for some ten nanoseconds in a loop that waits for another one.
+inline void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 /// Returns: whether the counter runs at one rate whatever the processor does, as it says itself.
 bool ticks_are_steady() noexcept;
 

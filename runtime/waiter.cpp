@@ -11,18 +11,11 @@
 
 #include "mailbox.hpp"
 #include "thread_state.hpp"
+#include "ticks.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
-
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 /// So often whoever wants a lock looks again before it lets others run, and before it sleeps: the
 /// holder may be a thread of a lower priority that has been preempted.

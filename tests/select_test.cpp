@@ -131,7 +131,7 @@ TEST_CASE("a time is taken only when nothing else can proceed", "[select]") {
     CHECK(select(on_pop(numbers), on_timeout(20ms), on_timeout(5ms, [&] { timed = true; })) == 2);
     CHECK(timed);
     CHECK(clock::now() - begin >= 5ms);
-    CHECK(clock::now() - begin < 20ms);
+    if (testing::on_sim()) CHECK(clock::now() - begin < 6ms);
   });
 }
 
