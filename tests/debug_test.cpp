@@ -179,10 +179,17 @@ TEST_CASE("with other threads alive a thread whose fibers all wait says so once,
     const std::lock_guard guard(lock);
     notices.emplace_back(line);
   };
-  const int got = run(chosen, [] {
-    return suspend_with<int>([](resumer<int> resume) {
-      std::thread([resume = std::move(resume)]() mutable {
-        std::this_thread::sleep_for(20ms);
+  const auto told = [&] {
+    const std::lock_guard guard(lock);
+    return !notices.empty();
+  };
+  const int got = run(chosen, [&] {
+    return suspend_with<int>([&](resumer<int> resume) {
+      std::thread([&, resume = std::move(resume)]() mutable {
+        for (int waited = 0; waited < 10'000 && !told(); ++waited) {
+          std::this_thread::sleep_for(1ms);
+        }
+        std::this_thread::sleep_for(20ms);  // it must not say so again
         resume(3);
       }).detach();
     });
