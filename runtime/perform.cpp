@@ -39,14 +39,17 @@ void account_for(const operation& op) noexcept {
 
 }  // namespace
 
-/// Returns: false if it was over at once.
-bool thread_state::begin(pending_operation& pending) noexcept {
+[[gnu::always_inline]] inline bool thread_state::hand_over(pending_operation& pending) noexcept {
   pending.op->owner = &pending;
   if (kernel_->submit(*pending.op)) return false;
   submitted_since_poll_ = true;
   operations_.add(pending);
   pend(*running_);
   return true;
+}
+
+bool thread_state::begin(pending_operation& pending) noexcept {
+  return hand_over(pending);
 }
 
 void thread_state::call_off(pending_operation& pending) noexcept {
@@ -62,7 +65,7 @@ void thread_state::call_off(pending_operation& pending) noexcept {
 std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
-  if (!begin(pending)) {
+  if (!hand_over(pending)) {
     give_way();
     return op.result;
   }

@@ -74,8 +74,8 @@ bool thread_state::busy_wait() noexcept {
 }
 
 /// The next time it waits awake if awake it would have got this mail, or nearly.
-void thread_state::learn_from_sleep(std::uint64_t slept) noexcept {
-  if (mail_->filled() && slept < 2 * ticks_worth_waking_) busy_for_ = ticks_worth_waking_;
+void thread_state::learn_from_mail() noexcept {
+  if (ticks() - polled_at_ < 2 * ticks_worth_waking_) busy_for_ = ticks_worth_waking_;
 }
 
 void thread_state::poll(bool wait) noexcept {
@@ -91,12 +91,11 @@ void thread_state::poll(bool wait) noexcept {
   }
   completions done;
   if (wait) {
-    const std::uint64_t from = ticks();
     awake_thread::sleep();
     kernel_->poll(deadline, done);
     awake_thread::wake();
     mail_->awake();
-    learn_from_sleep(ticks() - from);
+    if (mail_->filled()) learn_from_mail();
   } else {
     kernel_->poll(deadline, done);
   }

@@ -182,9 +182,12 @@ class thread_state : public thread_core {
   [[noreturn]] void throw_what_is_pending();
 
  private:
+  // perform.cpp
+  bool hand_over(pending_operation& pending) noexcept;
+
   // poll.cpp
   bool busy_wait() noexcept;
-  void learn_from_sleep(std::uint64_t slept) noexcept;
+  void learn_from_mail() noexcept;
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;

@@ -256,11 +256,13 @@ TEST_CASE("100 a second with a burst of 10: 110 take a second", "[rate]") {
     for (int i = 0; i < 110; ++i) rate.acquire();
     const auto took = (clock::now() - begin) * parts;
     CHECK(took >= 999ms);
-    if (testing::on_sim()) CHECK(took < 1'001ms);
-    CHECK_FALSE(rate.try_acquire());
+    if (testing::on_sim()) {
+      CHECK(took < 1'001ms);
+      CHECK_FALSE(rate.try_acquire());
+    }
     sleep_for(1000ms / parts);
     CHECK(rate.try_acquire(10));
-    CHECK_FALSE(rate.try_acquire());
+    if (testing::on_sim()) CHECK_FALSE(rate.try_acquire());
     CHECK_THROWS_AS(rate.acquire(11), std::invalid_argument);
     CHECK_THROWS_AS(rate.acquire(0), std::invalid_argument);
     CHECK_THROWS_AS(rate_limiter(0, 1s), std::invalid_argument);

@@ -586,12 +586,12 @@ TEST_CASE("a deadline that has passed cannot be set again", "[timeout]") {
 TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[timeout]") {
   run([] {
     int beats = 0;
-    const bool done = move_on_after(30ms, [&](deadline& limit) {
+    const bool done = move_on_after(200ms, [&](deadline& limit) {
       group both;
       both.spin([&] {
         for (; beats < 5; ++beats) {
-          sleep_for(15ms);
-          limit.reset(30ms);
+          sleep_for(60ms);
+          limit.reset(200ms);
         }
       });
       both.await_all();
