@@ -99,7 +99,7 @@ TALK = [
     Talk("a message of 4 producers to 4 consumers, local", ("four_to_four", 0, 1_000_000)),
     Talk("a message of 4 producers to 4 consumers, shared", ("four_to_four", 1, 1_000_000)),
     Talk("an actor's answer", ("request", 1, 500_000)),
-    Talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), cores="0,1"),
+    Talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), 1_500, cores="0,1"),
 ]
 
 # Each table: its rows and the picture beside the document.
