@@ -16,18 +16,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "settle.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
-
-namespace {
-
-void settle() {
-  for (int i = 0; i < 10; ++i) snooze();
-}
-
-}  // namespace
+using testing::settle;
 
 TEST_CASE("an actor receives in order, or what it asks for first", "[actor]") {
   run([] {

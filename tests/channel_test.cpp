@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "settle.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::settle;
 
 namespace {
 
@@ -26,10 +28,6 @@ struct local_form {
   template <typename T>
   using channel = motet::local::channel<T>;
 };
-
-void settle() {
-  for (int i = 0; i < 10; ++i) snooze();
-}
 
 /// Counts how many there are.
 struct counted {

@@ -14,16 +14,14 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "settle.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::settle;
 
 namespace {
-
-void settle() {
-  for (int i = 0; i < 10; ++i) snooze();
-}
 
 struct pipe_ends {
   std::array<int, 2> ends{};

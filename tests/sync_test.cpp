@@ -19,10 +19,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "settle.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::settle;
 
 namespace {
 
@@ -45,11 +47,6 @@ struct local_forms {
   using event = motet::local::event;
   using notification = motet::local::notification;
 };
-
-/// Lets every runnable fiber run until all wait.
-void settle() {
-  for (int i = 0; i < 10; ++i) snooze();
-}
 
 }  // namespace
 
