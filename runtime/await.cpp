@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Waiting for the end of a fiber of another thread; a thread without fibers waits in a futex.
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdint>
+// Waiting for the end of a fiber of another thread; a thread without fibers blocks.
 #include <motet/detail/await.hpp>
+#include <motet/detail/thread_gate.hpp>
 #include <stdexcept>
-#include <utility>
 
 #include "abroad.hpp"
 #include "distant_awaiter.hpp"
@@ -25,23 +19,18 @@ struct thread_awaiter : awaiter, post {
       enlist(waiting, *waiting.target, home);
     };
     tell = [](awaiter& told) noexcept {
-      std::atomic<std::uint32_t>& word = static_cast<thread_awaiter&>(told).over;
-      word.store(1, std::memory_order_release);
-      // The frame may be gone by now; waking a futex that is no more wakes nobody.
-      ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+      static_cast<thread_awaiter&>(told).over.open();
       return true;
     };
   }
   control_block* target;
-  std::atomic<std::uint32_t> over{0};
+  thread_gate over;
 };
 
 void await_on_plain_thread(control_block& fiber) {
   thread_awaiter waiting(fiber);
   if (!fiber.mail->push(waiting)) return;
-  while (waiting.over.load(std::memory_order_acquire) == 0) {
-    ::syscall(SYS_futex, &waiting.over, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-  }
+  waiting.over.wait();
 }
 
 void await_from_another_thread(thread_state& thread, control_block& fiber) {

@@ -37,7 +37,7 @@ void refuse_to_use_returned() {
 void refuse_rate() {
   throw std::invalid_argument(
       "a rate_limiter needs a count, a period, a burst and costs of at least 1, a cost at most the "
-      "burst");
+      "burst, and a burst at most 70 years");
 }
 
 void refuse_period() {

@@ -35,11 +35,11 @@ void end_locals(control_block& fiber) noexcept {
 
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
     : ticks_between_polls_(ticks_in(chosen.time_between_polls)),
-      ticks_worth_waking_(kernel->name() == "sim" ? 0 : ticks_in(chosen.busy_wait)),
       kernel_(std::move(kernel)),
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
       next_id_(first_id()) {
+  if (!virtual_time_) ticks_worth_waking_ = ticks_in(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
   mail_ = new mailbox;

@@ -97,7 +97,7 @@ class thread_state : public thread_core {
   void refresh_failures(control_block& fiber) noexcept;
 
   // What a switchpoint throws: deliver.cpp.
-  /// Returns: how many exceptions of the fiber are in flight, and how many of motet's destructors
+  /// Returns: how many exceptions of the fiber are in flight, and how many destructors of motet's
   /// it
   ///          is in.
   unsigned shelter_of(const control_block& fiber) const noexcept {
@@ -265,7 +265,7 @@ class thread_state : public thread_core {
   bool submitted_since_poll_ = false;
   // How long it waits for mail before it sleeps, in ticks; 0: it sleeps at once.
   std::uint64_t busy_for_ = 0;
-  std::uint64_t ticks_worth_waking_;
+  std::uint64_t ticks_worth_waking_ = 0;
   const std::size_t cores_ = usable_cores();
   awake_thread awake_;
   tick_clock tick_clock_;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is rare or long about waiting on a primitive. See detail/waiter.hpp.
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <motet/detail/waiter.hpp>
 #include <stdexcept>
@@ -72,18 +69,14 @@ void waiter::await_sent_away() const noexcept {
 /// A thread whose runtime has ended waits for nothing any more.
 bool ticket::block() noexcept {
   if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
-  while (over_.load(std::memory_order_acquire) == 0) {
-    ::syscall(SYS_futex, &over_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-  }
+  gate_.wait();
   return true;
 }
 
 void ticket::tell_elsewhere() noexcept {
   jitter();
   if (home_ == nullptr) {
-    over_.store(1, std::memory_order_release);
-    // The frame may be gone by now; waking a futex that is no more wakes nobody.
-    ::syscall(SYS_futex, &over_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    gate_.open();
     return;
   }
   arrive = [](post& item, thread_state& home) noexcept {

@@ -50,6 +50,8 @@ FLOOR_OF = {
     "runtime/tick_clock.*": "ground",
     "runtime/line.hpp": "ground",
     "runtime/ticks.*": "ground",
+    "runtime/include/motet/detail/thread_gate.hpp": "ground",
+    "runtime/thread_gate.cpp": "ground",
     "runtime/valgrind.hpp": "ground",
     "runtime/include/motet/detail/await.hpp": "heart",
     "runtime/include/motet/detail/cold_part.hpp": "heart",

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -124,6 +125,32 @@ TEST_CASE("in a child nobody is left who waited on what the two now have each", 
     happened.set();
     waiting.await_all();
     CHECK(popped == 7);
+  });
+}
+
+TEST_CASE("a fiber that forks holds in both processes what it held", "[fork]") {
+  run([] {
+    auto forking = spin([] {
+      mutex lock;
+      shared_mutex both;
+      const std::lock_guard held(lock);
+      const std::lock_guard writing(both);
+      return code_of_child([&] {
+        int refused = 0;
+        for (const auto& again : {std::function<void()>([&] { lock.lock(); }),
+                                  std::function<void()>([&] { both.lock(); })}) {
+          try {
+            again();
+          } catch (const std::logic_error&) {
+            ++refused;
+          }
+        }
+        lock.unlock();
+        both.unlock();
+        return refused == 2 && lock.try_lock() && both.try_lock() ? 0 : 1;
+      });
+    });
+    CHECK(forking.await() == 0);
   });
 }
 

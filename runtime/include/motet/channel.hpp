@@ -174,7 +174,7 @@ class basic_channel {
       if (!items_.lacks_room()) [[likely]]
         break;
       sharing_.unlock();
-      auto more = std::make_unique<typename item_queue<T>::chunk>();
+      auto more = items_.make_room();
       sharing_.lock();
       items_.add(std::move(more));
     }

@@ -237,8 +237,9 @@ class fiber : public fiber_ref {
   }
 
   /// Cancels it and lets it end with `result` if its body ends by that. A move of T that throws
-  /// ends the process. Not a switchpoint. Throws: std::bad_alloc for a value of more than 32 bytes,
-  /// before anything has happened.
+  /// ends the process.
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
   cancel_result stop(T result, call_site site = call_site::here()) const {
     return detail::stop(block(), detail::value_slot::holding<T>(std::move(result)), site);
   }

@@ -18,6 +18,14 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   return reinterpret_cast<std::uintptr_t>(&thread->running());
 }
 
+/// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has
+/// forked is the child's main fiber, and still holds what it held.
+inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
+  if (holder == holder_mark(thread)) [[likely]]
+    return true;
+  return thread != nullptr && holder == reinterpret_cast<std::uintptr_t>(&thread->running());
+}
+
 [[noreturn]] void refuse_to_unlock();
 [[noreturn]] void refuse_to_lock_again();
 
@@ -45,7 +53,7 @@ class basic_mutex {
       sharing_.unlock();
       return;
     }
-    if (holder == me) [[unlikely]] {
+    if (is_mark_of(thread, holder)) [[unlikely]] {
       sharing_.unlock();
       refuse_to_lock_again();
     }
@@ -97,11 +105,7 @@ class basic_mutex {
   friend class basic_recursive_mutex;
 
   bool held_by(const thread_core* thread) const noexcept {
-    const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
-    if (holder == holder_mark(thread)) [[likely]]
-      return true;
-    // A fiber that has forked is the child's main fiber.
-    return thread != nullptr && holder == reinterpret_cast<std::uintptr_t>(&thread->running());
+    return is_mark_of(thread, holder_.load(std::memory_order_relaxed));
   }
 
   /// First in line: takes it if it is still free, or waits in front of all others.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <motet/clock.hpp>
 #include <motet/detail/timespan.hpp>
@@ -39,12 +38,9 @@ class basic_rate_limiter {
   void acquire(std::size_t cost = 1) {
     check(cost);
     const std::lock_guard turn(turn_);
+    if (try_acquire(cost)) return;
     const resting mark(*this);
-    for (;;) {
-      const clock::time_point fits = take(cost, clock::now());
-      if (fits == clock::time_point::min()) return;
-      rest_until(fits);
-    }
+    for (clock::time_point fits; (fits = take(cost)) != taken;) rest_until(fits);
   }
 
   /// Takes `cost` if that needs no waiting, and nobody waits.
@@ -52,8 +48,7 @@ class basic_rate_limiter {
   /// Throws: std::invalid_argument if `cost` is 0 or more than the burst.
   bool try_acquire(std::size_t cost = 1) {
     check(cost);
-    return waiting_.load(std::memory_order_relaxed) == 0 &&
-           take(cost, clock::now()) == clock::time_point::min();
+    return take(cost, true) == taken;
   }
 
  private:
@@ -61,32 +56,44 @@ class basic_rate_limiter {
     if (cost == 0 || cost > burst_) refuse_rate();
   }
 
-  /// Counts who has the turn.
-  struct resting {
-    explicit resting(basic_rate_limiter& limiter) noexcept : of(limiter) { ++of.waiting_; }
+  /// While it lives somebody waits, whom nobody overtakes.
+  class resting {
+   public:
+    explicit resting(basic_rate_limiter& limiter) : of_(limiter) { say(true); }
     resting(const resting&) = delete;
     resting& operator=(const resting&) = delete;
-    ~resting() { --of.waiting_; }
-    basic_rate_limiter& of;
+    ~resting() { say(false); }
+
+   private:
+    void say(bool now) {
+      const std::lock_guard in(of_.sharing_);
+      of_.somebody_waits_ = now;
+    }
+    basic_rate_limiter& of_;
   };
 
-  /// Returns: the earliest time there is, if it has been taken; otherwise when it will fit.
-  clock::time_point take(std::size_t cost, clock::time_point now) {
+  static constexpr clock::time_point taken = clock::time_point::min();
+
+  /// Returns: `taken`, or when it will fit; for one who may not wait, if somebody does, just
+  /// another
+  ///          time.
+  clock::time_point take(std::size_t cost, bool in_passing = false) {
     const std::lock_guard in(sharing_);
+    const clock::time_point now = clock::now();
     const clock::time_point after =
         std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
     const clock::time_point fits = after - interval_ * static_cast<clock::rep>(burst_);
-    if (fits > now) return fits;
+    if (fits > now || (in_passing && somebody_waits_)) return fits;
     spoken_for_ = after;
-    return clock::time_point::min();
+    return taken;
   }
 
   /// Far enough from what a time point can hold.
   static constexpr clock::duration longest = clock::duration::max() / 4;
 
   basic_mutex<Sharing> turn_;  // of those who wait
-  std::atomic<int> waiting_{0};
-  Sharing sharing_;
+  Sharing sharing_;            // guards what follows
+  bool somebody_waits_ = false;
   const std::size_t burst_;
   clock::duration interval_{};
   clock::time_point spoken_for_{};  // until then everything before the burst is

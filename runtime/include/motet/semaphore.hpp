@@ -42,15 +42,8 @@ class basic_semaphore {
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    if (waiting.own.stand_by()) {
-      if (waiting.own.destroyed) throw_destroyed();
-      return;
-    }
     // Those behind it may want less.
-    chosen_ones freed;
-    leave(sharing_, waiting, [&] { choose(freed, thread); });
-    freed.tell(thread);
-    throw_interruption();
+    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
   }
 
   /// Takes `count` permits if that needs no waiting.

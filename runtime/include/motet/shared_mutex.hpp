@@ -40,7 +40,7 @@ class basic_shared_mutex {
   /// Throws: std::logic_error, without effect, if another one is the writer, or nobody.
   void unlock() {
     give_up([](thread_core* thread, basic_shared_mutex& self) {
-      if (self.writer_ != holder_mark(thread)) return false;
+      if (!is_mark_of(thread, self.writer_)) return false;
       self.writer_ = 0;
       return true;
     });
@@ -91,7 +91,7 @@ class basic_shared_mutex {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);
     sharing_.lock();
-    if (writer_ == me) {
+    if (is_mark_of(thread, writer_)) {
       sharing_.unlock();
       refuse_to_lock_again();
     }
@@ -105,13 +105,7 @@ class basic_shared_mutex {
     waiting_.push_back(waiting);
     sharing_.unlock();
     // Those behind a writer who gives up may be able to go on.
-    chosen_ones freed;
-    if (!waiting.own.stand_by()) {
-      leave(sharing_, waiting, [&] { choose(freed, thread); });
-      freed.tell(thread);
-      throw_interruption();
-    }
-    if (waiting.own.destroyed) throw_destroyed();
+    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
   }
 
   template <typename Change>

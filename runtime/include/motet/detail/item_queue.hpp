@@ -37,11 +37,15 @@ class item_queue {
 
   std::size_t size() const noexcept { return size_; }
 
+  /// Returns: memory for add(), which is not filled with anything.
+  /// Throws: std::bad_alloc.
+  static room make_room() { return room(new chunk); }
+
   /// Makes it hold `count` items without more room.
   /// Throws: std::bad_alloc.
   void reserve(std::size_t count) {
     // One more, for a chunk is used again only when it is empty.
-    for (std::size_t chunks = count / chunk_size + 2; chunks > spares_;) add(room(new chunk));
+    for (std::size_t chunks = count / chunk_size + 2; chunks > spares_;) add(make_room());
     keep_ = spares_;
   }
 

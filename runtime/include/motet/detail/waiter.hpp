@@ -12,6 +12,7 @@
 #include <motet/detail/post.hpp>
 #include <motet/detail/sharing.hpp>
 #include <motet/detail/switchpoint.hpp>
+#include <motet/detail/thread_gate.hpp>
 #include <mutex>
 
 namespace motet::inline MOTET_ABI::detail {
@@ -90,7 +91,7 @@ class ticket : public post {
   bool stands_by_ = false;
   bool told_ = false;
   std::uint32_t made_in_ = process_generation.load(std::memory_order_relaxed);
-  std::atomic<std::uint32_t> over_{0};
+  thread_gate gate_;
 };
 
 /// A ticket's place in one list.
@@ -151,7 +152,6 @@ struct lone_waiter : waiter {
 /// Who waits on a primitive, in the order in which they came. Its lock guards all but send_away().
 class wait_list {
  public:
-  bool empty() noexcept { return waiting_.empty(); }
   void push_back(waiter& one) noexcept {
     one.enter();
     waiting_.push_back(one);
@@ -246,22 +246,26 @@ void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
 }
 
 /// Waits, after `one` has entered a list and the lock has been released.
-/// Throws: what interrupts it; `then()` is called first, under the lock. std::logic_error if the
-///         primitive is destroyed.
-template <typename Sharing, typename Then>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one, Then&& then) {
+/// Throws: what interrupts it; std::logic_error if the primitive is destroyed. Where it is
+///         interrupted, `choose(freed)` is called first, under the lock: who was in the way of
+///         those behind it is so no more.
+template <typename Sharing, typename Choose>
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one, Choose&& choose) {
   if (one.own.stand_by()) [[likely]] {
     if (one.own.destroyed) [[unlikely]]
       throw_destroyed();
     return;
   }
-  leave(sharing, one, then);
+  chosen_ones freed;
+  leave(sharing, one, [&] { choose(freed); });
+  freed.tell(self_core());
   throw_interruption();
 }
 
+/// The same where nobody is in the way of others.
 template <typename Sharing>
 [[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one) {
-  stand_by(sharing, one, [] {});
+  stand_by(sharing, one, [](chosen_ones&) {});
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Where a thread without fibers waits: it blocks until it is let through, once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/abi.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+class thread_gate {
+ public:
+  void wait() noexcept;
+  /// Lets it through, and with that perhaps ends the lifetime of this.
+  void open() noexcept;
+
+ private:
+  std::atomic<std::uint32_t> open_{0};
+};
+
+}  // namespace motet::inline MOTET_ABI::detail
