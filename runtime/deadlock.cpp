@@ -75,7 +75,7 @@ bool thread_state::alone_in_process() const noexcept {
   return found.threads - found.workers <= own;
 }
 
-/// Returns: whether the main fiber has been made runnable; otherwise the thread may as well sleep.
+/// Returns: whether a fiber has been made runnable; otherwise the thread may as well sleep.
 bool thread_state::end_idle() noexcept {
   wait_record* wait = main_->wait;
   if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
@@ -106,7 +106,7 @@ bool thread_state::end_stuck(clock::time_point present) {
     }
     deadlock_reported_ = true;
     notice_later(report.str());
-    return false;
+    return true;
   }
   // Virtual time would run away from the other threads.
   if (virtual_time_) return false;
@@ -122,7 +122,7 @@ bool thread_state::end_stuck(clock::time_point present) {
   std::ostringstream report;
   report_deadlock(report);
   notice_later(report.str());
-  return false;
+  return true;
 }
 
 void thread_state::report_deadlock(std::ostream& out) {
