@@ -37,7 +37,7 @@ class block_pool {
   /// The thread ends. Under its mailbox's lock, like what follows.
   void leave() noexcept;
   /// As put(), for a block whose thread has ended.
-  static void put_after_end(control_block& block) noexcept;
+  [[gnu::noinline]] static void put_after_end(control_block& block) noexcept;
   /// In a forked child: all blocks but `own` are somebody else's, in slabs that stay as they are.
   void abandon(control_block& own) noexcept;
 
@@ -47,7 +47,7 @@ class block_pool {
     unused_block* next;
   };
 
-  void* never_used();
+  [[gnu::noinline]] void* never_used();
   static slab& slab_of(void* block) noexcept;
   static void unmap(slab& unused) noexcept;
   void map_slab();

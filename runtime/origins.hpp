@@ -8,7 +8,7 @@
 namespace motet::inline MOTET_ABI::detail::origins {
 
 /// `error`, which may be null, has left the body of `fiber`, which runs; the first note stays.
-void note(const std::exception_ptr& error, const control_block& fiber) noexcept;
+[[gnu::noinline]] void note(const std::exception_ptr& error, const control_block& fiber) noexcept;
 
 /// Around a fork.
 void lock() noexcept;

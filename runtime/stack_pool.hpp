@@ -74,9 +74,9 @@ class stack_pool {
     note noted;
   };
 
-  stack take_another(std::size_t size);
-  void unmap_large(const stack& used) noexcept;
-  void put_into_quarantine(const stack& used) noexcept;
+  [[gnu::noinline]] stack take_another(std::size_t size);
+  [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
+  [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
   void map_slab();
   void guard_some();
   stack take_large(std::size_t size);

@@ -45,7 +45,7 @@ class local_list {
   bool has_values() const noexcept { return newest_value_ != nullptr; }
   /// Returns: what a fiber that is spun now starts with, in the order in which it was made here.
   /// Throws: what a copy throws.
-  local_list copies() const;
+  [[gnu::noinline]] local_list copies() const;
 
   /// Destroys all, the newest first, and what their destructors add.
   void end() noexcept {
@@ -57,7 +57,7 @@ class local_list {
     std::swap(newest_, other.newest_);
     std::swap(newest_value_, other.newest_value_);
   }
-  void end_all() noexcept;
+  [[gnu::noinline]] void end_all() noexcept;
 
   local_object* newest_ = nullptr;
   local_value* newest_value_ = nullptr;

@@ -63,7 +63,7 @@ inline thread_core& arrived_core() noexcept {
 
 /// Starts this thread's runtime.
 /// Throws: std::logic_error if it has ended; what making a backend throws.
-thread_core& begin_here();
+[[gnu::noinline]] thread_core& begin_here();
 
 /// Returns: this thread's runtime, started now if there was none.
 /// Throws: as begin_here().

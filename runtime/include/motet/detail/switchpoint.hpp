@@ -36,7 +36,7 @@ struct thread_core {
     if (must_throw()) [[unlikely]]
       throw_pending();
   }
-  [[noreturn]] void throw_pending();
+  [[noreturn, gnu::noinline]] void throw_pending();
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
@@ -53,11 +53,11 @@ struct thread_core {
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
 
   // Beside the path of a switch, and out of line.
-  void look_around() noexcept;
-  void poll_at_once() noexcept;
-  void rest() noexcept;
+  [[gnu::noinline]] void look_around() noexcept;
+  [[gnu::noinline]] void poll_at_once() noexcept;
+  [[gnu::noinline]] void rest() noexcept;
   void bury_ended() noexcept;
-  bool must_throw_slowly() noexcept;
+  [[gnu::noinline]] bool must_throw_slowly() noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
 
