@@ -12,7 +12,6 @@
 #include <motet/backend.hpp>
 #include <motet/detail/scope.hpp>
 #include <motet/detail/switchpoint.hpp>
-#include <motet/detail/timer_heap.hpp>
 #include <motet/options.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "speaker.hpp"
 #include "stack_pool.hpp"
 #include "tick_clock.hpp"
+#include "timer_heap.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -94,7 +94,7 @@ class thread_state : public thread_core {
   /// Returns: whether that ended a wait of the fiber.
   bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
   /// Recomputes whether a child's failure is pending.
-  void refresh_failures(control_block& fiber) noexcept;
+  [[gnu::noinline]] void refresh_failures(control_block& fiber) noexcept;
 
   // What a switchpoint throws: deliver.cpp.
   /// Returns: how many exceptions of the fiber are in flight, and how many destructors of motet's
@@ -105,7 +105,7 @@ class thread_state : public thread_core {
     return in_flight + fiber.shields;
   }
   bool in_shield(const control_block& fiber) const noexcept;
-  [[noreturn]] void throw_cancellation();
+  [[noreturn, gnu::noinline]] void throw_cancellation();
   void leave_ended_scope(control_block& fiber, const scope& left) noexcept;
   void end_stopped_scopes(control_block& fiber) noexcept;
 
@@ -135,9 +135,9 @@ class thread_state : public thread_core {
   /// There is room that nobody has taken.
   void pass_room(group_family& group) noexcept;
   /// Cancels the children of `fiber`, which runs, in every family, and awaits them.
-  void end_children(control_block& fiber) noexcept;
+  [[gnu::noinline]] void end_children(control_block& fiber) noexcept;
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
-  control_block* take_failure(control_block& parent, const family* from) noexcept;
+  [[gnu::noinline]] control_block* take_failure(control_block& parent, const family* from) noexcept;
   void withdraw_failure(control_block& failed) noexcept;
 
   /// Ends every fiber and the mailbox. The running fiber is the main one.
@@ -230,7 +230,7 @@ class thread_state : public thread_core {
   /// Throws: std::bad_alloc.
   void notice_later(std::string line);
   void start_reaper() noexcept;
-  void reap_later(control_block& dead) noexcept;
+  [[gnu::noinline]] void reap_later(control_block& dead) noexcept;
   void reap() noexcept;
 
   // life.cpp
@@ -240,11 +240,12 @@ class thread_state : public thread_core {
   [[noreturn]] void end_child_process(control_block& self) noexcept;
   void publish(control_block& self) noexcept;
   void disarm_own(cold_part& part) noexcept;
-  void report_failure(control_block& failed) noexcept;
+  [[gnu::noinline]] void report_failure(control_block& failed) noexcept;
   bool note_failure(group_family& group, control_block& failed) noexcept;
   /// Forgets what next() and failures() could still tell, and who waits for room.
   void forget_ends(group_family& group) noexcept;
-  void tell_group(group_family& group, control_block& ended, bool in_hand) noexcept;
+  [[gnu::noinline]] void tell_group(group_family& group, control_block& ended,
+                                    bool in_hand) noexcept;
   void tell_news(group_family& group) noexcept;
   void leave_family(control_block& child) noexcept;
   void join_family(control_block& child, family& joined) noexcept;

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-PATIENCE = 4  # seconds for what must come; nothing waits this long when it does
+PATIENCE = 12  # seconds for what must come; nothing waits this long when it does
 
 RUNS_SPINNER = r'motet: thread \d+ runs fiber \d+ "spinner", spun at .*hung_programs.cpp:\d+; ' \
     r'no poll for \d+ ms; it is at'

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Timers against a model.
+#include "timer_heap.hpp"
+
 #include <chrono>
 #include <memory>
-#include <motet/detail/timer_heap.hpp>
 #include <random>
 #include <set>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/timer_heap.hpp>
+#include <motet/detail/timer.hpp>
 #include <motet/errors.hpp>
 
 namespace motet::inline MOTET_ABI::detail {

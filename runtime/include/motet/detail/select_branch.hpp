@@ -6,7 +6,7 @@
 #include <motet/backend.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/pending_operation.hpp>
-#include <motet/detail/timer_heap.hpp>
+#include <motet/detail/timer.hpp>
 #include <motet/detail/waiter.hpp>
 #include <motet/fiber.hpp>
 #include <span>

@@ -6,25 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <motet/clock.hpp>
+#include <motet/detail/timer.hpp>
 #include <vector>
 
 namespace motet::inline MOTET_ABI::detail {
-
-struct control_block;
-
-/// Something that is due at an instant; lives in the frame of the fiber it concerns.
-struct timer {
-  clock::time_point due{};
-  control_block* fiber = nullptr;
-  void (*fire)(timer&) noexcept = nullptr;
-  std::uint64_t order = 0;
-  std::size_t place = nowhere;
-
-  static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
-  bool armed() const noexcept { return place != nowhere; }
-};
 
 class timer_heap {
  public:
