@@ -102,7 +102,7 @@ void thread_state::poll(bool wait) noexcept {
   while (operation* op = done.pop()) complete(*op);
   if (wait || !timers_.empty()) {
     reading_ = tick_clock_.read([&] { return kernel_->now(); });
-    fire_timers();
+    if (!timers_.empty()) fire_timers();
   }
   polled_at_ = ticks();
   switches_since_poll_ = 0;

@@ -25,7 +25,7 @@
 #include "speaker.hpp"
 #include "stack_pool.hpp"
 #include "tick_clock.hpp"
-#include "timer_heap.hpp"
+#include "timer_queue.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -270,7 +270,7 @@ class thread_state : public thread_core {
   const std::size_t cores_ = usable_cores();
   awake_thread awake_;
   tick_clock tick_clock_;
-  timer_heap timers_;
+  timer_queue timers_;
   /// Its sleep, the grace of its handlers, and terminate().
   static constexpr std::size_t timers_of_a_fiber = 3;
   std::size_t timers_wanted_ = 0;

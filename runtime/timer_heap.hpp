@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: MIT
 // Timers in the order in which they are due: a 4-ary heap whose elements know their own place, so
-// that any of them can be taken out. Timers of one instant fire in the order in which they were
-// set.
+// that any of them can be taken out. Of those of one instant the one with the lower number is
+// first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <motet/detail/timer.hpp>
-#include <vector>
+#include <utility>
 
 namespace motet::inline MOTET_ABI::detail {
 
 class timer_heap {
  public:
-  bool empty() const noexcept { return entries_.empty(); }
-  std::size_t size() const noexcept { return entries_.size(); }
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
 
-  /// Makes room for `count` timers in all, so that push() need not allocate.
+  /// Makes room for `count` timers in all, as push() needs it.
   /// Throws: std::bad_alloc; nothing has changed then.
   void reserve(std::size_t count) {
-    if (count > entries_.capacity()) entries_.reserve(count * 2);
+    if (count <= capacity_) return;
+    auto larger = std::make_unique_for_overwrite<entry[]>(count * 2);
+    std::copy_n(entries_.get(), size_, larger.get());
+    entries_ = std::move(larger);
+    capacity_ = count * 2;
   }
 
   /// Returns: the one due first, or null.
-  timer* first() const noexcept { return entries_.empty() ? nullptr : entries_.front().item; }
+  timer* first() const noexcept { return empty() ? nullptr : entries_[0].item; }
 
-  void push(timer& item) {
-    item.order = next_order_++;
-    entries_.push_back({item.due, &item});
-    item.place = entries_.size() - 1;
-    sift_up(item.place);
-  }
+  void push(timer& item) noexcept { sift_up(size_++, {item.due, &item}); }
 
-  /// Forgets all timers but those of `fiber`, without a look at them.
+  /// Forgets all but those of `fiber`, without a look at them.
   void keep_those_of(const control_block& fiber) noexcept {
-    std::erase_if(entries_, [&](const entry& each) { return each.item->fiber != &fiber; });
-    for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].item->place = i;
-    for (std::size_t i = entries_.size(); i-- > 0;) sift_down(i);
+    const std::size_t before = std::exchange(size_, 0);
+    for (std::size_t i = 0; i < before; ++i) {
+      const entry each = entries_[i];
+      if (each.item->fiber == &fiber) sift_up(size_++, each);
+    }
   }
 
-  /// Takes `item` out; does nothing if it is not in.
+  /// Takes out one that is due last, or nearly: a leaf, which no other depends on.
+  timer& take_leaf() noexcept { return *entries_[--size_].item; }
+
+  /// Takes `item`, which is in, out.
   void remove(timer& item) noexcept {
-    if (!item.armed()) return;
     const std::size_t hole = item.place;
     item.place = timer::nowhere;
-    const entry last = entries_.back();
-    entries_.pop_back();
-    if (hole == entries_.size()) return;
-    put(hole, last);
-    restore(hole);
+    const entry last = entries_[--size_];
+    if (hole != size_) restore(hole, last);
   }
 
   /// Moves `item`, which is in, to where its changed `due` belongs.
-  void update(timer& item) noexcept {
-    entries_[item.place].due = item.due;
-    restore(item.place);
+  void update(timer& item) noexcept { restore(item.place, {item.due, &item}); }
+
+  /// Returns: whether `a` fires before `b`.
+  static bool before(const timer& a, const timer& b) noexcept {
+    return a.due != b.due ? a.due < b.due : a.order < b.order;
   }
 
  private:
@@ -65,6 +68,7 @@ class timer_heap {
 
   static constexpr std::size_t arity = 4;
 
+  /// As for timers, which are seldom looked at.
   static bool before(const entry& a, const entry& b) noexcept {
     return a.due != b.due ? a.due < b.due : a.item->order < b.item->order;
   }
@@ -74,46 +78,44 @@ class timer_heap {
     what.item->place = place;
   }
 
-  /// An element moved into a hole may belong above it as well as below.
-  void restore(std::size_t place) noexcept {
-    timer* moved = entries_[place].item;
-    sift_up(place);
-    sift_down(moved->place);
+  /// What comes into a hole may belong above it as well as below.
+  void restore(std::size_t hole, entry moved) noexcept {
+    sift_up(hole, moved);
+    if (moved.item->place == hole) sift_down(hole, moved);
   }
 
-  void sift_up(std::size_t place) noexcept {
-    const entry rising = entries_[place];
-    while (place > 0) {
-      const std::size_t parent = (place - 1) / arity;
+  void sift_up(std::size_t hole, entry rising) noexcept {
+    while (hole > 0) {
+      const std::size_t parent = (hole - 1) / arity;
       if (!before(rising, entries_[parent])) break;
-      put(place, entries_[parent]);
-      place = parent;
+      put(hole, entries_[parent]);
+      hole = parent;
     }
-    put(place, rising);
+    put(hole, rising);
   }
 
-  void sift_down(std::size_t place) noexcept {
-    const entry sinking = entries_[place];
+  void sift_down(std::size_t hole, entry sinking) noexcept {
     for (;;) {
-      const std::size_t smallest = smallest_child(place);
-      if (smallest >= entries_.size() || !before(entries_[smallest], sinking)) break;
-      put(place, entries_[smallest]);
-      place = smallest;
+      const std::size_t smallest = smallest_child(hole);
+      if (smallest >= size_ || !before(entries_[smallest], sinking)) break;
+      put(hole, entries_[smallest]);
+      hole = smallest;
     }
-    put(place, sinking);
+    put(hole, sinking);
   }
 
   std::size_t smallest_child(std::size_t place) const noexcept {
     const std::size_t first = place * arity + 1;
     std::size_t smallest = first;
-    for (std::size_t child = first + 1; child < first + arity && child < entries_.size(); ++child) {
+    for (std::size_t child = first + 1; child < std::min(first + arity, size_); ++child) {
       if (before(entries_[child], entries_[smallest])) smallest = child;
     }
     return smallest;
   }
 
-  std::vector<entry> entries_;
-  std::uint64_t next_order_ = 0;
+  std::unique_ptr<entry[]> entries_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

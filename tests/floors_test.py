@@ -64,12 +64,14 @@ FLOOR_OF = {
     "runtime/include/motet/detail/token.hpp": "heart",
     "runtime/include/motet/detail/scope.hpp": "heart",
     "runtime/include/motet/detail/self.hpp": "heart",
+    "runtime/include/motet/detail/co_owned.hpp": "heart",
     "runtime/include/motet/detail/sharing.hpp": "heart",
     "runtime/include/motet/detail/shelter.hpp": "heart",
     "runtime/include/motet/detail/stop_scope.hpp": "heart",
     "runtime/include/motet/detail/switchpoint.hpp": "heart",
     "runtime/include/motet/detail/timer.hpp": "heart",
     "runtime/timer_heap.hpp": "heart",
+    "runtime/timer_queue.hpp": "heart",
     "runtime/include/motet/detail/wait_record.hpp": "heart",
     "runtime/include/motet/detail/waiter.hpp": "heart",
     "runtime/block_pool.*": "heart",
@@ -181,7 +183,7 @@ MAY_INCLUDE = {
 
 PUBLIC = ("runtime/include/",)
 LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp",
-               "tests/timer_heap_test.cpp"}  # may see private headers
+               "tests/timer_queue_test.cpp"}  # may see private headers
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}

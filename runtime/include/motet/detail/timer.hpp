@@ -17,6 +17,7 @@ struct timer {
   void (*fire)(timer&) noexcept = nullptr;
   std::uint64_t order = 0;
   std::size_t place = nowhere;
+  bool young = false;  // among the newest, which have a heap of their own
 
   static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
   bool armed() const noexcept { return place != nowhere; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Timers against a model.
-#include "timer_heap.hpp"
+#include "timer_queue.hpp"
 
 #include <chrono>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "support.hpp"
 
 using motet::detail::timer;
-using motet::detail::timer_heap;
+using motet::detail::timer_queue;
 
 namespace {
 
@@ -28,7 +28,8 @@ std::int64_t key_of(const timer& t) {
 }  // namespace
 
 TEST_CASE("taking out an inner timer moves its replacement up as well as down", "[timers]") {
-  timer_heap heap;
+  timer_queue heap;
+  heap.reserve(1000);
   std::vector<std::unique_ptr<timer>> timers;
   for (const int key : {44, 5, 16, 69, 52, 62, 26}) {
     timers.push_back(std::make_unique<timer>());
@@ -46,7 +47,8 @@ TEST_CASE("taking out an inner timer moves its replacement up as well as down", 
 }
 
 TEST_CASE("timers of one instant fire in the order in which they were set", "[timers]") {
-  timer_heap heap;
+  timer_queue heap;
+  heap.reserve(1000);
   std::vector<timer> timers(100);
   for (timer& each : timers) {
     each.due = at(7);
@@ -61,7 +63,8 @@ TEST_CASE("timers of one instant fire in the order in which they were set", "[ti
 
 TEST_CASE("a million random operations agree with a multiset", "[timers]") {
   std::mt19937 random(20);
-  timer_heap heap;
+  timer_queue heap;
+  heap.reserve(1000);
   std::vector<timer> timers(1000);
   std::multiset<std::pair<std::int64_t, std::uint64_t>> model;
   const auto entry_of = [](const timer& t) { return std::pair(key_of(t), t.order); };
