@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the primitives refuse, and what of them need not be in a header.
 #include <future>
+#include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/every.hpp>
 #include <motet/future.hpp>
@@ -9,7 +10,6 @@
 #include <motet/resource_pool.hpp>
 #include <motet/semaphore.hpp>
 #include <stdexcept>
-#include <thread>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -67,13 +67,17 @@ std::exception_ptr told_to_others(std::exception_ptr error) noexcept {
   }
 }
 
-void rest_until(clock::time_point when) {
+template <typename Sharing>
+void last_call<Sharing>::rest_until(clock::time_point when) {
   if (self_core() == nullptr) {
-    std::this_thread::sleep_until(when);
+    for_threads_.wait_until(when);
   } else {
-    sleep_until(when);
+    move_on_after(when - clock::now(), [&] { for_fibers_.wait(); });
   }
 }
+
+template void last_call<any_thread>::rest_until(clock::time_point);
+template void last_call<one_thread>::rest_until(clock::time_point);
 
 void refuse_capacity() {
   throw std::invalid_argument("no memory holds so many items: motet::unbounded is another thing");

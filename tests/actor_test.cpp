@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Actors, promises, pools of things, rates and repetition, on one thread.
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -287,6 +288,74 @@ TEST_CASE("a rate holds for threads without fibers, too", "[rate]") {
   for (int i = 0; i < 10; ++i) rate.acquire();
   other.join();
   CHECK(std::chrono::steady_clock::now() - begin >= 19ms);
+}
+
+TEMPLATE_TEST_CASE("a rate that ends is thrown at all who wait for it, at once", "[rate]",
+                   rate_limiter, motet::local::rate_limiter) {
+  run([] {
+    std::optional<TestType> rate(std::in_place, 1, 1h);
+    rate->acquire();
+    std::vector<fiber<void>> waiting;
+    for (int i = 0; i < 3; ++i) waiting.push_back(spin([&] { rate->acquire(); }));
+    settle();
+    CHECK_FALSE(rate->try_acquire());
+    const auto begin = clock::now();
+    rate.reset();
+    for (auto& each : waiting) CHECK_THROWS_AS(each.await(), std::logic_error);
+    CHECK(clock::now() - begin < 1s);
+  });
+}
+
+TEST_CASE("a rate that ends is thrown at threads without fibers as well", "[rate]") {
+  std::optional<rate_limiter> rate(std::in_place, 1, 1h);
+  rate->acquire();
+  std::atomic<int> thrown{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      try {
+        rate->acquire();
+      } catch (const std::logic_error&) {
+        ++thrown;
+      }
+    });
+  }
+  std::this_thread::sleep_for(20ms);  // they wait by now
+  rate.reset();
+  for (std::thread& each : threads) each.join();
+  CHECK(thrown == 3);
+}
+
+TEMPLATE_TEST_CASE("a pool that ends is thrown at who waits for it, and what it lent goes on",
+                   "[pool]", resource_pool<std::shared_ptr<int>>,
+                   motet::local::resource_pool<std::shared_ptr<int>>) {
+  run([] {
+    std::weak_ptr<int> last;
+    std::optional<TestType> pool(std::in_place, 2, [&] {
+      auto made = std::make_shared<int>(7);
+      last = made;
+      return made;
+    });
+    {
+      const auto lent = pool->acquire();
+      std::weak_ptr<int> idle;
+      {
+        const auto other = pool->acquire();
+        idle = last;
+      }
+      CHECK_FALSE(idle.expired());
+      std::optional kept(pool->acquire());
+      auto waiting = spin([&] { (void)pool->acquire(); });
+      settle();
+      pool.reset();
+      CHECK_THROWS_AS(waiting.await(), std::logic_error);
+      CHECK_FALSE(idle.expired());
+      kept.reset();
+      CHECK(idle.expired());
+      CHECK(**lent == 7);
+    }
+    CHECK(last.expired());
+  });
 }
 
 TEST_CASE("every calls once a period, and leaves out what it missed", "[every]") {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <motet/clock.hpp>
+#include <motet/detail/co_owned.hpp>
+#include <motet/detail/thread_gate.hpp>
 #include <motet/detail/timespan.hpp>
+#include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>
 
@@ -14,89 +17,130 @@ namespace motet::inline MOTET_ABI {
 namespace detail {
 
 [[noreturn]] void refuse_rate();
-/// Sleeps, or blocks a thread without fibers.
-void rest_until(clock::time_point when);
+
+/// The end of a limiter, as fibers and threads without fibers wait for it.
+template <typename Sharing>
+class last_call {
+ public:
+  void set() {
+    for_fibers_.set();
+    for_threads_.open();
+  }
+  /// Waits for it until `when` at the longest.
+  void rest_until(clock::time_point when);
+
+ private:
+  basic_event<Sharing> for_fibers_;
+  thread_gate for_threads_;
+};
+
+extern template void last_call<any_thread>::rest_until(clock::time_point);
+extern template void last_call<one_thread>::rest_until(clock::time_point);
 
 template <typename Sharing>
 class basic_rate_limiter {
  public:
   /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once.
-  /// Throws: std::invalid_argument if one of them is 0, or a burst takes more than 70 years.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if one of them is 0, or a burst takes more than 70 years;
+  ///         std::bad_alloc.
   /// Source: the generic cell rate algorithm, ITU-T I.371, as virtual scheduling.
-  basic_rate_limiter(std::size_t count, timespan period, std::size_t burst = 1) : burst_(burst) {
-    if (count == 0 || period.length <= clock::duration::zero() || burst == 0) refuse_rate();
-    const auto parts = static_cast<clock::rep>(count);
-    interval_ = std::max(clock::duration(1), (period.length + clock::duration(parts - 1)) / parts);
-    if (burst > static_cast<std::size_t>(longest / interval_)) refuse_rate();
-  }
+  basic_rate_limiter(std::size_t count, timespan period, std::size_t burst = 1)
+      : state_(new state(interval(count, period, burst), burst)) {}
+  basic_rate_limiter(const basic_rate_limiter&) = delete;
+  basic_rate_limiter& operator=(const basic_rate_limiter&) = delete;
+  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  ~basic_rate_limiter() { state_->end(); }
 
   /// Waits until `cost` more fit into the rate; those who came before are served first. What is
-  /// interrupted takes nothing. The limiter must outlive the call.
+  /// interrupted takes nothing.
   /// Switchpoint; switches only if it must wait.
   /// Throws: what is pending for this fiber; std::invalid_argument if `cost` is 0 or more than the
-  ///         burst.
+  ///         burst; std::logic_error if the limiter is destroyed meanwhile.
   void acquire(std::size_t cost = 1) {
-    check(cost);
-    const std::lock_guard turn(turn_);
-    if (try_acquire(cost)) return;
-    const resting mark(*this);
-    for (clock::time_point fits; (fits = take(cost)) != taken;) rest_until(fits);
+    state_->check(cost);
+    Sharing::enter();
+    if (state_->take_in_passing(cost)) return;
+    const co_owner<state> stays(*state_);
+    stays->wait_and_take(cost);
   }
 
   /// Takes `cost` if that needs no waiting, and nobody waits.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if `cost` is 0 or more than the burst.
   bool try_acquire(std::size_t cost = 1) {
-    check(cost);
-    return take(cost, true) == taken;
+    state_->check(cost);
+    return state_->take_in_passing(cost);
   }
 
  private:
-  void check(std::size_t cost) const {
-    if (cost == 0 || cost > burst_) refuse_rate();
+  static clock::duration interval(std::size_t count, timespan period, std::size_t burst) {
+    if (count == 0 || period.length <= clock::duration::zero() || burst == 0) refuse_rate();
+    const auto parts = static_cast<clock::rep>(count);
+    const clock::duration part =
+        std::max(clock::duration(1), (period.length + clock::duration(parts - 1)) / parts);
+    if (burst > static_cast<std::size_t>(longest / part)) refuse_rate();
+    return part;
   }
 
-  /// While it lives somebody waits, whom nobody overtakes.
-  class resting {
+  class state : public co_owned<Sharing> {
    public:
-    explicit resting(basic_rate_limiter& limiter) : of_(limiter) { say(true); }
-    resting(const resting&) = delete;
-    resting& operator=(const resting&) = delete;
-    ~resting() { say(false); }
+    state(clock::duration interval, std::size_t burst) noexcept
+        : interval_(interval), burst_(burst) {}
+
+    void check(std::size_t cost) const {
+      if (cost == 0 || cost > burst_) refuse_rate();
+    }
+
+    bool take_in_passing(std::size_t cost) {
+      const std::lock_guard in(this->sharing);
+      const bool nobody_waits = this->owners == 1;
+      return nobody_waits && take(cost) == taken;
+    }
+
+    void wait_and_take(std::size_t cost) {
+      const std::lock_guard turn(turn_);
+      for (;;) {
+        const clock::time_point fits = take_unless_ended(cost);
+        if (fits == taken) return;
+        last_call_.rest_until(fits);
+      }
+    }
+
+    void end() noexcept {
+      if (co_owned<Sharing>::end()) last_call_.set();
+    }
 
    private:
-    void say(bool now) {
-      const std::lock_guard in(of_.sharing_);
-      of_.somebody_waits_ = now;
+    clock::time_point take_unless_ended(std::size_t cost) {
+      const std::lock_guard in(this->sharing);
+      if (this->ended) throw_destroyed();
+      return take(cost);
     }
-    basic_rate_limiter& of_;
+
+    /// Returns: `taken`, or when it will fit.
+    clock::time_point take(std::size_t cost) noexcept {
+      const clock::time_point now = clock::now();
+      const clock::time_point after =
+          std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
+      const clock::time_point fits = after - interval_ * static_cast<clock::rep>(burst_);
+      if (fits > now) return fits;
+      spoken_for_ = after;
+      return taken;
+    }
+
+    const clock::duration interval_;
+    const std::size_t burst_;
+    clock::time_point spoken_for_{};  // until then everything before the burst is
+    basic_mutex<Sharing> turn_;       // of those who wait
+    last_call<Sharing> last_call_;
   };
 
   static constexpr clock::time_point taken = clock::time_point::min();
-
-  /// Returns: `taken`, or when it will fit; for one who may not wait, if somebody does, just
-  /// another
-  ///          time.
-  clock::time_point take(std::size_t cost, bool in_passing = false) {
-    const std::lock_guard in(sharing_);
-    const clock::time_point now = clock::now();
-    const clock::time_point after =
-        std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
-    const clock::time_point fits = after - interval_ * static_cast<clock::rep>(burst_);
-    if (fits > now || (in_passing && somebody_waits_)) return fits;
-    spoken_for_ = after;
-    return taken;
-  }
-
   /// Far enough from what a time point can hold.
   static constexpr clock::duration longest = clock::duration::max() / 4;
 
-  basic_mutex<Sharing> turn_;  // of those who wait
-  Sharing sharing_;            // guards what follows
-  bool somebody_waits_ = false;
-  const std::size_t burst_;
-  clock::duration interval_{};
-  clock::time_point spoken_for_{};  // until then everything before the burst is
+  const co_owner<state> state_;
 };
 
 }  // namespace detail

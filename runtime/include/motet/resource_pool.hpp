@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
+#include <motet/detail/co_owned.hpp>
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>
@@ -33,75 +35,99 @@ class basic_resource_pool {
   /// Throws: std::invalid_argument if `limit` is 0 or there is no `make`; std::bad_alloc.
   basic_resource_pool(std::size_t limit, std::function<T()> make,
                       std::function<bool(T&)> healthy = {})
-      : make_(std::move(make)),
-        healthy_(std::move(healthy)),
-        slots_(static_cast<std::ptrdiff_t>(limit)) {
-    if (limit == 0 || !make_) refuse_empty_pool();
-    idle_.reserve(limit);
-  }
+      : state_(new state(limit, std::move(make), std::move(healthy))) {}
   basic_resource_pool(const basic_resource_pool&) = delete;
   basic_resource_pool& operator=(const basic_resource_pool&) = delete;
+  /// Destroys what is idle; whoever still waits gets a std::logic_error. What is lent may be used
+  /// on, and is destroyed with its lease.
+  /// Not a switchpoint, unless a destructor is one.
+  ~basic_resource_pool() { state_->end(); }
 
   /// Waits until fewer than the limit are lent, and lends the one that was given back last, or a
-  /// new one. Whoever has waited longest is served first. The pool must outlive the call, and
-  /// the lease; one of motet::local is given back on its own thread, or ends the process.
+  /// new one. Whoever has waited longest is served first. A lease of motet::local is given back on
+  /// its own thread, or ends the process.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; what `make` and `healthy` throw, and then nothing is
-  ///         lent.
+  ///         lent; std::logic_error if the pool is destroyed meanwhile.
   lease acquire() {
-    slots_.acquire();
-    taken_slot slot{this};
-    while (std::optional<T> thing = take_idle()) {
-      if (!healthy_ || healthy_(*thing)) return lease(slot.keep(), std::move(*thing));
+    taken_slot slot(*state_);
+    while (std::optional<T> thing = slot->take_idle()) {
+      if (!slot->healthy || slot->healthy(*thing)) return lease(std::move(slot), std::move(*thing));
     }
-    T made = make_();
-    return lease(slot.keep(), std::move(made));
+    T made = slot->make();
+    return lease(std::move(slot), std::move(made));
   }
 
  private:
-  /// Given back unless it is kept.
-  struct taken_slot {
-    basic_resource_pool* from;
-    ~taken_slot() {
-      if (from != nullptr) from->slots_.release();
+  struct state : co_owned<Sharing> {
+    state(std::size_t limit, std::function<T()> how, std::function<bool(T&)> check)
+        : make(std::move(how)),
+          healthy(std::move(check)),
+          slots(static_cast<std::ptrdiff_t>(limit)) {
+      if (limit == 0 || !make) refuse_empty_pool();
+      idle.reserve(limit);
     }
-    basic_resource_pool& keep() noexcept { return *std::exchange(from, nullptr); }
+
+    /// Throws: std::logic_error if the pool is gone.
+    std::optional<T> take_idle() {
+      const std::lock_guard in(this->sharing);
+      if (this->ended) throw_destroyed();
+      if (idle.empty()) return std::nullopt;
+      std::optional<T> last(std::move(idle.back()));
+      idle.pop_back();
+      return last;
+    }
+
+    /// Returns: false if the pool is gone, and has no use for it.
+    bool give_back(T& thing) {
+      const std::lock_guard in(this->sharing);
+      if (!this->ended) idle.push_back(std::move(thing));  // within what is reserved
+      return !this->ended;
+    }
+
+    void end() noexcept {
+      if (co_owned<Sharing>::end()) slots.release(plenty);  // those who waited find that it is over
+      const std::vector<T> left(std::move(idle));
+    }
+
+    static constexpr std::ptrdiff_t plenty = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+
+    const std::function<T()> make;
+    const std::function<bool(T&)> healthy;
+    std::vector<T> idle;
+    basic_semaphore<Sharing> slots;
   };
 
-  std::optional<T> take_idle() {
-    const std::lock_guard in(sharing_);
-    if (idle_.empty()) return std::nullopt;
-    std::optional<T> last(std::move(idle_.back()));
-    idle_.pop_back();
-    return last;
-  }
-
-  void give_back(T&& thing) noexcept {
-    {
-      const std::lock_guard in(sharing_);
-      idle_.push_back(std::move(thing));  // within what is reserved
+  /// Given back at the end.
+  class taken_slot {
+   public:
+    explicit taken_slot(state& from) : of_(from) { from.slots.acquire(); }
+    taken_slot(taken_slot&&) noexcept = default;
+    taken_slot& operator=(taken_slot&&) = delete;
+    ~taken_slot() {
+      if (of_) of_->slots.release();
     }
-    slots_.release();
-  }
+    state* operator->() const noexcept { return &*of_; }
 
-  const std::function<T()> make_;
-  const std::function<bool(T&)> healthy_;
-  Sharing sharing_;
-  std::vector<T> idle_;
-  basic_semaphore<Sharing> slots_;
+   private:
+    co_owner<state> of_;
+  };
+
+  const co_owner<state> state_;
 };
 
 /// One thing, given back at the end.
 template <typename T, typename Sharing>
 class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
  public:
-  lease(lease&& from) noexcept : pool_(std::exchange(from.pool_, nullptr)) {
-    thing_ = std::exchange(from.thing_, std::nullopt);
+  lease(lease&& from) noexcept
+      : slot_(std::move(from.slot_)), thing_(std::exchange(from.thing_, std::nullopt)) {
+    from.slot_.reset();
   }
   lease& operator=(lease&&) = delete;
-  /// Not a switchpoint.
+  /// Not a switchpoint, unless the pool is gone and the thing's destructor is one.
   ~lease() {
-    if (thing_.has_value()) pool_->give_back(std::move(*thing_));
+    if (thing_.has_value()) (*slot_)->give_back(*thing_);
   }
 
   /// Not a switchpoint.
@@ -119,15 +145,15 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
   /// Throws: std::logic_error if that was done before.
   void discard() {
     if (!thing_.has_value()) refuse_to_use_returned();
-    const taken_slot free_at_end{pool_};
     thing_.reset();
+    slot_.reset();
   }
 
  private:
   friend class basic_resource_pool;
-  lease(basic_resource_pool& from, T&& thing) noexcept : pool_(&from), thing_(std::move(thing)) {}
+  lease(taken_slot&& slot, T&& thing) noexcept : slot_(std::move(slot)), thing_(std::move(thing)) {}
 
-  basic_resource_pool* pool_;
+  std::optional<taken_slot> slot_;
   mutable std::optional<T> thing_;
 };
 

@@ -4,13 +4,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/abi.hpp>
+#include <motet/clock.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 
 class thread_gate {
  public:
   void wait() noexcept;
+  /// Blocks until `when` at the longest.
+  void wait_until(clock::time_point when) noexcept;
   /// Lets it through, and with that perhaps ends the lifetime of this.
   void open() noexcept;
 
