@@ -158,47 +158,55 @@ class basic_channel {
   enum class answer { done, closed, wait };
 
   /// Called under the lock, which is released unless one has to wait.
-  answer give(T& item, thread_core* thread) {
-    for (;;) {
-      if (closed_) {
-        sharing_.unlock();
-        return answer::closed;
-      }
-      if (waiter* taker = takers_.choose(thread)) {
-        sharing_.unlock();
-        static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
-        taker->of->tell(thread);
-        return answer::done;
-      }
-      if (items_.size() >= capacity_) return answer::wait;
-      if (!items_.lacks_room()) [[likely]]
-        break;
+  [[gnu::always_inline]] answer give(T& item, thread_core* thread) {
+    waiter* taker = takers_.choose(thread);
+    if (taker == nullptr) return keep(item, thread);
+    sharing_.unlock();
+    static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
+    taker->of->tell(thread);
+    return answer::done;
+  }
+
+  [[gnu::noinline]] answer keep(T& item, thread_core* thread) {
+    if (closed_) {
       sharing_.unlock();
-      auto more = items_.make_room();
-      sharing_.lock();
-      items_.add(std::move(more));
+      return answer::closed;
+    }
+    if (items_.size() >= capacity_) return answer::wait;
+    if (items_.lacks_room()) [[unlikely]] {
+      make_room();
+      return give(item, thread);  // somebody may have come for it
     }
     items_.push(std::move(item));
     sharing_.unlock();
     return answer::done;
   }
 
+  /// Nothing is allocated under the lock.
+  [[gnu::noinline]] void make_room() {
+    sharing_.unlock();
+    auto more = items_.make_room();
+    sharing_.lock();
+    items_.add(std::move(more));
+  }
+
   /// Called under the lock, which is released unless one has to wait.
-  answer take(std::optional<T>& item, thread_core* thread) {
-    typename item_queue<T>::room unused;  // freed without the lock
-    waiter* giver = nullptr;
-    if (items_.size() > 0) {
-      unused = items_.pop(item);
-      giver = givers_.choose(thread);
-      if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
-      sharing_.unlock();
-    } else {
-      giver = givers_.choose(thread);
-      if (giver == nullptr && !closed_) return answer::wait;
-      sharing_.unlock();
-      if (giver == nullptr) return answer::closed;
-      item.emplace(std::move(*static_cast<T*>(giver->slot)));
-    }
+  [[gnu::always_inline]] answer take(std::optional<T>& item, thread_core* thread) {
+    if (items_.size() > 0) return take_kept(item, thread);
+    waiter* giver = givers_.choose(thread);
+    if (giver == nullptr && !closed_) return answer::wait;
+    sharing_.unlock();
+    if (giver == nullptr) return answer::closed;
+    item.emplace(std::move(*static_cast<T*>(giver->slot)));
+    giver->of->tell(thread);
+    return answer::done;
+  }
+
+  [[gnu::noinline]] answer take_kept(std::optional<T>& item, thread_core* thread) {
+    typename item_queue<T>::room unused = items_.pop(item);  // freed without the lock
+    waiter* giver = givers_.choose(thread);
+    if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
+    sharing_.unlock();
     if (giver != nullptr) giver->of->tell(thread);
     return answer::done;
   }

@@ -83,7 +83,7 @@ class basic_mutex {
   /// Hands it to whoever has waited longest, or to nobody.
   /// Not a switchpoint.
   /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
-  void unlock() {
+  [[gnu::always_inline]] void unlock() {
     thread_core* thread = self_core();
     if (!held_by(thread)) [[unlikely]]
       refuse_to_unlock();

@@ -49,7 +49,7 @@ struct wait_record {
   }
 
   /// The same, by the home thread, where no other can do so at the same time.
-  bool claim_unshared(wake_reason reason) noexcept {
+  [[gnu::always_inline]] bool claim_unshared(wake_reason reason) noexcept {
     if (ended() != wake_reason::none) return false;
     ended_.store(reason, std::memory_order_relaxed);
     return true;

@@ -45,24 +45,22 @@ class ticket : public post {
     return home_->park(wait) == wake_reason::handed;
   }
 
-  /// Returns: whether it could still be chosen. In a forked child nobody can be who waited before.
-  bool open() const noexcept {
-    return wait.ended() == wake_reason::none &&
-           made_in_ == process_generation.load(std::memory_order_relaxed);
-  }
+  /// Returns: whether it could still be chosen.
+  bool open() const noexcept { return wait.ended() == wake_reason::none && !left_by_fork(); }
 
   /// Returns: whether it could be chosen. The primitive's lock is held.
-  bool choose(const thread_core* chooser) noexcept {
-    if (!open()) return false;
+  [[gnu::always_inline]] bool choose(const thread_core* chooser) noexcept {
+    if (left_by_fork()) [[unlikely]]
+      return false;
     // No other can be choosing it, if it stands in no other list; nor can it end otherwise now.
-    if (chooser == home_ && chooser != nullptr && !in_many) {
+    if (chooser == home_ && chooser != nullptr && !in_many) [[likely]] {
       return wait.claim_unshared(wake_reason::handed);
     }
     return wait.claim(wake_reason::handed);
   }
 
   /// Ends the wait of one that was chosen, and with it perhaps its lifetime. No lock is held.
-  void tell(thread_core* teller) noexcept {
+  [[gnu::always_inline]] void tell(thread_core* teller) noexcept {
     if (home_ == teller && teller != nullptr) [[likely]] {
       wake(*teller);
     } else {
@@ -78,6 +76,10 @@ class ticket : public post {
  private:
   bool block() noexcept;
   void tell_elsewhere() noexcept;
+  /// In a forked child nobody can be chosen who waited before.
+  bool left_by_fork() const noexcept {
+    return made_in_ != process_generation.load(std::memory_order_relaxed);
+  }
   /// On its own thread. It may have been chosen while it was still on its way to wait.
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
@@ -185,15 +187,15 @@ class wait_list {
   }
 
   /// Returns: the first that could be chosen, which is in the list no more; or null.
-  waiter* choose(const thread_core* chooser) noexcept {
-    for (waiter* each = waiting_.front(); each != nullptr; each = next_after_ended(*each)) {
-      if (take(*each, chooser)) return each;
-    }
-    return nullptr;
+  [[gnu::always_inline]] waiter* choose(const thread_core* chooser) noexcept {
+    waiter* first = waiting_.front();
+    if (first == nullptr || take(*first, chooser)) [[likely]]
+      return first;
+    return choose_behind(*first, chooser);
   }
 
   /// Returns: whether that one could be chosen.
-  static bool take(waiter& one, const thread_core* chooser) noexcept {
+  [[gnu::always_inline]] static bool take(waiter& one, const thread_core* chooser) noexcept {
     if (!one.of->choose(chooser)) return false;
     one.of->chosen = &one;
     one.unlink();
@@ -205,6 +207,12 @@ class wait_list {
   void send_away(Sharing& sharing) noexcept;
 
  private:
+  [[gnu::noinline]] waiter* choose_behind(waiter& ended, const thread_core* chooser) noexcept {
+    waiter* each = next_after_ended(ended);
+    while (each != nullptr && !take(*each, chooser)) each = next_after_ended(*each);
+    return each;
+  }
+
   /// Returns: the one behind one that has ended, which goes unless it does so itself just now.
   waiter* next_after_ended(waiter& ended) noexcept {
     waiter* next = waiting_.next(ended);
