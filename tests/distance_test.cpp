@@ -820,6 +820,22 @@ TEST_CASE("an await of a distant fiber can be interrupted, and the other lives o
   });
 }
 
+TEST_CASE("the end of a distant fiber that was awaited in vain ends no other wait", "[await]") {
+  run_here([] {
+    distant<int> f([] { return spin([] { return suspend<int>(); }); });
+    CHECK(!move_on_after(1ms, [&] { f.handle.await(); }));
+    auto other = spin([] { return suspend<std::string>(); });
+    snooze();
+    f.handle.schedule(6);
+    std::thread([&] { f.handle.await(); }).join();  // it has ended, and told whoever it should
+    const auto begin = motet::clock::now();
+    sleep_for(10ms);
+    CHECK(motet::clock::now() - begin >= 10ms);
+    other.schedule(std::string("its own"));
+    CHECK(other.await() == "its own");
+  });
+}
+
 TEST_CASE("an await of a distant fiber can be interrupted though that thread is stuck", "[await]") {
   run_here([] {
     auto never = spin([] { sleep(); });

@@ -441,6 +441,30 @@ TEMPLATE_TEST_CASE("a condition variable wakes in order, and holds the lock agai
   });
 }
 
+TEMPLATE_TEST_CASE("a notification passes by who has given up, and cuts nothing of his short",
+                   "[condition]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    typename TestType::condition_variable changed;
+    const auto wait = [&] {
+      std::unique_lock in(lock);
+      changed.wait(in);
+    };
+    auto gives_up = spin([&] {
+      CHECK_FALSE(move_on_after(1ms, wait));
+      const auto begin = clock::now();
+      sleep_for(20ms);
+      return clock::now() - begin;
+    });
+    settle();
+    auto stays = spin(wait);
+    sleep_for(5ms);
+    changed.notify_one();
+    stays.await();
+    CHECK(gives_up.await() >= 20ms);
+  });
+}
+
 TEMPLATE_TEST_CASE("an interrupted wait for a condition has the lock while it unwinds",
                    "[condition]", FORMS) {
   run([] {
