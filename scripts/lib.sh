@@ -10,13 +10,13 @@ export PYTHONDONTWRITEBYTECODE=1
 test_build=(-Doptimization=2 -Ddebug=false -Dtests=true -Dexamples=true)
 
 # The builds that watch the program while it runs; their traces need lines, which quicker compile
-# than all of debugging information.
-sanitized=(-Doptimization=1 -Ddebug=false -Dcpp_args=-gline-tables-only)
+# than all of debugging information, as does code that need not go on after a finding.
+sanitized=(-Doptimization=1 -Ddebug=false -Db_lundef=false)
 # shellcheck disable=SC2034
-asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Db_lundef=false
-  -Dfaults=true)
+asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true
+  "-Dcpp_args=['-gline-tables-only','-fno-sanitize-recover=undefined']")
 # shellcheck disable=SC2034
-tsan_build=("${sanitized[@]}" -Db_sanitize=thread -Db_lundef=false -Djitter=true)
+tsan_build=("${sanitized[@]}" -Db_sanitize=thread -Djitter=true -Dcpp_args=-gline-tables-only)
 
 # The sanitizers' own settings: end at the first finding, with names in its trace.
 set_sanitizer_options() {
