@@ -30,7 +30,7 @@ class timer_heap {
   /// Returns: the one due first, or null.
   timer* first() const noexcept { return empty() ? nullptr : entries_[0].item; }
 
-  void push(timer& item) noexcept { sift_up(size_++, {item.due, &item}); }
+  void push(timer& item) noexcept { sift_up(size_++, entry_of(item)); }
 
   /// Forgets all but those of `fiber`, without a look at them.
   void keep_those_of(const control_block& fiber) noexcept {
@@ -53,7 +53,7 @@ class timer_heap {
   }
 
   /// Moves `item`, which is in, to where its changed `due` belongs.
-  void update(timer& item) noexcept { restore(item.place, {item.due, &item}); }
+  void update(timer& item) noexcept { restore(item.place, entry_of(item)); }
 
   /// Returns: whether `a` fires before `b`.
   static bool before(const timer& a, const timer& b) noexcept {
@@ -61,10 +61,15 @@ class timer_heap {
   }
 
  private:
+  /// Trivial, so that room nobody needs yet is not touched.
   struct entry {
-    clock::time_point due;
+    clock::rep due;
     timer* item;
   };
+
+  static entry entry_of(timer& item) noexcept {
+    return {item.due.time_since_epoch().count(), &item};
+  }
 
   static constexpr std::size_t arity = 4;
 

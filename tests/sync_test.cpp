@@ -261,6 +261,10 @@ TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
     CHECK_THROWS_AS(thief.await(), std::logic_error);
     CHECK_FALSE(lock.try_lock());
     lock.unlock();
+    typename TestType::mutex never_unlocked;
+    spin([&] { never_unlocked.lock(); }).await();
+    auto heir = spin([&] { never_unlocked.unlock(); });  // where the dead one's memory was
+    CHECK_THROWS_AS(heir.await(), std::logic_error);
     typename TestType::recursive_mutex deep;
     CHECK_THROWS_AS(deep.unlock(), std::logic_error);
     typename TestType::shared_mutex both;

@@ -11,11 +11,17 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
+/// A fiber by its number, which no other ever has: one that ended with a lock has it for good.
+inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
+  static_assert(sizeof(std::uintptr_t) == sizeof(fiber.id));
+  return fiber.id << 1;
+}
+
 /// Who holds a lock: a fiber, or a thread. What a thread took before it had fibers is its main
 /// fiber's. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   if (thread == nullptr || thread->running().is_main) return this_thread_mark() | 1;
-  return reinterpret_cast<std::uintptr_t>(&thread->running());
+  return mark_of(thread->running());
 }
 
 /// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has
@@ -23,7 +29,7 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
 inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
   if (holder == holder_mark(thread)) [[likely]]
     return true;
-  return thread != nullptr && holder == reinterpret_cast<std::uintptr_t>(&thread->running());
+  return thread != nullptr && holder == mark_of(thread->running());
 }
 
 [[noreturn]] void refuse_to_unlock();
