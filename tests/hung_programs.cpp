@@ -78,11 +78,16 @@ void spin_for_ever(std::atomic<int>& started) {
   }).await();
 }
 
+/// ThreadSanitizer holds a signal back until the fiber that it met calls something, which one that
+/// goes to sleep does not: so the thread should sleep first.
 void sleep_soundly(std::atomic<int>& started) {
   motet::spin({.name = "dozer", .transient = true}, [] { motet::sleep(); });
-  ++started;
-  motet::suspend_with<int>([](motet::resumer<int> wake) {
-    std::thread([wake = std::move(wake)]() mutable {
+  motet::suspend_with<int>([&](motet::resumer<int> wake) {
+    std::thread([&started, wake = std::move(wake)]() mutable {
+#if defined(HOLDS_SIGNALS_BACK)
+      std::this_thread::sleep_for(100ms);
+#endif
+      ++started;
       while (!stop) std::this_thread::sleep_for(1ms);
       wake(0);
     }).detach();
