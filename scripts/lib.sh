@@ -28,13 +28,14 @@ set_sanitizer_options() {
 }
 
 # cache_compilers: puts what precedes a compiler's name into `cached`, nothing where ccache is not.
-# It may trust a precompiled header whose date is new.
+# It may trust a precompiled header whose date is new; but what clang precompiles holds the place of
+# its source, so that each checkout has results of its own.
 # shellcheck disable=SC2034
 cache_compilers() {
   cached=
   if command -v ccache >/dev/null; then
     cached='ccache '
-    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_NAMESPACE=$root
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
 }
