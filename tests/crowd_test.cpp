@@ -12,6 +12,7 @@
 #include <motet/future.hpp>
 #include <motet/motet.hpp>
 #include <motet/notification.hpp>
+#include <motet/rate_limiter.hpp>
 #include <motet/recursive_mutex.hpp>
 #include <motet/resource_pool.hpp>
 #include <motet/semaphore.hpp>
@@ -367,6 +368,15 @@ TEST_CASE("a resource pool loses no slot", "[pool]") {
   auto first = until_there();
   auto second = until_there();
   CHECK(*first + *second > 0);
+}
+
+TEST_CASE("a rate is kept by all together", "[rate]") {
+  if (testing::on_sim()) return;  // each thread has a time of its own there
+  const int rounds = many(2'000);
+  rate_limiter rate(100'000, 1s, 10);
+  const auto begin = clock::now();
+  crowd(rounds, [&] { rate.acquire(); });
+  CHECK(clock::now() - begin >= (workers_in_crowd * rounds - 10) * 10us);
 }
 
 TEST_CASE("an event reaches every thread, whenever it is set", "[event]") {
