@@ -97,9 +97,7 @@ class thread_state : public thread_core {
   [[gnu::noinline]] void refresh_failures(control_block& fiber) noexcept;
 
   // What a switchpoint throws: deliver.cpp.
-  /// Returns: how many exceptions of the fiber are in flight, and how many destructors of motet's
-  /// it
-  ///          is in.
+  /// Returns: how many of the fiber's exceptions are in flight, and how many shields it is under.
   unsigned shelter_of(const control_block& fiber) const noexcept {
     const unsigned in_flight = &fiber == running_ ? live_exceptions_->uncaught : fiber.uncaught;
     return in_flight + fiber.shields;

@@ -69,7 +69,7 @@ class timer_queue {
   }
 
   timer_heap young_, old_;
-  std::size_t size_ = 0;  // of both
+  std::size_t size_ = 0;  // of both: every poll asks whether there is any
   std::uint64_t next_order_ = 0;
 };
 

@@ -9,8 +9,8 @@ export PYTHONDONTWRITEBYTECODE=1
 # shellcheck disable=SC2034
 test_build=(-Doptimization=2 -Ddebug=false -Dtests=true -Dexamples=true)
 
-# The builds that watch the program while it runs; their traces need lines, which quicker compile
-# than all of debugging information, as does code that need not go on after a finding.
+# The builds that watch the program while it runs. Their traces need only lines, which compile more
+# quickly than all of debugging information, as does code that need not go on after a finding.
 sanitized=(-Doptimization=1 -Ddebug=false -Db_lundef=false)
 # shellcheck disable=SC2034
 asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true

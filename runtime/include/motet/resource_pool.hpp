@@ -78,11 +78,10 @@ class basic_resource_pool {
       return last;
     }
 
-    /// Returns: false if the pool is gone, and has no use for it.
-    bool give_back(T& thing) {
+    /// Leaves it to the caller if the pool is gone, and has no use for it.
+    void give_back(T& thing) {
       const std::lock_guard in(this->sharing);
       if (!this->ended) idle.push_back(std::move(thing));  // within what is reserved
-      return !this->ended;
     }
 
     void end() noexcept {

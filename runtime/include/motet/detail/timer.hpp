@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// One timer; who keeps them in order is timer_queue.
 #pragma once
 
 #include <cstddef>
