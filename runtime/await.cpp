@@ -39,17 +39,12 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
   distant_awaiter* waiting = distant_awaiter::send(fiber, self);
   if (waiting == nullptr) return;
   thread.pend(self);
-  const bool interrupted = thread.park(waiting->wait) == wake_reason::interrupted;
-  if (interrupted && waiting->give_up()) {
-    thread.unpend(self);
-    thread.throw_pending();
-  }
-  if (interrupted) {
-    waiting->wait.reopen();
-    waiting->wait.interruptible = false;
-    thread.park(waiting->wait);
-  }
+  thread.park(waiting->wait);
   thread.unpend(self);
+  if (!waiting->over()) {
+    if (waiting->give_up()) thread.throw_pending();
+    thread.park_until_over(waiting->wait);  // the news is under way
+  }
   waiting->dispose();
 }
 

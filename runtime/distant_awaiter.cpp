@@ -79,6 +79,7 @@ void distant_awaiter::come_home(thread_state& home) noexcept {
   } else if (among_ != nullptr) {
     among_->win(home);
   } else {
+    over_ = true;
     home.resume(wait, wake_reason::handed);
   }
 }

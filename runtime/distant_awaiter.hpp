@@ -31,6 +31,8 @@ class distant_awaiter : public awaiter {
   bool give_up() noexcept;
   /// Nobody waits for the news that is under way.
   void abandon() noexcept { among_ = nullptr, abandoned_ = true; }
+  /// Whether the news has come, perhaps just after an interruption had ended the wait.
+  bool over() const noexcept { return over_; }
   void dispose() noexcept { delete this; }
 
   wait_record wait{"await of distant"};
@@ -52,6 +54,7 @@ class distant_awaiter : public awaiter {
   waiter* among_;
   const bool claims_;
   bool abandoned_ = false;
+  bool over_ = false;  // at home
   std::atomic<progress> reached_{progress::waiting};
   errand enlisting_, fetching_, news_;
 };

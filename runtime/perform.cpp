@@ -54,11 +54,15 @@ bool thread_state::begin(pending_operation& pending) noexcept {
 
 void thread_state::call_off(pending_operation& pending) noexcept {
   kernel_->cancel(*pending.op);
-  pending.wait.reopen();
-  pending.wait.interruptible = false;
-  pending.wait.cancelling = true;
+  park_until_over(pending.wait);
+}
+
+void thread_state::park_until_over(wait_record& wait) noexcept {
+  wait.reopen();
+  wait.interruptible = false;
+  wait.cancelling = true;
   ++pending_[0];  // it will come, a transient fiber's too
-  park(pending.wait);
+  park(wait);
   --pending_[0];
 }
 

@@ -76,6 +76,8 @@ class thread_state : public thread_core {
   bool begin(pending_operation& pending) noexcept;
   /// Has the kernel end one that is not done, and waits until it has.
   void call_off(pending_operation& pending) noexcept;
+  /// Waits again, for the end of what goes on elsewhere, after an interruption.
+  void park_until_over(wait_record& wait) noexcept;
   bool being_closed(int fd) noexcept;
   /// Ends this thread's operations on `fd`, and lets none begin, until all are over: the caller
   /// then closes it at once.

@@ -888,6 +888,26 @@ TEST_CASE("an await that is interrupted as its fiber ends is told one of both", 
   });
 }
 
+TEST_CASE("an interruption and the awaited end that arrive together are both told", "[await]") {
+  run_here([] {
+    distant<int> f([] { return spin([] { return suspend<int>(); }); });
+    auto awaiter = spin([&] {
+      const int value = f.handle.await();
+      CHECK_THROWS_AS(checkpoint(), first_error);
+      return value;
+    });
+    snooze();
+    sleep_for(1ms);  // the other thread knows that it is awaited
+    // This thread looks at no mail until both are there.
+    std::thread([&] { awaiter.raise(first_error()); }).join();
+    std::thread([&] {
+      f.handle.schedule(7);
+      f.handle.await();
+    }).join();
+    CHECK(awaiter.await() == 7);
+  });
+}
+
 TEST_CASE("two threads await each other's fibers", "[await]") {
   struct side {
     std::promise<fiber<int>> offer;

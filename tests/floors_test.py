@@ -79,6 +79,7 @@ FLOOR_OF = {
     "runtime/deliver.cpp": "heart",
     "runtime/dump.cpp": "heart",
     "runtime/dump_signal.*": "heart",
+    "runtime/errand.*": "heart",
     "runtime/family.cpp": "heart",
     "runtime/family_links.hpp": "heart",
     "runtime/group_ends.cpp": "heart",

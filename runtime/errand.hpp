@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// What another thread does while a fiber, or a thread without fibers, waits for its end: it may
+// borrow from the frame it is in, for nobody leaves that before it is over.
+#pragma once
+
+#include <motet/detail/post.hpp>
+#include <motet/detail/thread_gate.hpp>
+#include <motet/detail/wait_record.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+class errand : public post {
+ public:
+  /// For whoever calls this.
+  explicit errand(const char* what) noexcept;
+  errand(const errand&) = delete;
+  errand& operator=(const errand&) = delete;
+
+  /// It is over, and with that perhaps its lifetime. Any thread, once.
+  void end() noexcept;
+
+  /// Waits until it is over, or its fiber is interrupted: then nothing has been thrown yet.
+  /// Returns: whether it is over.
+  bool await() noexcept;
+  /// Waits until it is over; nothing interrupts that.
+  void await_end() noexcept;
+
+ private:
+  void come_home(thread_state& home) noexcept;
+
+  wait_record wait_;
+  thread_state* home_;  // null: of a thread without fibers
+  bool over_ = false;   // at home
+  thread_gate gate_;
+};
+
+}  // namespace motet::inline MOTET_ABI::detail
