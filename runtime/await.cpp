@@ -68,6 +68,7 @@ void await_elsewhere(control_block& fiber) {
   } else {
     await_from_another_thread(*thread, fiber);
   }
+  if (thread != nullptr && fiber.ended_by == outcome::error) thread->spare_keeper_of(fiber);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -27,32 +27,34 @@ void errand::end() noexcept {
 void errand::come_home(thread_state& home) noexcept {
   if (home.left_out(*wait_.fiber)) return;
   over_ = true;
-  home.resume(wait_, wake_reason::handed);
+  if (waited_for_) home.resume(wait_, wake_reason::handed);
+}
+
+/// What is over before it is waited for wakes nobody: its fiber may be in another wait.
+template <typename Park>
+void errand::wait(Park park) noexcept {
+  if (home_ == nullptr) {
+    gate_.wait();
+    over_ = true;
+  } else if (!over_) {
+    waited_for_ = true;
+    park();
+    waited_for_ = false;
+  }
 }
 
 bool errand::await() noexcept {
-  if (home_ == nullptr) {
-    gate_.wait();
-    return true;
-  }
-  if (over_) return true;
-  const control_block& fiber = home_->running();
-  home_->pend(fiber);
-  home_->park(wait_);
-  home_->unpend(fiber);
+  wait([this] {
+    const control_block& fiber = home_->running();
+    home_->pend(fiber);
+    home_->park(wait_);
+    home_->unpend(fiber);
+  });
   return over_;
 }
 
 void errand::await_end() noexcept {
-  if (home_ == nullptr) {
-    gate_.wait();
-    return;
-  }
-  if (over_) return;
-  wait_.reopen();
-  wait_.interruptible = false;
-  wait_.cancelling = true;
-  home_->park_until_over(wait_);
+  wait([this] { home_->park_until_over(wait_); });
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -27,10 +27,13 @@ class errand : public post {
 
  private:
   void come_home(thread_state& home) noexcept;
+  template <typename Park>
+  void wait(Park park) noexcept;
 
   wait_record wait_;
   thread_state* home_;  // null: of a thread without fibers
-  bool over_ = false;   // at home
+  bool waited_for_ = false;
+  bool over_ = false;  // at home
   thread_gate gate_;
 };
 

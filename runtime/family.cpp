@@ -36,7 +36,7 @@ wake_reason thread_state::await_once(family& children, until goal, bool interrup
 /// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
 /// become children of the group's owner itself.
 void thread_state::leave_to_owner(family& group) noexcept {
-  for (control_block* line = running_; line != nullptr; line = line->parent) {
+  for (control_block* line = running_; line != nullptr && is_home_of(*line); line = line->parent) {
     if (line->belongs_to != &group) continue;
     cancel(*line, "its group has ended", {});
     leave_family(*line);
@@ -114,16 +114,36 @@ control_block* thread_state::take_failure(control_block& parent, const family* f
   return taken;
 }
 
+void thread_state::forget_failure(control_block& parent, control_block& failed) noexcept {
+  control_block** place = &cold(parent).failures;
+  while (*place != &failed) place = &cold(**place).next_failure;
+  *place = std::exchange(cold(failed).next_failure, nullptr);
+  cold(failed).told_to = nullptr;
+  refresh_failures(parent);
+  release(failed);
+}
+
 /// Somebody else has claimed the failure of a dead fiber before its parent was told.
 void thread_state::withdraw_failure(control_block& failed) noexcept {
   cold_part* part = cold_if_any(failed);
-  control_block* parent = part == nullptr ? nullptr : std::exchange(part->told_to, nullptr);
-  if (parent == nullptr) return;
-  control_block** place = &cold(*parent).failures;
-  while (*place != &failed) place = &cold(**place).next_failure;
-  *place = std::exchange(part->next_failure, nullptr);
-  refresh_failures(*parent);
-  release(failed);
+  if (part != nullptr && part->told_to != nullptr) forget_failure(*part->told_to, failed);
+}
+
+void thread_state::spare_keeper_of(const control_block& failed) noexcept {
+  control_block* parent = failed.parent;
+  cold_part* part = parent != nullptr && is_home_of(*parent) ? cold_if_any(*parent) : nullptr;
+  if (part == nullptr) return;
+  for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
+    if (told->error != failed.error) continue;
+    // Woken for it or not: whoever has just been told by await() need not be told again.
+    if (parent == running_ || cold(*told).told_to != nullptr) forget_failure(*parent, *told);
+    return;
+  }
+  auto& children = part->own.children;
+  for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
+    cold_part* its = cold_if_any(*each);
+    if (its != nullptr && its->stands_for == &failed) its->spared = true;
+  }
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

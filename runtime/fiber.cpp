@@ -15,6 +15,12 @@ handle refer_to(control_block* block) noexcept {
   return handle(block);
 }
 
+/// A child on another thread has a keeper here.
+control_block* itself_or_whose_keeper_it_is(control_block* child) noexcept {
+  const cold_part* part = cold_if_any(*child);
+  return part == nullptr || part->stands_for == nullptr ? child : part->stands_for;
+}
+
 void refuse_self(const control_block& fiber) {
   thread_state* thread = self();
   if (thread != nullptr && &thread->running() == &fiber) {
@@ -91,7 +97,7 @@ std::vector<fiber_ref> fiber_ref::children() const {
   for (; each != nullptr; each = each->next) {
     for (auto* child = each->children.front(); child != nullptr;
          child = each->children.next(*child)) {
-      found.push_back(fiber_ref(detail::refer_to(child)));
+      found.push_back(fiber_ref(detail::refer_to(detail::itself_or_whose_keeper_it_is(child))));
     }
   }
   return found;

@@ -75,6 +75,7 @@ void thread_state::forget_others(control_block& caller) noexcept {
   fibers_.push_back(caller);
   for (family* each = &cold(caller).own; each != nullptr; each = each->next) abandon(*each);
   cold(caller).failures = nullptr;
+  cold(caller).caller = nullptr;
   caller.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
   caller.awaiters.abandon();
   caller.is_main = true;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "family_links.hpp"
+#include "guests.hpp"
 #include "origins.hpp"
 #include "unhandled.hpp"
 
@@ -60,6 +61,14 @@ void thread_state::run_body(control_block& fiber) noexcept {
     origins::note(fiber.error, fiber);
     fiber.ended_by = outcome::error;
   }
+}
+
+void thread_state::run_main(const body_kind& kind, void* function) noexcept {
+  main_->kind = &kind;
+  main_->body = function;
+  run_body(*main_);
+  main_->body = nullptr;
+  main_->ending = true;
 }
 
 /// Nobody can be told what it returned: that goes now, on the fiber's own stack.
@@ -115,8 +124,10 @@ void thread_state::publish(control_block& fiber) noexcept {
   const bool told = tell_awaiters(fiber);
   family& left = *fiber.belongs_to;
   const bool in_hand = left.is_group && shared(fiber);
-  if (fiber.ended_by == outcome::error && !told) report_failure(fiber);
+  const bool guest = is_guest(fiber);
+  if (fiber.ended_by == outcome::error && !told && !guest) report_failure(fiber);
   leave_family(fiber);
+  if (guest) tell_guest_over(fiber, told);
   if (left.is_group) tell_group(static_cast<group_family&>(left), fiber, in_hand);
   if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
 }
@@ -156,12 +167,20 @@ bool thread_state::unreferred(control_block& block) noexcept {
   self()->release(fiber);
 }
 
-/// A block refers to its parent's: a line of ancestors may go with the last descendant.
+/// Frees a block, which refers to its parent's.
+/// Returns: that, to be released in turn; null if there is none on this thread.
+control_block* thread_state::free_one(control_block& unreferred) noexcept {
+  control_block* parent = unreferred.parent;
+  free_block(unreferred);
+  if (parent == nullptr || is_home_of(*parent)) return parent;
+  release_abroad(*parent);
+  return nullptr;
+}
+
+/// A line of ancestors may go with the last descendant.
 void thread_state::release(control_block& block) noexcept {
   for (control_block* released = &block; released != nullptr && unreferred(*released);) {
-    control_block* parent = released->parent;
-    free_block(*released);
-    released = parent;
+    released = free_one(*released);
   }
 }
 
@@ -179,9 +198,7 @@ void thread_state::release_later(control_block& block) noexcept {
       reap_later(*released);
       return;
     }
-    control_block* parent = released->parent;
-    free_block(*released);
-    released = parent;
+    released = free_one(*released);
   }
 }
 
@@ -205,12 +222,17 @@ void release_after_end(control_block& unreferred) noexcept {
     guard.unlock();
     if (!unused) return;
     control_block* parent = block->parent;
+    const bool elsewhere = parent != nullptr && parent->mail != &mail;
     destroy_block(*block);  // not under the lock: it runs destructors of the user's
     guard.lock();
     block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;
     guard.unlock();
     if (last) mailbox::dispose(&mail);
+    if (elsewhere) {
+      detail::release(*parent);
+      return;
+    }
     block = parent;
   }
 }

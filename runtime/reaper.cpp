@@ -61,13 +61,15 @@ void thread_state::notice_later(std::string line) {
   spin_for_the_house(tell, "motet's notices");
 }
 
+void thread_state::spin_for_the_house(void (*body)(void*), void* argument, const char* what) {
+  spin_for_the_house([body, argument] { body(argument); }, what);
+}
+
 void thread_state::reap() noexcept {
   ++running_->shields;
   for (;;) {
     if (control_block* dead = unreferred_.pop_front()) {
-      control_block* parent = dead->parent;
-      free_block(*dead);
-      if (parent != nullptr) release(*parent);
+      if (control_block* parent = free_one(*dead)) release(*parent);
     } else if (!dropped_.empty()) {
       const value_slot value = std::move(dropped_.back());
       dropped_.pop_back();

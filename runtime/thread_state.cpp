@@ -99,14 +99,17 @@ void thread_state::check_nothing_left() const noexcept {
 }
 
 std::exception_ptr thread_state::end(bool leave_first) noexcept {
+  const bool of_thread = main_->ended_by != outcome::none;  // a function has decided that
   main_->ending = true;
-  main_->ended_by = outcome::value;
+  if (!of_thread) main_->ended_by = outcome::value;
   ++main_->shields;
   end_children(*main_);
   end_locals(*main_);
   await_family(house_, until::all_over, false);
   std::exception_ptr first;
-  if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {
+  if (of_thread) {
+    inherit_failure(*main_);
+  } else if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {
     first = failed->error;
     release(*failed);
   }

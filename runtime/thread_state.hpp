@@ -139,10 +139,18 @@ class thread_state : public thread_core {
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
   [[gnu::noinline]] control_block* take_failure(control_block& parent, const family* from) noexcept;
   void withdraw_failure(control_block& failed) noexcept;
+  /// The same for one of another thread, whose keeper is here if its parent is.
+  void spare_keeper_of(const control_block& failed) noexcept;
+
+  /// Runs a thread's function in the main fiber, the running one, whose outcome it decides.
+  void run_main(const body_kind& kind, void* function) noexcept;
+  /// Starts a fiber that is nobody's child; it must end when the runtime does, or is cancelled.
+  /// Throws: std::bad_alloc.
+  void spin_for_the_house(void (*body)(void*), void* argument, const char* what);
 
   /// Ends every fiber and the mailbox. The running fiber is the main one.
-  /// Returns: the first failure that it was not told of, if `leave_first`; on_unhandled gets the
-  ///          others.
+  /// Returns: the first failure that it was not told of, if `leave_first` and its function is no
+  ///          thread's; on_unhandled gets the others.
   std::exception_ptr end(bool leave_first) noexcept;
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
@@ -222,6 +230,7 @@ class thread_state : public thread_core {
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
   void tell_untold(control_block& parent) noexcept;
+  void forget_failure(control_block& parent, control_block& failed) noexcept;
   void inherit_failure(control_block& fiber) noexcept;
 
   struct reaper;
@@ -251,6 +260,7 @@ class thread_state : public thread_core {
   void join_family(control_block& child, family& joined) noexcept;
   control_block& take_block();
   void free_block(control_block& block) noexcept;
+  control_block* free_one(control_block& unreferred) noexcept;
   bool in_use_abroad(control_block& block) noexcept;
   bool shared(control_block& fiber) noexcept;
   bool unreferred(control_block& block) noexcept;

@@ -85,6 +85,12 @@ class channel_closed : public std::runtime_error {
   channel_closed() : std::runtime_error("the channel is closed") {}
 };
 
+/// Thrown by what gives work to a thread, or a pool of them, that takes no more.
+class executor_stopped : public std::runtime_error {
+ public:
+  executor_stopped() : std::runtime_error("the thread, or the pool, takes no more work") {}
+};
+
 /// Thrown by spin() when there is no memory, or no mapping left, for another stack.
 class stack_unavailable : public std::bad_alloc {
  public:

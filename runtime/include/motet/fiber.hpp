@@ -26,6 +26,8 @@
 
 namespace motet::inline MOTET_ABI {
 
+class thread;
+
 namespace detail {
 
 class end_case;
@@ -246,6 +248,7 @@ class fiber : public fiber_ref {
 
  private:
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
+  friend class thread;
   template <typename F>
   friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
                                                           call_site);
@@ -266,6 +269,7 @@ class fiber<void> : public fiber_ref {
 
  private:
   explicit fiber(detail::handle block) noexcept : fiber_ref(std::move(block)) {}
+  friend class thread;
   template <typename F>
   friend fiber<detail::result_of_body<F>> detail::spin_in(detail::family*, spin_options*, F&&,
                                                           call_site);

@@ -27,4 +27,5 @@
 #include <motet/shared_mutex.hpp>
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
+#include <motet/thread.hpp>
 #include <motet/time.hpp>

@@ -17,6 +17,7 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+struct guest_link;
 struct resume_wait;
 
 /// Made by the fiber's home thread, ended with the block.
@@ -33,6 +34,9 @@ struct cold_part {
   timer grace;                        // of a handler of that
   timer insistence;                   // of terminate()
   bool insisted = false;
+  guest_link* caller = nullptr;         // on another thread: told of the end
+  control_block* stands_for = nullptr;  // a fiber of another thread, whose keeper this one is
+  bool spared = false;                  // and whose failure somebody else has claimed
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
 };

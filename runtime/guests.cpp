@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// See guests.hpp. What is asked for is called off at once if it has not begun; otherwise its fiber
+// is cancelled, like any other of that thread.
+#include "guests.hpp"
+
+#include <motet/detail/jitter.hpp>
+#include <utility>
+
+#include "abroad.hpp"
+#include "thread_state.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+bool guest_link::call_off_before_it_begins() noexcept {
+  progress asked = progress::asked_for;
+  return reached.compare_exchange_strong(asked, progress::called_off) ||
+         asked == progress::called_off;
+}
+
+void guest_link::call_off(const char* reason) noexcept {
+  if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
+}
+
+bool guest_link::await_end(const char* reason) noexcept {
+  if (over.await()) return false;
+  call_off(reason);
+  over.await_end();
+  return true;
+}
+
+/// The fiber exists, and will run when it is its turn.
+void guest_job::begin(control_block& fiber) noexcept {
+  thread_state& home = home_of(fiber);
+  if (parent != nullptr) {
+    home.release(*fiber.parent);
+    fiber.parent = parent;
+  }
+  const auto refer = [&](handle& place) {
+    home.retain(fiber);
+    place = handle(&fiber);
+  };
+  if (link != nullptr) {
+    cold(fiber).caller = link;
+    refer(link->fiber);
+    jitter();
+    auto asked = guest_link::progress::asked_for;
+    if (!link->reached.compare_exchange_strong(asked, guest_link::progress::begun)) {
+      home.cancel(fiber, "it was called off", {});
+    }
+  }
+  if (beginning != nullptr) {
+    refer(beginning->fiber);
+    beginning->known.end();
+  }
+}
+
+void guest_job::refuse(std::exception_ptr why) noexcept {
+  guest_link* its_link = link;
+  guest_beginning* its_beginning = beginning;
+  if (parent != nullptr) detail::release(*parent);
+  dispose();
+  if (its_beginning != nullptr) {
+    its_beginning->refused = std::move(why);
+    its_beginning->known.end();
+  } else if (its_link != nullptr) {
+    its_link->refused = std::move(why);
+    its_link->over.end();
+  }
+}
+
+void tell_guest_over(control_block& fiber, bool somebody_told) noexcept {
+  guest_link& link = *std::exchange(cold(fiber).caller, nullptr);
+  link.failed = fiber.ended_by == outcome::error && !somebody_told;
+  link.over.end();
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// A function that is left for another thread, which calls it on a fiber of its own.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <motet/call_site.hpp>
+#include <motet/detail/body.hpp>
+#include <motet/detail/handle.hpp>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct guest_beginning;
+struct guest_link;
+
+/// Made by whoever leaves it; from body() on it is the fiber's, from refuse() on nobody's.
+class job {
+ public:
+  job(call_site from, bool somebody_waits) noexcept : site(from), awaited(somebody_waits) {}
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+
+  /// What its fiber is to run.
+  virtual const body_kind& kind() const noexcept = 0;
+  /// Constructs that in `place`.
+  virtual void body(void* place) noexcept = 0;
+  /// Its fiber will run.
+  virtual void begin(control_block&) noexcept {}
+  /// It will not be run.
+  virtual void refuse(std::exception_ptr why) noexcept = 0;
+
+  const call_site site;
+  const bool awaited;  // by somebody who is told if there is no memory for a fiber
+  job* next = nullptr;
+
+ protected:
+  ~job() = default;
+};
+
+/// One that nobody waits for.
+template <typename F>
+class posted final : public job {
+ public:
+  template <typename G>
+  posted(G&& function, call_site from) : job(from, false), function_(std::forward<G>(function)) {}
+
+  const body_kind& kind() const noexcept override { return body_kind_of<runner, void>::kind; }
+  void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<posted>(this)}; }
+  void refuse(std::exception_ptr) noexcept override { delete this; }
+
+ private:
+  struct runner {
+    std::unique_ptr<posted> its;
+    void operator()() { its->function_(); }
+  };
+  friend std::default_delete<posted>;
+  ~posted() = default;
+
+  F function_;
+};
+
+/// One whose fiber has a parent, or a caller, on the thread that left it.
+class guest_job : public job {
+ public:
+  explicit guest_job(call_site from) noexcept : job(from, true) {}
+
+  void begin(control_block& fiber) noexcept override;
+  void refuse(std::exception_ptr why) noexcept override;
+
+  // Either, or both, are told: by begin(); or by refuse(), then the first that is there.
+  guest_beginning* beginning = nullptr;
+  guest_link* link = nullptr;
+  control_block* parent = nullptr;  // counted for the fiber; null: the main one there
+
+ protected:
+  ~guest_job() = default;
+  virtual void dispose() noexcept = 0;
+};
+
+/// One that owns its function; its fiber's result is what that returns.
+template <typename F, typename Result>
+class spun final : public guest_job {
+ public:
+  template <typename G>
+  spun(G&& function, call_site from) : guest_job(from), function_(std::forward<G>(function)) {}
+
+  const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
+  void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<spun>(this)}; }
+
+ private:
+  struct runner {
+    std::unique_ptr<spun> its;
+    Result operator()() { return its->function_(); }
+  };
+  friend std::default_delete<spun>;
+  ~spun() = default;
+  void dispose() noexcept override { delete this; }
+
+  F function_;
+};
+
+/// One in the frame of its caller, who waits until it is over.
+template <typename F, typename Result>
+class called final : public guest_job {
+ public:
+  called(F& function, call_site from) noexcept : guest_job(from), function_(&function) {}
+
+  const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
+  void body(void* place) noexcept override { ::new (place) runner{function_}; }
+
+ private:
+  struct runner {
+    F* function;
+    Result operator()() { return (*function)(); }
+  };
+  void dispose() noexcept override {}
+
+  F* function_;
+};
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// A thread with fibers of its own, to which others give work.
+#pragma once
+
+#include <memory>
+#include <motet/detail/job.hpp>
+#include <motet/fiber.hpp>
+#include <motet/options.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+/// What a thread object and its thread share.
+struct thread_link;
+
+/// What the thread runs as its main fiber.
+class main_body {
+ public:
+  virtual ~main_body() = default;
+  virtual void run() = 0;
+};
+
+template <typename F>
+class main_body_of final : public main_body {
+ public:
+  template <typename G>
+  explicit main_body_of(G&& function) : function_(std::forward<G>(function)) {}
+  void run() override { function_(); }
+
+ private:
+  F function_;
+};
+
+/// Throws: executor_stopped if it takes no more.
+void leave(thread_link& to, job& item);
+bool runs_here(const thread_link& link) noexcept;
+handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned);
+handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
+
+}  // namespace detail
+
+/// Owns a thread whose function is a main fiber. Move-only. What is done with it may be done on any
+/// thread; on one that was moved from it is a std::logic_error.
+class thread {
+ public:
+  /// Starts a thread that calls `body`, moved into it, as its main fiber. Once that has returned or
+  /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die.
+  /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
+  /// runtime it blocks. Throws: std::system_error if there can be no other thread; as run() for
+  /// `how`.
+  template <typename F>
+    requires std::is_invocable_v<std::decay_t<F>&>
+  explicit thread(F&& body) : thread(options{}, std::forward<F>(body)) {}
+  template <typename F>
+    requires std::is_invocable_v<std::decay_t<F>&>
+  thread(const options& how, F&& body)
+      : thread(how, std::unique_ptr<detail::main_body>(
+                        new detail::main_body_of<std::decay_t<F>>(std::forward<F>(body)))) {}
+
+  thread(thread&&) noexcept = default;
+  thread& operator=(thread&& other) noexcept {
+    thread old(std::move(other));
+    link_.swap(old.link_);
+    return *this;
+  }
+  /// Cancels the main fiber and waits for the thread's end. A failure that await() has told nobody
+  /// goes to on_unhandled. On the thread itself: lets it go on alone.
+  /// Switchpoint; nothing interrupts it.
+  ~thread();
+
+  /// Waits until the main fiber and all others of the thread are over.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: the exception the function ended by, or else the first failure of a fiber there that
+  ///         nobody was told of; fiber_cancelled if it was cancelled; what is pending for this
+  ///         fiber.
+  void await() const;
+
+  /// Asks the main fiber to end: as fiber_ref::cancel().
+  /// Not a switchpoint.
+  cancel_result cancel(const char* reason = "its thread was cancelled",
+                       call_site site = call_site::here()) const;
+
+  /// Starts a fiber there that calls `body`, moved into it. It is a child of the running fiber: a
+  /// failure that nobody awaits is thrown here, and it is over before that fiber is. Spun by a
+  /// thread that has no runtime it is a child of the main fiber there.
+  /// Returns: the handle, which may be dropped.
+  /// Switchpoint, until that thread has made the fiber; on a thread that has no runtime it blocks.
+  /// Throws: executor_stopped if the function there has been left; as spin(); what is pending for
+  ///         this fiber, and then `body` does not run.
+  template <typename F>
+  auto spin(F&& body, call_site site = call_site::here()) {
+    using result = detail::result_of_body<F>;
+    if (detail::runs_here(*link())) return motet::spin(std::forward<F>(body), site);
+    auto* owned = new detail::spun<std::decay_t<F>, result>(std::forward<F>(body), site);
+    return fiber<result>(detail::spin_there(link_, owned));
+  }
+
+  /// Leaves `f`, moved, to be called there on a fiber of its own, a child of the main one. What has
+  /// been left by one thread begins in that order. What has not begun when the function there has
+  /// been left is destroyed.
+  /// Not a switchpoint.
+  /// Throws: executor_stopped, as spin(); std::bad_alloc.
+  template <typename F>
+  void post(F&& f, call_site site = call_site::here()) {
+    detail::leave(*link(), *new detail::posted<std::decay_t<F>>(std::forward<F>(f), site));
+  }
+
+  /// Calls `f` there, on a fiber of its own, and waits until that is over; so `f` may borrow. An
+  /// interruption cancels that fiber, and is thrown when it has ended.
+  /// Returns: what `f` returned.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: what `f` throws; fiber_cancelled if its fiber was cancelled there; executor_stopped,
+  /// as
+  ///         spin(); what is pending for this fiber.
+  template <typename F>
+  auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
+    using result = detail::result_of_body<F>;
+    detail::called<std::remove_reference_t<F>, result> borrowed(f, site);
+    const detail::handle over = detail::call_there(link(), borrowed);
+    if constexpr (!std::is_void_v<result>) {
+      return std::move(*static_cast<result*>(detail::take_result_of(*over.get())));
+    }
+  }
+
+ private:
+  friend class thread_pool;
+  thread(const options& how, std::unique_ptr<detail::main_body> body);
+  const std::shared_ptr<detail::thread_link>& link() const;
+
+  std::shared_ptr<detail::thread_link> link_;
+};
+
+}  // namespace motet::inline MOTET_ABI

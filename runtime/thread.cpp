@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// A thread from its start to its end: see thread.hpp. Its main fiber's outcome is that of a spun
+// one; what it shares with its owner lives until both have let go.
+#include <pthread.h>
+
+#include <cerrno>
+#include <motet/cancel.hpp>
+#include <motet/detail/waiter.hpp>
+#include <motet/run.hpp>
+#include <motet/thread.hpp>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "abroad.hpp"
+#include "faults.hpp"
+#include "thread_link.hpp"
+#include "thread_state.hpp"
+#include "unhandled.hpp"
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+namespace {
+
+/// In the frame of whoever starts a thread, until that has begun.
+struct beginning_thread {
+  std::shared_ptr<thread_link> link;
+  errand known{"the beginning of a thread"};
+  std::exception_ptr refused;
+};
+
+void refuse(job* first) noexcept {
+  while (first != nullptr) {
+    job& each = *std::exchange(first, first->next);
+    each.refuse(std::make_exception_ptr(executor_stopped()));
+  }
+}
+
+/// Throws: std::bad_alloc.
+void prepare(thread_state& home, thread_link& own) {
+  home.retain(home.main_fiber());
+  own.main = handle(&home.main_fiber());
+  own.jobs.open(home.mail());
+  const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
+  home.spin_for_the_house(serve, &own.jobs, "motet's jobs");
+}
+
+/// The function, as the main fiber.
+void live(thread_state& home, thread_link& own) {
+  struct runner {
+    main_body* its;
+    void operator()() { its->run(); }
+  } function{own.body.get()};
+  home.run_main(body_kind_of<runner, void>::kind, &function);
+  shield([&] {
+    refuse(own.jobs.close());
+    home.end_children(home.main_fiber());
+    own.body.reset();  // like what a fiber has captured
+  });
+}
+
+void tell_end(thread_link& own) noexcept {
+  errand* awaiting = nullptr;
+  {
+    const std::lock_guard in(own.sharing);
+    own.over = true;
+    awaiting = own.awaiting_end;
+  }
+  if (awaiting != nullptr) awaiting->end();
+}
+
+void run_thread(beginning_thread& told) {
+  const std::shared_ptr<thread_link> own = told.link;
+  std::optional<session> running;
+  try {
+    running.emplace(own->how);
+    prepare(*self(), *own);
+  } catch (...) {
+    told.refused = std::current_exception();
+    running.reset();
+    told.known.end();
+    return;
+  }
+  told.known.end();  // with that it is gone
+  live(*self(), *own);
+  running->end();
+  tell_end(*own);
+}
+
+void* enter_thread(void* told) {
+  run_thread(*static_cast<beginning_thread*>(told));
+  return nullptr;
+}
+
+/// Waits until nothing of the thread's runtime is left.
+void await_end_of(thread_link& link) noexcept {
+  errand awaited("the end of a thread");
+  {
+    const std::lock_guard in(link.sharing);
+    if (link.over) return;
+    link.awaiting_end = &awaited;
+  }
+  awaited.await_end();
+}
+
+void tell_unclaimed_failure(const thread_link& over) noexcept {
+  if (over.failure_told.load(std::memory_order_relaxed)) return;
+  const control_block& main = *over.main.get();
+  if (main.ended_by == outcome::error) tell_unhandled(over.how, main.error);
+}
+
+}  // namespace
+
+void leave(thread_link& to, job& item) {
+  if (push(to, item)) return;
+  item.refuse(nullptr);
+  throw executor_stopped();
+}
+
+bool runs_here(const thread_link& link) noexcept {
+  return ::pthread_equal(link.number, ::pthread_self()) != 0 && in_this_process(link);
+}
+
+}  // namespace detail
+
+thread::thread(const options& how, std::unique_ptr<detail::main_body> body)
+    : link_(std::make_shared<detail::thread_link>(how, std::move(body))) {
+  detail::beginning_thread begun{.link = link_};
+  const int error = detail::faults::call("pthread_create", ::pthread_create, &link_->number,
+                                         nullptr, &detail::enter_thread, &begun);
+  if (error != 0) {
+    throw std::system_error(error > 0 ? error : errno, std::system_category(), "pthread_create");
+  }
+  begun.known.await_end();
+  if (begun.refused == nullptr) return;
+  ::pthread_join(link_->number, nullptr);
+  std::rethrow_exception(begun.refused);
+}
+
+thread::~thread() {
+  if (link_ == nullptr || !detail::in_this_process(*link_)) return;
+  if (detail::runs_here(*link_)) {
+    ::pthread_detach(link_->number);
+    return;
+  }
+  detail::cancel(*link_->main.get(), "its thread object was destroyed", {});
+  detail::await_end_of(*link_);
+  ::pthread_join(link_->number, nullptr);
+  detail::tell_unclaimed_failure(*link_);
+}
+
+void thread::await() const {
+  const std::shared_ptr<detail::thread_link> kept = link();
+  detail::control_block& main = *kept->main.get();
+  detail::await_end(main);
+  kept->failure_told.store(true, std::memory_order_relaxed);
+  if (main.ended_by != detail::outcome::value) detail::throw_outcome(main);
+}
+
+cancel_result thread::cancel(const char* reason, call_site site) const {
+  return detail::cancel(*link()->main.get(), reason == nullptr ? "" : reason, site);
+}
+
+const std::shared_ptr<detail::thread_link>& thread::link() const {
+  if (link_ == nullptr) throw std::logic_error("a thread that was moved from");
+  return link_;
+}
+
+}  // namespace motet::inline MOTET_ABI

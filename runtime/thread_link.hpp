@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What a thread object, its thread and whoever gives that work have in common.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/sharing.hpp>
+#include <motet/detail/waiter.hpp>
+#include <motet/thread.hpp>
+
+#include "errand.hpp"
+#include "job_inbox.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct thread_link {
+  thread_link(const options& chosen, std::unique_ptr<main_body> function)
+      : how(chosen), body(std::move(function)) {}
+
+  const options how;
+  std::unique_ptr<main_body> body;
+  job_inbox jobs;
+  handle main;  // fiber, once the thread has begun
+  pthread_t number{};
+  /// A forked child has no such thread.
+  const std::uint32_t made_in = process_generation.load(std::memory_order_relaxed);
+  std::atomic<bool> failure_told{false};
+
+  any_thread sharing;  // guards:
+  bool over = false;
+  errand* awaiting_end = nullptr;
+};
+
+inline bool in_this_process(const thread_link& link) noexcept {
+  return link.made_in == process_generation.load(std::memory_order_relaxed);
+}
+
+/// Returns: whether it takes `item`; if not, that is the caller's still.
+inline bool push(thread_link& to, job& item) noexcept {
+  return in_this_process(to) && to.jobs.push(item);
+}
+
+/// Starts what is left in `from`, until it is closed; in a fiber of that thread.
+void start_jobs(thread_state& home, job_inbox& from);
+
+}  // namespace motet::inline MOTET_ABI::detail
