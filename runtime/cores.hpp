@@ -30,4 +30,9 @@ class awake_thread {
   static void be_the_only_one() noexcept { awake_threads.store(1, std::memory_order_relaxed); }
 };
 
+/// Threads to which others give work; and those of them that sleep until somebody does, and can
+/// wake nobody before.
+inline constinit std::atomic<std::size_t> worker_threads{0};
+inline constinit std::atomic<std::size_t> idle_workers{0};
+
 }  // namespace motet::inline MOTET_ABI::detail

@@ -62,17 +62,21 @@ census count_threads() noexcept {
 
 constexpr int most_counts = 5;
 
-/// Others, that could do something, are looked for at most this often.
-constexpr auto between_looks = std::chrono::milliseconds(100);
+/// Others, that could do something, are looked for at most this often; workers, which may become
+/// idle without a word, from now and then to seldom.
+constexpr auto shortest_between_looks = std::chrono::milliseconds(100);
+constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 
 }  // namespace
 
-bool thread_state::alone_in_process() const noexcept {
+thread_state::company thread_state::company_in_process() noexcept {
   census found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
-  if (found.threads == 0) return false;
+  if (found.threads == 0) return company::others;
   constexpr std::size_t own = sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
-  return found.threads - found.workers <= own;
+  const std::size_t strangers = found.threads - std::min(found.threads, own + found.workers);
+  if (strangers <= idle_workers.load()) return company::none;
+  return strangers <= worker_threads.load() ? company::workers : company::others;
 }
 
 /// Returns: whether a fiber has been made runnable; otherwise the thread may as well sleep.
@@ -81,7 +85,7 @@ bool thread_state::end_idle() noexcept {
   if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
   // The main fiber ends its children: what a transient one waits for can still wake it.
   if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
-  if (deadlock_reported_) return false;
+  if (deadlock_reported_ || takes_jobs_) return false;
   const clock::time_point present = kernel_->now();
   if (present < look_for_others_at_ && present < report_at_) {
     idle_until_ = std::min(look_for_others_at_, report_at_);
@@ -97,7 +101,8 @@ bool thread_state::end_idle() noexcept {
 
 /// All fibers wait for one another, unless there are other threads.
 bool thread_state::end_stuck(clock::time_point present) {
-  if (alone_in_process()) {
+  const company with = company_in_process();
+  if (with == company::none) {
     if (mail_->filled()) return false;  // by a thread that ended after we had looked
     std::ostringstream report;
     report_deadlock(report);
@@ -110,7 +115,13 @@ bool thread_state::end_stuck(clock::time_point present) {
   }
   // Virtual time would run away from the other threads.
   if (virtual_time_) return false;
-  look_for_others_at_ = present + between_looks;
+  between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
+                                               longest_between_looks);
+  look_for_others_at_ = present + between_looks_;
+  if (with == company::workers) {  // one may be about to answer, or to become idle
+    idle_until_ = look_for_others_at_;
+    return false;
+  }
   if (options_.deadlock_report.count() == 0) return false;
   if (report_at_ == clock::time_point::max())
     report_at_ = deadline_after(present, timespan(options_.deadlock_report).length);

@@ -7,8 +7,8 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-errand::errand(const char* what) noexcept : wait_(what), home_(self()) {
-  if (home_ != nullptr) wait_.fiber = &home_->running();
+errand::errand(const char* what) noexcept
+    : wait_(what), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
   arrive = [](post& item, thread_state& home) noexcept {
     static_cast<errand&>(item).come_home(home);
   };
@@ -20,12 +20,12 @@ void errand::end() noexcept {
   } else if (home_ == self()) {
     come_home(*home_);
   } else {
-    wait_.fiber->mail->push(*this);
+    fiber_->mail->push(*this);
   }
 }
 
 void errand::come_home(thread_state& home) noexcept {
-  if (home.left_out(*wait_.fiber)) return;
+  if (home.left_out(*fiber_)) return;
   over_ = true;
   if (waited_for_) home.resume(wait_, wake_reason::handed);
 }
@@ -45,10 +45,9 @@ void errand::wait(Park park) noexcept {
 
 bool errand::await() noexcept {
   wait([this] {
-    const control_block& fiber = home_->running();
-    home_->pend(fiber);
+    home_->pend(*fiber_);
     home_->park(wait_);
-    home_->unpend(fiber);
+    home_->unpend(*fiber_);
   });
   return over_;
 }

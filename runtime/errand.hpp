@@ -31,7 +31,8 @@ class errand : public post {
   void wait(Park park) noexcept;
 
   wait_record wait_;
-  thread_state* home_;  // null: of a thread without fibers
+  thread_state* const home_;  // null: of a thread without fibers
+  control_block* const fiber_;
   bool waited_for_ = false;
   bool over_ = false;  // at home
   thread_gate gate_;

@@ -13,6 +13,7 @@
 #include <motet/errors.hpp>
 #include <utility>
 
+#include "cores.hpp"
 #include "faults.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -102,8 +103,16 @@ bool mailbox::nudge() noexcept {
   return end_sleep();
 }
 
+/// Whoever ends the sleep, the thread or another, ends its idleness: so nobody is counted as idle
+/// who has been given something.
+mailbox::rest mailbox::take_sleep() noexcept {
+  const rest ended = resting_.exchange(rest::awake);
+  if (ended == rest::idle) idle_workers.fetch_sub(1);
+  return ended;
+}
+
 bool mailbox::end_sleep() noexcept {
-  if (!asleep_.load() || !asleep_.exchange(false)) return false;
+  if (resting_.load() == rest::awake || take_sleep() == rest::awake) return false;
   wake();
   return true;
 }
@@ -121,8 +130,13 @@ post* mailbox::take() noexcept {
   return all;
 }
 
-bool mailbox::announce_sleep() noexcept {
-  asleep_.store(true);
+void mailbox::awake() noexcept {
+  if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();
+}
+
+bool mailbox::announce_sleep(bool idle) noexcept {
+  if (idle) idle_workers.fetch_add(1);
+  resting_.store(idle ? rest::idle : rest::asleep);
   jitter();
   if (!filled_.load()) return true;
   awake();

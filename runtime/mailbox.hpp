@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <motet/detail/list.hpp>
 #include <motet/detail/post.hpp>
 #include <mutex>
@@ -37,10 +38,11 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
   /// Returns: everything that has been left, oldest first.
   post* take() noexcept;
-  /// From here to awake() whoever leaves something also wakes.
+  /// From here to awake() whoever leaves something also wakes. `idle`: it counts among the
+  /// idle_workers until then.
   /// Returns: false if something has been left already; then it is no time to sleep.
-  bool announce_sleep() noexcept;
-  void awake() noexcept { asleep_.store(false, std::memory_order_relaxed); }
+  bool announce_sleep(bool idle) noexcept;
+  void awake() noexcept;
   /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
   /// Returns: whether it sleeps, or is about to.
   bool nudge() noexcept;
@@ -69,7 +71,10 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   struct registry;
 
+  enum class rest : std::uint8_t { awake, asleep, idle };
+
   bool end_sleep() noexcept;
+  rest take_sleep() noexcept;
   void wake() noexcept;
 
   std::mutex lock_;
@@ -77,7 +82,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   post* last_ = nullptr;
   bool closed_ = false;
   std::atomic<bool> filled_{false};
-  std::atomic<bool> asleep_{false};
+  std::atomic<rest> resting_{rest::awake};
   std::thread::id thread_ = std::this_thread::get_id();
   int wake_descriptor_ = -1;
 };

@@ -87,7 +87,7 @@ void thread_state::poll(bool wait) noexcept {
   auto deadline = backend::time_point::min();
   if (wait) {
     deadline = timers_.empty() ? idle_until_ : std::min(timers_.first()->due, idle_until_);
-    if (!mail_->announce_sleep()) return;
+    if (!mail_->announce_sleep(takes_jobs_ && pending_[0] == 0)) return;
   }
   completions done;
   if (wait) {
@@ -127,7 +127,10 @@ void thread_state::rest_now() noexcept {
   // To give memory back takes longer than many a nap.
   const bool for_long = timers_.empty() || timers_.first()->due > reading_ + a_nap;
   poll(!(for_long && stacks_.trim()));
-  if (pending_[0] != 0 || !queue_.empty()) report_at_ = idle_until_ = clock::time_point::max();
+  if (pending_[0] != 0 || !queue_.empty()) {
+    report_at_ = idle_until_ = clock::time_point::max();
+    between_looks_ = {};
+  }
 }
 
 void thread_state::arm(timer& alarm) noexcept {

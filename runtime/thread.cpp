@@ -47,6 +47,7 @@ void prepare(thread_state& home, thread_link& own) {
   own.jobs.open(home.mail());
   const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
   home.spin_for_the_house(serve, &own.jobs, "motet's jobs");
+  home.take_jobs();
 }
 
 /// The function, as the main fiber.

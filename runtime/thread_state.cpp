@@ -70,6 +70,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
+  if (takes_jobs_) --worker_threads;
   {
     const mapping_guard guard;
     kernel_.reset();

@@ -147,6 +147,11 @@ class thread_state : public thread_core {
   /// Starts a fiber that is nobody's child; it must end when the runtime does, or is cancelled.
   /// Throws: std::bad_alloc.
   void spin_for_the_house(void (*body)(void*), void* argument, const char* what);
+  /// Whoever gives it work can wake it: it is never stuck.
+  void take_jobs() noexcept {
+    takes_jobs_ = true;
+    ++worker_threads;
+  }
 
   /// Ends every fiber and the mailbox. The running fiber is the main one.
   /// Returns: the first failure that it was not told of, if `leave_first` and its function is no
@@ -221,7 +226,8 @@ class thread_state : public thread_core {
   bool end_idle() noexcept;
   bool end_stuck(clock::time_point present);
   void report_deadlock(std::ostream& out);
-  bool alone_in_process() const noexcept;
+  enum class company : std::uint8_t { none, workers, others };
+  static company company_in_process() noexcept;
 
   void forget_others(control_block& caller) noexcept;
 
@@ -308,7 +314,9 @@ class thread_state : public thread_core {
   clock::time_point report_at_ = clock::time_point::max();
   clock::time_point idle_until_ = clock::time_point::max();
   clock::time_point look_for_others_at_ = clock::time_point::min();
+  clock::duration between_looks_{};
   bool deadlock_reported_ = false;
+  bool takes_jobs_ = false;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };

@@ -14,6 +14,7 @@ namespace motet::inline MOTET_ABI {
 
 template <typename T>
 class promise;
+class thread_pool;
 
 namespace detail {
 
@@ -82,6 +83,7 @@ class future {
 
  private:
   friend class promise<T>;
+  friend class thread_pool;
   explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
       : state_(std::move(state)) {}
 

@@ -28,4 +28,5 @@
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <motet/thread.hpp>
+#include <motet/thread_pool.hpp>
 #include <motet/time.hpp>

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Threads that share work: each job goes to the one that has the least.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/call_site.hpp>
+#include <motet/channel.hpp>
+#include <motet/detail/pool_job.hpp>
+#include <motet/future.hpp>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace motet::inline MOTET_ABI {
+
+/// Its workers are motet threads and a job is a fiber: one that waits keeps nobody from running,
+/// one that computes only those that came to its worker after it. A worker without a job is always
+/// preferred. Any thread may use it.
+class thread_pool {
+ public:
+  /// Starts `workers` threads, called `name` and a number.
+  /// Switchpoint, until they have begun; nothing interrupts it. On a thread that has no runtime it
+  /// blocks.
+  /// Throws: std::invalid_argument for 0; as thread.
+  explicit thread_pool(std::size_t workers, std::string_view name = "pool");
+  /// At most `limit` jobs at a time are given and not over: whoever gives one more waits.
+  /// Throws: std::invalid_argument for a limit of 0.
+  thread_pool(std::size_t workers, std::string_view name, std::size_t limit);
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+  /// As stop(); but nothing interrupts it. On one of its own threads it waits for nobody.
+  /// Switchpoint.
+  ~thread_pool();
+
+  /// Has a worker call `f`, moved into the job.
+  /// Returns: what becomes of it: what `f` returns or throws, once its fiber and that fiber's
+  ///          children are over. It may be dropped.
+  /// Switchpoint if the pool has a limit; else not a switchpoint.
+  /// Throws: executor_stopped after stop(); std::bad_alloc; what is pending for this fiber.
+  template <typename F>
+  auto submit(F&& f, call_site site = call_site::here()) {
+    using body = std::decay_t<F>;
+    using result = std::invoke_result_t<body&>;
+    auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f), site);
+    future<result> its(job);
+    detail::submitted<body, result>& given = *job;
+    given.itself = std::move(job);
+    give(given);
+    return its;
+  }
+
+  /// The same without a future: what `f` throws goes to on_unhandled.
+  /// Switchpoint if the pool has a limit; else not a switchpoint.
+  /// Throws: as submit().
+  template <typename F>
+  void post(F&& f, call_site site = call_site::here()) {
+    give(*new detail::pool_post<std::decay_t<F>>(std::forward<F>(f), site));
+  }
+
+  /// Waits until the pool has nothing to do. It goes on taking jobs.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: std::logic_error on one of its own threads; what is pending for this fiber.
+  void drain();
+
+  enum class stop_mode : std::uint8_t {
+    drain,    // what has been given is done first
+    discard,  // what has not begun ends as cancelled
+  };
+  /// Takes no more jobs, and waits until its threads have ended. May be called again.
+  /// Switchpoint; on a thread that has no runtime it blocks the thread.
+  /// Throws: std::logic_error on one of its own threads; what is pending for this fiber: then the
+  ///         threads end without being waited for, until somebody calls it again.
+  void stop(stop_mode how = stop_mode::drain);
+
+  struct worker_stats {
+    std::size_t pending;     // jobs given and not over
+    std::uint64_t executed;  // jobs over, the failed ones included
+    std::uint64_t failed;
+  };
+  /// Returns: for each worker what it has and has had to do.
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc.
+  std::vector<worker_stats> stats() const;
+
+ private:
+  void start(std::size_t workers, std::string_view name);
+  void give(detail::pool_job& job);
+  bool on_own_thread() const;
+  void refuse_own_thread() const;
+
+  std::shared_ptr<detail::pool_state> state_;
+};
+
+}  // namespace motet::inline MOTET_ABI

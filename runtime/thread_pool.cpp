@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// See thread_pool.hpp: how a pool begins and ends, and what becomes of a job.
+#include <pthread.h>
+
+#include <algorithm>
+#include <motet/cancel.hpp>
+#include <motet/thread_pool.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "pool_state.hpp"
+#include "thread_link.hpp"
+#include "thread_state.hpp"
+#include "unhandled.hpp"
+
+namespace motet::inline MOTET_ABI {
+
+namespace detail {
+
+void report_failed_job(const pool_state& pool, const std::exception_ptr& error) noexcept {
+  tell_unhandled(pool.how, error);
+}
+
+void pool_job::note(std::exception_ptr error) noexcept {
+  if (std::exchange(failed_, true)) {
+    report_failed_job(*pool, error);
+  } else {
+    worker->failed.fetch_add(1, std::memory_order_relaxed);
+    fail(std::move(error));
+  }
+}
+
+void pool_job::run_unless_discarded() noexcept {
+  if (pool->discarding.load(std::memory_order_relaxed)) return;
+  has_run_ = true;
+  try {
+    run();
+  } catch (...) {
+    note(std::current_exception());
+  }
+}
+
+/// On its fiber, whose children are over.
+void pool_job::end() noexcept {
+  if (!has_run_) note(std::make_exception_ptr(fiber_cancelled("a job", "its pool was stopped")));
+  thread_state& home = *self();
+  control_block& fiber = home.running();
+  while (control_block* failed = home.take_failure(fiber, nullptr)) {
+    home.refresh_failures(fiber);
+    note(failed->error);
+    home.release(*failed);
+  }
+  finish();
+}
+
+void pool_job::refuse(std::exception_ptr why) noexcept {
+  note(std::move(why));
+  finish();
+}
+
+/// The load falls before the result is seen: who has seen it finds this worker idle.
+void pool_job::finish() noexcept {
+  drop();
+  count_finished();
+  publish();
+}
+
+void pool_job::count_finished() noexcept {
+  worker->finished.fetch_add(1);
+  pool->tell_idle(*worker);
+  if (pool->room) pool->room->release();
+}
+
+void pool_job::take_back() noexcept {
+  drop();
+  publish();
+}
+
+namespace {
+
+/// The name that the kernel shows has 15 characters; the number is what matters.
+void name_this_thread(const std::string& name, std::size_t number) {
+  const std::string digits = " " + std::to_string(number);
+  const std::string shown = name.substr(0, 15 - std::min<std::size_t>(digits.size(), 15)) + digits;
+  ::pthread_setname_np(::pthread_self(), shown.c_str());
+}
+
+/// A worker's main fiber: nothing that is thrown at it ends it before its time.
+void work(pool_state& pool, const std::string& name, std::size_t number) {
+  name_this_thread(name, number);
+  shield([&] {
+    pool.stopped.wait();
+    pool.await_idle(number, 1);
+  });
+}
+
+}  // namespace
+
+}  // namespace detail
+
+thread_pool::thread_pool(std::size_t workers, std::string_view name) {
+  start(workers, name);
+}
+
+thread_pool::thread_pool(std::size_t workers, std::string_view name, std::size_t limit) {
+  if (limit == 0) throw std::invalid_argument("a thread_pool's limit must be at least 1");
+  start(workers, name);
+  state_->room.emplace(static_cast<std::ptrdiff_t>(limit));
+}
+
+void thread_pool::start(std::size_t workers, std::string_view name) {
+  if (workers == 0) throw std::invalid_argument("a thread_pool needs a worker");
+  state_ = std::make_shared<detail::pool_state>(workers);
+  try {
+    for (std::size_t i = 0; i < workers; ++i) {
+      state_->threads.emplace_back(state_->how, [pool = state_, shown = std::string(name), i] {
+        detail::work(*pool, shown, i);
+      });
+    }
+  } catch (...) {
+    state_->stopped.set();
+    state_->threads.clear();
+    throw;
+  }
+}
+
+thread_pool::~thread_pool() {
+  state_->stopping.store(true);
+  state_->stopped.set();
+  // On one of its threads the others, and that one, end by themselves: they own the state as well.
+  if (!on_own_thread()) state_->threads.clear();
+}
+
+void thread_pool::stop(stop_mode how) {
+  refuse_own_thread();
+  state_->stopping.store(true);
+  if (how == stop_mode::discard) state_->discarding.store(true);
+  state_->stopped.set();
+  for (const thread& each : state_->threads) each.await();
+}
+
+void thread_pool::drain() {
+  refuse_own_thread();
+  state_->await_idle(0, state_->count);
+}
+
+bool thread_pool::on_own_thread() const {
+  return std::any_of(state_->threads.begin(), state_->threads.end(),
+                     [](const thread& each) { return detail::runs_here(*each.link()); });
+}
+
+void thread_pool::refuse_own_thread() const {
+  if (on_own_thread()) {
+    throw std::logic_error("a job of a thread_pool cannot wait for the whole pool");
+  }
+}
+
+void thread_pool::give(detail::pool_job& job) {
+  const std::shared_ptr<detail::pool_state> pool = state_;
+  job.pool = pool.get();
+  try {
+    if (pool->stopping.load()) throw executor_stopped();
+    if (pool->room) pool->room->acquire();
+  } catch (...) {
+    job.take_back();
+    throw;
+  }
+  const std::size_t chosen = pool->choose();
+  job.worker = &pool->loads[chosen];
+  if (push(*pool->threads[chosen].link(), job)) return;
+  job.count_finished();  // stopped meanwhile
+  job.take_back();
+  throw executor_stopped();
+}
+
+std::vector<thread_pool::worker_stats> thread_pool::stats() const {
+  std::vector<worker_stats> all;
+  all.reserve(state_->count);
+  for (std::size_t i = 0; i < state_->count; ++i) {
+    const detail::worker_load& each = state_->loads[i];
+    const std::uint64_t executed = each.finished.load();
+    all.push_back({static_cast<std::size_t>(each.given.load() - executed), executed,
+                   each.failed.load(std::memory_order_relaxed)});
+  }
+  return all;
+}
+
+}  // namespace motet::inline MOTET_ABI
