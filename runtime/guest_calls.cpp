@@ -5,11 +5,23 @@
 #include <motet/thread.hpp>
 #include <utility>
 
+#include "abroad.hpp"
 #include "guests.hpp"
 #include "thread_link.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
+
+void guest_link::call_off(const char* reason) noexcept {
+  if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
+}
+
+bool guest_link::await_end(const char* reason) noexcept {
+  if (over.await()) return false;
+  call_off(reason);
+  over.await_end();
+  return true;
+}
 
 namespace {
 

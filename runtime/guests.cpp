@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See guests.hpp. What is asked for is called off at once if it has not begun; otherwise its fiber
-// is cancelled, like any other of that thread.
+// See guests.hpp: what the other thread tells of a guest.
 #include "guests.hpp"
 
 #include <motet/detail/jitter.hpp>
 #include <utility>
 
-#include "abroad.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -15,17 +13,6 @@ bool guest_link::call_off_before_it_begins() noexcept {
   progress asked = progress::asked_for;
   return reached.compare_exchange_strong(asked, progress::called_off) ||
          asked == progress::called_off;
-}
-
-void guest_link::call_off(const char* reason) noexcept {
-  if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
-}
-
-bool guest_link::await_end(const char* reason) noexcept {
-  if (over.await()) return false;
-  call_off(reason);
-  over.await_end();
-  return true;
 }
 
 /// The fiber exists, and will run when it is its turn.

@@ -26,7 +26,9 @@ class thread_pool {
   /// blocks.
   /// Throws: std::invalid_argument for 0; as thread.
   explicit thread_pool(std::size_t workers, std::string_view name = "pool");
-  /// At most `limit` jobs at a time are given and not over: whoever gives one more waits.
+  /// The same, but at most `limit` jobs at a time are given and not over: whoever gives one more
+  /// waits.
+  /// Switchpoint, as above.
   /// Throws: std::invalid_argument for a limit of 0.
   thread_pool(std::size_t workers, std::string_view name, std::size_t limit);
   thread_pool(const thread_pool&) = delete;
