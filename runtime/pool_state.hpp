@@ -36,7 +36,7 @@ struct pool_state {
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;
-  options how;  // the workers'
+  const options how = options_here();  // the workers'
   std::optional<semaphore> room;
   std::atomic<std::size_t> turn{0};  // where the search for a worker begins
   std::atomic<bool> stopping{false};

@@ -116,6 +116,11 @@ void tell_unclaimed_failure(const thread_link& over) noexcept {
 
 }  // namespace
 
+options options_here() {
+  const thread_state* thread = self();
+  return thread == nullptr ? options{} : thread->settings();
+}
+
 void leave(thread_link& to, job& item) {
   if (push(to, item)) return;
   item.refuse(nullptr);

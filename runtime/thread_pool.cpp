@@ -145,6 +145,14 @@ void thread_pool::drain() {
   state_->await_idle(0, state_->count);
 }
 
+std::size_t thread_pool::workers() const noexcept {
+  return state_->count;
+}
+
+thread& thread_pool::worker(std::size_t number) const noexcept {
+  return state_->threads[number];
+}
+
 bool thread_pool::on_own_thread() const {
   return std::any_of(state_->threads.begin(), state_->threads.end(),
                      [](const thread& each) { return detail::runs_here(*each.link()); });

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <new>
 #include <string>
 #include <system_error>
@@ -980,4 +983,97 @@ TEST_CASE("a connection without a stack for its handler is closed, told of, and 
     serving.cancel();
     CHECK_THROWS_AS(serving.await(), fiber_cancelled);
   });
+}
+
+// On several threads
+
+namespace {
+
+/// A port that nobody listens on just now.
+endpoint free_port() {
+  return tcp_listener(endpoint::loopback(0)).local_endpoint();
+}
+
+/// Waits until somebody listens there.
+tcp_stream connect_when_served(const endpoint& where) {
+  for (;;) {
+    std::error_code error;
+    tcp_stream made = tcp_stream::connect(where, error);
+    if (!error) return made;
+    snooze();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the threads of a pool share one port", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  std::mutex guarding;
+  std::map<std::thread::id, int> served;
+  group server;
+  auto serving = server.spin([&] {
+    tcp_listener::serve(pool, where, [&](tcp_stream peer) {
+      {
+        const std::lock_guard in(guarding);
+        ++served[std::this_thread::get_id()];
+      }
+      echo(std::move(peer));
+    });
+  });
+  {
+    std::vector<tcp_stream> clients;
+    for (int i = 0; i < 100; ++i) clients.push_back(connect_when_served(where));
+    for (tcp_stream& each : clients) CHECK(echoes(each, "to and fro"));
+    const std::lock_guard in(guarding);
+    CHECK(served.size() == 2);  // all on one: once in 2^99
+    CHECK(served.count(std::this_thread::get_id()) == 0);
+  }
+  CHECK(pool.submit([] { return 1; }).get() == 1);
+  serving.cancel();
+  server.await_all();
+  std::error_code refused;
+  tcp_stream::connect(where, refused);
+  CHECK(refused == std::errc::connection_refused);
+}
+
+TEST_CASE("a connection that fails on another thread is told there", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  std::atomic<int> told{0};
+  group server;
+  auto serving = server.spin([&] {
+    tcp_listener::serve(
+        pool, where, [](tcp_stream) { throw std::runtime_error("it fails"); },
+        [&](const std::exception_ptr&) { ++told; });
+  });
+  for (int i = 0; i < 10; ++i) {
+    tcp_stream client = connect_when_served(where);
+    CHECK(read_to_end(client).empty());
+  }
+  serving.cancel();
+  server.await_all();
+  CHECK(told == 10);
+}
+
+TEST_CASE("who cannot serve on several threads says why", "[net][pool]") {
+  thread_pool pool(2);
+  const auto nobody = [](tcp_stream) {};
+  CHECK_THROWS_AS(tcp_listener::serve(pool, endpoint::loopback(0), nobody), std::invalid_argument);
+  tcp_listener alone(endpoint::loopback(0));
+  const auto taken = error_of([&] { tcp_listener::serve(pool, alone.local_endpoint(), nobody); });
+  CHECK(taken == std::errc::address_in_use);
+  pool.stop();
+  CHECK_THROWS_AS(tcp_listener::serve(pool, free_port(), nobody), executor_stopped);
+}
+
+TEST_CASE("stopping a pool ends what it serves", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  auto serving = spin([&] { tcp_listener::serve(pool, where, echo); });
+  tcp_stream client = connect_when_served(where);
+  CHECK(echoes(client, "still here"));
+  pool.stop();
+  CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+  CHECK(read_to_end(client).empty());
 }

@@ -10,11 +10,14 @@
 #include <motet/errors.hpp>
 #include <motet/group.hpp>
 #include <motet/net/tcp_listener.hpp>
+#include <motet/thread.hpp>
+#include <motet/thread_pool.hpp>
 #include <motet/time.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <typeindex>
+#include <vector>
 
 #include "../faults.hpp"
 #include "../operations.hpp"
@@ -128,12 +131,21 @@ struct tcp_listener::state {
 
 tcp_listener::tcp_listener(const endpoint& where, int backlog) {
   if (backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
+  listen(where, backlog, false);
+}
+
+tcp_listener::tcp_listener(const endpoint& where, int backlog, shared_port) {
+  listen(where, backlog, true);
+}
+
+void tcp_listener::listen(const endpoint& where, int backlog, bool shares_port) {
+  using detail::faults::call;
   const int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  fd made(detail::faults::call("socket", ::socket, where.address()->sa_family, kind, 0));
+  fd made(call("socket", ::socket, where.address()->sa_family, kind, 0));
   if (!made) detail::throw_errno(errno, "socket");
   const int on = 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  using detail::faults::call;
+  if (shares_port) ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (call("bind", ::bind, made.get(), where.address(), where.length()) != 0 ||
       call("listen", ::listen, made.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
@@ -237,6 +249,26 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
     sleep_for(pause);
     pause = std::min(pause * 2, 1000ms);
   }
+}
+
+/// All listen before any accepts, or a thread's connections would be lost if another one cannot.
+void tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
+                                 const handler_function& handler, const error_function& on_error) {
+  if (where.port() == 0) throw std::invalid_argument("threads that share a port need its number");
+  std::vector<tcp_listener> listeners;
+  for (std::size_t i = 0; i < pool.workers(); ++i) {
+    listeners.push_back(tcp_listener(where, SOMAXCONN, shared_port{}));
+  }
+  group shards;
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    shards.spin([&, i] {
+      pool.worker(i).call([&] {
+        tcp_listener own = std::move(listeners[i]);
+        own.serve(handler, on_error);
+      });
+    });
+  }
+  shards.await_all();
 }
 
 endpoint tcp_listener::local_endpoint() const {

@@ -34,6 +34,8 @@ class main_body_of final : public main_body {
   F function_;
 };
 
+/// Returns: those of this thread's runtime, or the usual ones if it has none.
+options options_here();
 /// Throws: executor_stopped if it takes no more.
 void leave(thread_link& to, job& item);
 bool runs_here(const thread_link& link) noexcept;
@@ -47,13 +49,14 @@ handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
 class thread {
  public:
   /// Starts a thread that calls `body`, moved into it, as its main fiber. Once that has returned or
-  /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die.
+  /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die. Its
+  /// options are `how`, or those of the thread that starts it.
   /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks. Throws: std::system_error if there can be no other thread; as run() for
   /// `how`.
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
-  explicit thread(F&& body) : thread(options{}, std::forward<F>(body)) {}
+  explicit thread(F&& body) : thread(detail::options_here(), std::forward<F>(body)) {}
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   thread(const options& how, F&& body)

@@ -16,12 +16,17 @@
 
 namespace motet::inline MOTET_ABI {
 
+class thread;
+namespace net {
+class tcp_listener;
+}
+
 /// Its workers are motet threads and a job is a fiber: one that waits keeps nobody from running,
 /// one that computes only those that came to its worker after it. A worker without a job is always
 /// preferred. Any thread may use it.
 class thread_pool {
  public:
-  /// Starts `workers` threads, called `name` and a number.
+  /// Starts `workers` threads, called `name` and a number, with the options of this thread.
   /// Switchpoint, until they have begun; nothing interrupts it. On a thread that has no runtime it
   /// blocks.
   /// Throws: std::invalid_argument for 0; as thread.
@@ -88,6 +93,10 @@ class thread_pool {
   std::vector<worker_stats> stats() const;
 
  private:
+  friend class net::tcp_listener;
+
+  std::size_t workers() const noexcept;
+  thread& worker(std::size_t number) const noexcept;
   void start(std::size_t workers, std::string_view name);
   void give(detail::pool_job& job);
   bool on_own_thread() const;

@@ -13,6 +13,12 @@
 #include <system_error>
 #include <utility>
 
+namespace motet::inline MOTET_ABI {
+
+class thread_pool;
+
+}
+
 namespace motet::inline MOTET_ABI::net {
 
 class tcp_listener {
@@ -47,6 +53,21 @@ class tcp_listener {
     serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
   }
 
+  /// The same on every thread of `pool`, each with a listener of its own on `where`, among which
+  /// the kernel shares the connections out. So `handler`, and `on_error`, are called by several
+  /// threads at a time; they may borrow from the caller, which waits until all is over. If one
+  /// thread cannot go on, none does. Switchpoint. Throws: as serve(); std::system_error if nobody
+  /// may listen on `where`; std::invalid_argument
+  ///         for port 0; executor_stopped if the pool was stopped, fiber_cancelled if it is now.
+  /// Source: socket(7), SO_REUSEPORT.
+  template <typename Handler>
+  static void serve(thread_pool& pool, const endpoint& where, Handler&& handler,
+                    std::function<void(std::exception_ptr)> on_error = {}) {
+    serve_on_each(
+        pool, where, [&handler](tcp_stream peer) { handler(std::move(peer)); },
+        std::move(on_error));
+  }
+
   /// Not a switchpoint.
   /// Throws: std::system_error.
   endpoint local_endpoint() const;
@@ -65,6 +86,11 @@ class tcp_listener {
   using error_function = std::function<void(std::exception_ptr)>;
 
   [[noreturn]] void serve_each(const handler_function& handler, error_function on_error);
+  static void serve_on_each(thread_pool& pool, const endpoint& where,
+                            const handler_function& handler, const error_function& on_error);
+  struct shared_port {};
+  tcp_listener(const endpoint& where, int backlog, shared_port);
+  void listen(const endpoint& where, int backlog, bool shares_port);
 
   struct state;
   std::unique_ptr<state> state_;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// What work for other threads costs: one iteration is one round trip, one job; see figures.py.
+#include <motet/channel.hpp>
+#include <motet/motet.hpp>
+#include <motet/thread_pool.hpp>
+#include <vector>
+
+#include "measure.hpp"
+
+namespace {
+
+using bench::cost;
+
+constexpr std::size_t workers = 2;
+
+double two_threads(std::size_t, std::size_t rounds, std::chrono::microseconds busy_wait) {
+  motet::options how;
+  how.busy_wait = busy_wait;
+  motet::channel<int> there;
+  motet::channel<int> back;
+  const motet::thread other(how, [&] {
+    for (std::size_t i = 0; i < rounds; ++i) back.push(*there.pop());
+  });
+  return motet::run(how, [&] {
+    return cost(rounds, [&] {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        there.push(1);
+        back.pop();
+      }
+    });
+  });
+}
+
+double two_awake(std::size_t size, std::size_t rounds) {
+  return two_threads(size, rounds, motet::options{}.busy_wait);
+}
+
+double two_asleep(std::size_t size, std::size_t rounds) {
+  return two_threads(size, rounds, std::chrono::microseconds(0));
+}
+
+/// Each job leaves its result in its own place.
+double jobs(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  std::vector<std::size_t> results(count);
+  return cost(count, [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      pool.post([&results, i] { results[i] = i * 2; });
+    }
+    pool.drain();
+  });
+}
+
+double jobs_with_futures(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  std::vector<motet::future<std::size_t>> results;
+  results.reserve(count);
+  return cost(count, [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      results.push_back(pool.submit([i] { return i * 2; }));
+    }
+    for (const auto& each : results) each.get();
+  });
+}
+
+double one_at_a_time(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) pool.submit([i] { return i * 2; }).get();
+    });
+  });
+}
+
+/// A call to a thread of its own, which needs no pool.
+double call(std::size_t, std::size_t count) {
+  motet::thread other([] { motet::sleep(); });
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) other.call([i] { return i * 2; });
+    });
+  });
+}
+
+constexpr bench::subject subjects[] = {
+    {"two_awake", &two_awake},
+    {"two_asleep", &two_asleep},
+    {"jobs", &jobs},
+    {"jobs_futures", &jobs_with_futures},
+    {"one_job", &one_at_a_time},
+    {"call", &call},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  return bench::main_of(subjects, count, words);
+}
