@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When the backend is looked at, and what comes of it: completions, timers and mail make fibers
 // runnable, nothing more.
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -19,6 +21,10 @@ constexpr auto a_nap = std::chrono::milliseconds(20);
 /// Looks at the inbox that follow one another, each worth some 10 ns, between two looks at the
 /// kernel.
 constexpr int looks_at_inbox = 64;
+
+/// After so many of those the processor is offered to others in between: who is to answer may wait
+/// for this very one.
+constexpr int rounds_alone = 4;
 
 }  // namespace
 
@@ -61,7 +67,8 @@ void thread_state::collect_mail() noexcept {
 bool thread_state::busy_wait() noexcept {
   if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
   const std::uint64_t from = ticks();
-  while (ticks() - from < busy_for_) {
+  for (int round = 0; ticks() - from < busy_for_; ++round) {
+    if (round >= rounds_alone) ::sched_yield();
     for (int look = 0; look < looks_at_inbox; ++look) {
       if (mail_->filled()) return true;
       pause();

@@ -237,20 +237,20 @@ void world::program::give_job() {
 
 void world::program::push() {
   const std::uint64_t number = random_();
-  balance& counts = world_->counts;
+  balance& totals = world_->counts;
   move_on_after(moment(), [&] {
-    world_->items_.push({number, counted(counts.items_alive)});
-    counts.sum_pushed += number;
-    ++counts.pushed;
+    world_->items_.push({number, counted(totals.items_alive)});
+    totals.sum_pushed += number;
+    ++totals.pushed;
   });
 }
 
 void world::program::pop() {
-  balance& counts = world_->counts;
+  balance& totals = world_->counts;
   move_on_after(moment(), [&] {
     if (const auto got = world_->items_.pop()) {
-      counts.sum_popped += got->number;
-      ++counts.popped;
+      totals.sum_popped += got->number;
+      ++totals.popped;
     }
   });
 }

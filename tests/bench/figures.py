@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What fibers cost, beside the limit of the machine, Boost.Fiber and Go, in interleaved runs.
+"""What fibers cost, beside the limit of the machine and their peers, in interleaved runs.
 
-usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE] [--only figures|talk]
+usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE] [--only figures|talk|work]
   DIRECTORY    where the benchmarks were built
   --rounds     of each measurement (default 9); the median counts
   --quick      small sizes: only whether it all works
   --document   puts the tables between the marks in FILE, and pictures beside it
-  --only       one of the two tables
+  --only       one of the tables
 
 A target is what performance is to be on a machine whose bare ring takes what is named; it is scaled
 by what the bare ring takes here, in the same run.
@@ -45,6 +45,16 @@ class Talk(Row):
             self.programs["Boost.Fiber"] = "boost_sync_bench"
         if go:
             self.programs["Go"] = "go_bench"
+
+
+class Work(Row):
+    """Work for other threads; all programs have both processors."""
+
+    def __init__(self, label, args, target=None, peers=("Boost.Fiber", "Go", "Asio")):
+        super().__init__(label, args, RING2, target, 2.7)
+        self.cores = "0,1"
+        files = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", "Asio": "asio_pool_bench"}
+        self.programs = {"motet": "pool_bench", **{name: files[name] for name in peers}}
 
 
 def ring(size):
@@ -102,10 +112,23 @@ TALK = [
     Talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), 1_500, cores="0,1"),
 ]
 
-# Each table: its rows and the picture beside the document.
-SETS = {"figures": (ROWS, "fibers.svg"), "talk": (TALK, "talk.svg")}
+WORK = [
+    Work("channel ping-pong of two threads, awake", ("two_awake", 0, 20_000), 1_500, ["Go"]),
+    Work("channel ping-pong of two threads, asleep", ("two_asleep", 0, 5_000), None,
+         ["Boost.Fiber"]),
+    Work("a job, of 1,000,000 that leave their results", ("jobs", 0, 1_000_000), 45),
+    Work("a job, of 1,000,000 with a future each", ("jobs_futures", 0, 1_000_000), 140),
+    Work("a job given and awaited, one at a time", ("one_job", 0, 50_000), 1_000),
+    Work("a call to another thread", ("call", 0, 50_000), None, []),
+]
 
-COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469"}
+# Each table: its rows and the picture beside the document.
+SETS = {"figures": (ROWS, "fibers.svg"), "talk": (TALK, "talk.svg"),
+        "work": (WORK, "work.svg")}
+
+PEERS = ("Boost.Fiber", "Go", "Asio")
+COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469",
+           "Asio": "#8d6cab"}
 
 
 def measure(program, args, backend=None, quick=False, cores="0"):
@@ -158,8 +181,8 @@ def verdict(row, found):
     """A miss is when three quarters of the runs are above the target; without one, the ratio."""
     target = scaled_target(row, found)
     values = found["motet"]
-    peers = [statistics.median(found[name]) for name in ("Boost.Fiber", "Go") if found.get(name)]
-    if target is None and isinstance(row, Talk) and peers:
+    peers = [statistics.median(found[name]) for name in PEERS if found.get(name)]
+    if target is None and isinstance(row, (Talk, Work)) and peers:
         target = min(peers)
     if target is None:
         ratio = statistics.median(values) / statistics.median(found["limit"])
@@ -170,7 +193,7 @@ def verdict(row, found):
 
 
 def table(results):
-    peers = [name for name in ("Boost.Fiber", "Go") if any(name in found for _, found in results)]
+    peers = [name for name in PEERS if any(name in found for _, found in results)]
     lines = ["| " + " | ".join(["what", "unit", "limit here", "motet", "target, scaled", *peers]) + " |",
              "|---" * (5 + len(peers)) + "|"]
     for row, found in results:

@@ -174,11 +174,75 @@ func request(rounds int) float64 {
 	})
 }
 
+const workers = 2
+
+// Goroutines that take jobs from a channel.
+func pool(jobs chan func(), over *sync.WaitGroup) {
+	over.Add(workers)
+	for i := 0; i < workers; i++ {
+		go func() {
+			for next := range jobs {
+				next()
+			}
+			over.Done()
+		}()
+	}
+}
+
+func jobsInVector(count int) float64 {
+	jobs := make(chan func(), 1024)
+	results := make([]int, count)
+	var over sync.WaitGroup
+	pool(jobs, &over)
+	return cost(count, func() {
+		for i := 0; i < count; i++ {
+			i := i
+			jobs <- func() { results[i] = i * 2 }
+		}
+		close(jobs)
+		over.Wait()
+	})
+}
+
+func submit(jobs chan func(), i int) chan int {
+	answer := make(chan int, 1)
+	jobs <- func() { answer <- i * 2 }
+	return answer
+}
+
+func jobsWithFutures(count int) float64 {
+	jobs := make(chan func(), 1024)
+	answers := make([]chan int, count)
+	var over sync.WaitGroup
+	pool(jobs, &over)
+	return cost(count, func() {
+		for i := 0; i < count; i++ {
+			answers[i] = submit(jobs, i)
+		}
+		for i := 0; i < count; i++ {
+			<-answers[i]
+		}
+	})
+}
+
+func oneAtATime(count int) float64 {
+	jobs := make(chan func(), 1024)
+	var over sync.WaitGroup
+	pool(jobs, &over)
+	return cost(count, func() {
+		for i := 0; i < count; i++ {
+			<-submit(jobs, i)
+		}
+	})
+}
+
 func main() {
 	subjects := map[string]func(int) float64{
 		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
 		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,
 		"four_to_four": fourToFour, "request": request, "two_threads": pingPong,
+		"two_awake": pingPong, "jobs": jobsInVector, "jobs_futures": jobsWithFutures,
+		"one_job": oneAtATime,
 	}
 	if len(os.Args) == 4 {
 		if measure, known := subjects[os.Args[1]]; known {
