@@ -333,6 +333,39 @@ void overflow_is_chained() {
 }
 #endif
 
+/// Ended by its destructor, after main's runtime.
+void static_thread() {
+  static motet::thread kept([] {
+    const announcer local("of a static thread");
+    motet::sleep();
+  });
+  kept.call([] {});
+  std::puts("main returns");
+}
+
+/// Its destructor runs on the thread itself.
+void exit_on_static_thread() {
+  static motet::thread kept([] {
+    motet::spin([] {
+      const announcer local("its other fiber");
+      motet::sleep();
+    });
+    motet::sleep();
+  });
+  kept.post([] { std::exit(8); });
+  for (;;) motet::sleep_for(1h);
+}
+
+void posted_job_fails() {
+  motet::thread_pool pool(1);
+  pool.post([] { throw std::runtime_error("a job that nobody waits for"); });
+  pool.drain();
+}
+
+void thread_fails_unawaited() {
+  motet::thread one([] { throw std::runtime_error("a thread that nobody awaits"); });
+}
+
 const std::map<std::string_view, void (*)()> programs = {
     {"forked_body_returns", forked_body_returns},
     {"overflow", overflow},
@@ -356,6 +389,10 @@ const std::map<std::string_view, void (*)()> programs = {
     {"foreign_thread", foreign_thread},
     {"after_the_end", after_the_end},
     {"deadlock_is_thrown", deadlock_is_thrown},
+    {"static_thread", static_thread},
+    {"exit_on_static_thread", exit_on_static_thread},
+    {"posted_job_fails", posted_job_fails},
+    {"thread_fails_unawaited", thread_fails_unawaited},
 };
 
 }  // namespace

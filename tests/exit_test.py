@@ -28,6 +28,10 @@ EXPECTED = {
     "foreign_thread": (0, ["~of a thread", "main returns"], ""),
     "after_the_end": (0, ["spin: this thread's runtime has ended", "read: refused"], ""),
     "deadlock_is_thrown": (3, None, ""),
+    "static_thread": (0, ["main returns", "~of a static thread"], ""),
+    "exit_on_static_thread": (8, ["~its other fiber"], ""),
+    "posted_job_fails": (1, [], "a job that nobody waits for"),
+    "thread_fails_unawaited": (1, [], "a thread that nobody awaits"),
     "forked_body_returns": (
         0, ["~child", "~of the child", "the child ended with 0", "~parent", "~other"], ""),
     "overflow": (-11, [], '"deep", spun at '),

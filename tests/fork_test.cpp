@@ -251,3 +251,47 @@ TEST_CASE("a fork finds no mailbox in the middle of something", "[fork]") {
     target.cancel();
   });
 }
+
+namespace {
+
+template <typename F>
+bool is_refused(F f) {
+  try {
+    f();
+  } catch (const executor_stopped&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a child has none of its parent's threads, and their objects say so", "[fork][thread]") {
+  run([] {
+    motet::thread kept([] { sleep(); });
+    thread_pool pool(2);
+    std::atomic<bool> over{false};
+    motet::thread busy([&] {
+      while (!over) pool.submit([] {}).get();
+    });
+    for (int i = 0; i < 10; ++i) {
+      CHECK(code_of_child([&] {
+              if (!is_refused([&] { kept.post([] {}); })) return 1;
+              if (!is_refused([&] { kept.call([] {}); })) return 2;
+              if (!is_refused([&] { kept.spin([] {}); })) return 3;
+              if (!is_refused([&] { pool.submit([] {}); })) return 4;
+              {
+                const motet::thread gone = std::move(kept);
+              }
+              motet::thread own([] { sleep(); });
+              if (own.call([] { return 5; }) != 5) return 6;
+              thread_pool own_pool(2);
+              if (own_pool.submit([] { return 6; }).get() != 6) return 7;
+              return use_everything();
+            }) == 0);
+      kept.call([] {});
+    }
+    over = true;
+    busy.await();
+  });
+}
