@@ -3,6 +3,7 @@
 // here: a fiber that stands in its parent's family in its place, ends it and fails for it.
 #include <motet/detail/waiter.hpp>
 #include <motet/thread.hpp>
+#include <new>
 #include <utility>
 
 #include "abroad.hpp"
@@ -25,18 +26,20 @@ bool guest_link::await_end(const char* reason) noexcept {
 
 namespace {
 
-std::exception_ptr stopped() noexcept {
-  return std::make_exception_ptr(executor_stopped());
-}
-
 struct refuse_job {
   void operator()(guest_job* unused) const noexcept { unused->refuse(stopped()); }
 };
 /// It is refused unless somebody takes it.
 using owned_job = std::unique_ptr<guest_job, refuse_job>;
 
+/// It is refused if it cannot be left.
 void send(thread_link& to, owned_job item) noexcept {
-  if (push(to, *item)) static_cast<void>(item.release());
+  job_slot slot(*item.release());
+  try {
+    push(to, std::move(slot));
+  } catch (const std::bad_alloc&) {
+    slot.take_job().refuse(std::current_exception());
+  }
 }
 
 /// Makes the running fiber, if there is one, the parent of what is asked for.

@@ -3,6 +3,7 @@
 #include "guests.hpp"
 
 #include <motet/detail/jitter.hpp>
+#include <motet/errors.hpp>
 #include <utility>
 
 #include "thread_state.hpp"
@@ -13,6 +14,10 @@ bool guest_link::call_off_before_it_begins() noexcept {
   progress asked = progress::asked_for;
   return reached.compare_exchange_strong(asked, progress::called_off) ||
          asked == progress::called_off;
+}
+
+std::exception_ptr stopped() noexcept {
+  return std::make_exception_ptr(executor_stopped());
 }
 
 /// The fiber exists, and will run when it is its turn.

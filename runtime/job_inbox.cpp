@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See job_inbox.hpp. No wake is lost: whoever pushes learns from the very word it changes whether
-// it is awaited, and the fiber that waits has put that there only where nothing was.
+// See job_inbox.hpp. No wake is lost: under the lock either the fiber finds what was left, or
+// whoever leaves something finds that it is awaited.
 #include "job_inbox.hpp"
 
 #include <motet/detail/jitter.hpp>
+#include <mutex>
 #include <utility>
 
 #include "mailbox.hpp"
@@ -11,7 +12,16 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+namespace {
+
+/// Memory goes to and fro between those who leave and the one who takes.
+constexpr std::size_t kept_chunks = 64;
+
+}  // namespace
+
 job_inbox::job_inbox() noexcept {
+  left_.keep(kept_chunks);
+  taken_.keep(kept_chunks);
   wake_up_.inbox = this;
   wake_up_.arrive = [](post& item, thread_state& home) noexcept {
     wait_record* wait = static_cast<wake_up&>(item).inbox->waiting_;
@@ -19,54 +29,54 @@ job_inbox::job_inbox() noexcept {
   };
 }
 
-bool job_inbox::push(job& item) noexcept {
-  const auto place = reinterpret_cast<std::uintptr_t>(&item);
-  std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
-  do {
-    jitter();
-    if (seen == closed) return false;
-    item.next = seen == awaited ? nullptr : reinterpret_cast<job*>(seen);
-  } while (!newest_.compare_exchange_weak(seen, place, std::memory_order_acq_rel,
-                                          std::memory_order_relaxed));
-  if (seen == awaited) home_->push(wake_up_);
+bool job_inbox::push(job_slot&& item) {
+  std::unique_lock in(sharing_);
+  while (left_.lacks_room()) {
+    in.unlock();
+    auto more = decltype(left_)::make_room();
+    in.lock();
+    left_.add(std::move(more));
+  }
+  if (closed_) return false;
+  left_.push(std::move(item));
+  const bool wakes = std::exchange(awaited_, false);
+  in.unlock();
+  jitter();
+  if (wakes) home_->push(wake_up_);
   return true;
 }
 
-job* job_inbox::oldest_first(std::uintptr_t newest) noexcept {
-  job* first = nullptr;
-  for (auto* each = reinterpret_cast<job*>(newest); each != nullptr;) {
-    job* older = std::exchange(each->next, first);
-    first = std::exchange(each, older);
-  }
-  return first;
+/// Returns: whether there is something, or nothing more will be; if not, it is awaited now.
+bool job_inbox::fetch() noexcept {
+  const std::lock_guard in(sharing_);
+  if (left_.size() > 0) taken_.swap(left_);
+  awaited_ = empty() && !closed_;
+  return !awaited_;
 }
 
-job* job_inbox::take(thread_state& home) noexcept {
-  for (;;) {
-    const std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
-    if (seen == closed) return nullptr;
-    if (seen != 0) return oldest_first(newest_.exchange(0, std::memory_order_acq_rel));
-    if (!await(home)) return nullptr;
-  }
-}
-
-/// Returns: false if the fiber was interrupted.
 bool job_inbox::await(thread_state& home) noexcept {
-  std::uintptr_t nothing = 0;
-  if (!newest_.compare_exchange_strong(nothing, awaited)) return true;
-  jitter();
-  wait_record wait("jobs");
-  waiting_ = &wait;
-  const bool interrupted = home.park(wait) == wake_reason::interrupted;
-  waiting_ = nullptr;
-  return !interrupted;
+  while (empty() && !fetch()) {
+    wait_record wait("jobs");
+    waiting_ = &wait;
+    const bool interrupted = home.park(wait) == wake_reason::interrupted;
+    waiting_ = nullptr;
+    if (interrupted) return false;
+  }
+  return !empty();
 }
 
-job* job_inbox::close() noexcept {
-  const std::uintptr_t left = newest_.exchange(closed, std::memory_order_acq_rel);
-  if (left != awaited) return left == closed ? nullptr : oldest_first(left);
-  if (waiting_ != nullptr && self() != nullptr) self()->resume(*waiting_, wake_reason::handed);
-  return nullptr;
+void job_inbox::close(thread_state& home) noexcept {
+  sharing_.lock();
+  closed_ = true;
+  sharing_.unlock();
+  if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
+  std::optional<job_slot> undone;
+  for (auto* from : {&taken_, &left_}) {
+    while (from->size() > 0) {
+      from->pop(undone);
+      undone.reset();
+    }
+  }
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Jobs that any thread leaves for one, without a lock: the newest is linked to the one before it.
-// One fiber of that thread takes them all at once, and is woken only if it waits.
+// What any thread leaves for one to do. That takes all there is at once, and is woken only if it
+// waits.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <motet/detail/job.hpp>
+#include <motet/detail/item_queue.hpp>
+#include <motet/detail/job_slot.hpp>
 #include <motet/detail/post.hpp>
+#include <motet/detail/sharing.hpp>
 #include <motet/detail/wait_record.hpp>
+#include <optional>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -22,30 +23,39 @@ class job_inbox {
   /// Before anybody else can reach it.
   void open(mailbox& home) noexcept { home_ = &home; }
   /// Returns: false if it is closed; `item` is the caller's still. Any thread.
-  bool push(job& item) noexcept;
+  /// Throws: std::bad_alloc; `item` is the caller's still.
+  bool push(job_slot&& item);
 
   // The rest is for the thread itself.
-  /// Waits for jobs.
-  /// Returns: the oldest, linked to those behind it; null if it is closed, or its fiber cancelled.
-  job* take(thread_state& home) noexcept;
-  /// Returns: what is left, as take().
-  job* close() noexcept;
+  /// Waits until there is something.
+  /// Returns: false if it is closed, or the fiber was interrupted.
+  bool await(thread_state& home) noexcept;
+  /// The oldest, of what await() has found.
+  job_slot& front() noexcept { return taken_.front(); }
+  bool empty() const noexcept { return taken_.size() == 0; }
+  void pop(std::optional<job_slot>& into) noexcept { taken_.pop(into); }
+  /// Takes nothing more; what is left has been left undone.
+  void close(thread_state& home) noexcept;
+
+  /// A fiber that calls functions is about to call the next one.
+  bool somebody_calls = false;
 
  private:
-  /// What is in the place of the newest: 0: nothing; one of these; or a job's address.
-  static constexpr std::uintptr_t awaited = 1;
-  static constexpr std::uintptr_t closed = 2;
-
-  static job* oldest_first(std::uintptr_t newest) noexcept;
-  bool await(thread_state& home) noexcept;
-
   struct wake_up : post {
     job_inbox* inbox = nullptr;
   };
 
-  std::atomic<std::uintptr_t> newest_{0};
+  bool fetch() noexcept;
+
+  any_thread sharing_;  // guards:
+  item_queue<job_slot> left_;
+  bool awaited_ = false;
+  bool closed_ = false;
+
+  // At home.
+  item_queue<job_slot> taken_;
   mailbox* home_ = nullptr;
-  wait_record* waiting_ = nullptr;  // at home
+  wait_record* waiting_ = nullptr;
   wake_up wake_up_;
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// How a job gets a fiber: in order of arrival, and not many more at once than are about to run, or
-// a million small ones would take a million stacks.
+// How what is left for a thread gets fibers, in order of arrival. A function that neither waits nor
+// spins nor shows its fiber to anybody leaves no trace of it: that fiber can go on as the next
+// one's. So a million small ones take a stack or two.
 #include <algorithm>
 #include <chrono>
 #include <motet/cancel.hpp>
 #include <motet/detail/launch.hpp>
 #include <motet/time.hpp>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "thread_link.hpp"
@@ -18,49 +20,107 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Their stacks stay in the processor's cache.
-constexpr int started_in_a_row = 32;
+/// Calls one function after the other until it is no longer like new.
+class caller {
+ public:
+  caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
+    from.somebody_calls = true;
+  }
+  caller(const caller&) = delete;
+  caller& operator=(const caller&) = delete;
+  /// It may have been ended before its body ran.
+  ~caller() { step_back(); }
 
-void start(thread_state& home, job& item) {
-  launch fresh(&cold(home.main_fiber()).own, nullptr, item.kind(), item.site);
+  void operator()() {
+    while (home_->could_be_new() && begin_next()) {
+      (*function_)();
+      if (!home_->could_be_new()) return;  // its children end before what the function captured
+      shield([this] { function_.reset(); });
+      if (!step_forward()) return;
+      home_->give_way();
+    }
+  }
+
+ private:
+  bool begin_next() {
+    if (from_->empty() || from_->front().holds_job()) return false;
+    from_->pop(function_);
+    step_back();
+    home_->begin_anew(function_->site);
+    return true;
+  }
+
+  /// At most one at a time is about to call the next function.
+  bool step_forward() noexcept {
+    if (std::exchange(from_->somebody_calls, true)) return false;
+    is_next_ = true;
+    return true;
+  }
+  void step_back() noexcept {
+    if (std::exchange(is_next_, false)) from_->somebody_calls = false;
+  }
+
+  thread_state* home_;
+  job_inbox* from_;
+  bool is_next_ = true;
+  std::optional<job_slot> function_;
+};
+
+family& children_of_main(thread_state& home) noexcept {
+  return cold(home.main_fiber()).own;
+}
+
+/// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
+void start_caller(thread_state& home, job_inbox& from) {
+  launch fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind,
+               from.front().site);
+  ::new (fresh.body()) caller(home, from);
+  fresh.start();
+}
+
+void start_job(thread_state& home, job& item) {
+  launch fresh(&children_of_main(home), nullptr, item.kind(), item.site);
   item.body(fresh.body());
   const handle fiber = fresh.start();
   item.begin(*fiber.get());
 }
 
-/// Without memory for its fiber, one that nobody waits for is tried again and again.
-/// Throws: `cancelled` once the thread's function has been left.
-void start_when_possible(thread_state& home, job& item) {
-  for (auto pause = 1ms;; pause = std::min(pause * 2, 1000ms)) {
-    try {
-      start(home, item);
-      return;
-    } catch (const std::bad_alloc&) {
-      if (item.awaited) throw;
-    }
-    sleep_for(pause);
-  }
-}
-
 void start_or_refuse(thread_state& home, job& item) noexcept {
   try {
-    start_when_possible(home, item);
+    start_job(home, item);
   } catch (const cancelled&) {
-    shield([&] { item.refuse(std::make_exception_ptr(executor_stopped())); });
+    shield([&] { item.refuse(stopped()); });
   } catch (...) {
     shield([&] { item.refuse(std::current_exception()); });
   }
 }
 
+/// Without memory for a fiber the functions wait, which nobody else does.
+void start_front(thread_state& home, job_inbox& from) {
+  if (from.front().holds_job()) {
+    std::optional<job_slot> first;
+    from.pop(first);
+    start_or_refuse(home, first->take_job());
+    return;
+  }
+  for (auto pause = 1ms; !from.somebody_calls && !from.empty();
+       pause = std::min(pause * 2, 1000ms)) {
+    try {
+      start_caller(home, from);
+    } catch (const std::bad_alloc&) {
+      sleep_for(pause);
+    }
+  }
+  home.snooze();
+}
+
 }  // namespace
 
 void start_jobs(thread_state& home, job_inbox& from) {
-  while (job* next = from.take(home)) {
-    for (int in_a_row = 1; next != nullptr; ++in_a_row) {
-      job& item = *std::exchange(next, next->next);
-      start_or_refuse(home, item);
-      if (in_a_row % started_in_a_row == 0) home.snooze();
-    }
+  try {
+    while (from.await(home)) start_front(home, from);
+  } catch (const cancelled&) {
+    // The thread ends; what is left is undone.
   }
 }
 

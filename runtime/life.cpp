@@ -63,6 +63,12 @@ void thread_state::run_body(control_block& fiber) noexcept {
   }
 }
 
+void thread_state::begin_anew(call_site site) noexcept {
+  running_->id = next_id_++;
+  running_->site = site;
+  running_->spun_at = reading_;
+}
+
 void thread_state::run_main(const body_kind& kind, void* function) noexcept {
   main_->kind = &kind;
   main_->body = function;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <motet/condition_variable.hpp>
-#include <motet/detail/pool_job.hpp>
+#include <motet/detail/pool_task.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <motet/options.hpp>
@@ -21,6 +21,7 @@ struct pool_state {
   explicit pool_state(std::size_t workers)
       : count(workers), loads(std::make_unique<worker_load[]>(workers)) {
     threads.reserve(workers);
+    for (std::size_t i = 0; i < workers; ++i) loads[i].pool = this;
   }
 
   /// Returns: the number of the worker that a job should go to, on whose load it is already.

@@ -33,13 +33,6 @@ struct beginning_thread {
   std::exception_ptr refused;
 };
 
-void refuse(job* first) noexcept {
-  while (first != nullptr) {
-    job& each = *std::exchange(first, first->next);
-    each.refuse(std::make_exception_ptr(executor_stopped()));
-  }
-}
-
 /// Throws: std::bad_alloc.
 void prepare(thread_state& home, thread_link& own) {
   home.retain(home.main_fiber());
@@ -58,7 +51,7 @@ void live(thread_state& home, thread_link& own) {
   } function{own.body.get()};
   home.run_main(body_kind_of<runner, void>::kind, &function);
   shield([&] {
-    refuse(own.jobs.close());
+    own.jobs.close(home);
     home.end_children(home.main_fiber());
     own.body.reset();  // like what a fiber has captured
   });
@@ -121,10 +114,8 @@ options options_here() {
   return thread == nullptr ? options{} : thread->settings();
 }
 
-void leave(thread_link& to, job& item) {
-  if (push(to, item)) return;
-  item.refuse(nullptr);
-  throw executor_stopped();
+void leave(thread_link& to, job_slot&& item) {
+  if (!push(to, std::move(item))) throw executor_stopped();
 }
 
 bool runs_here(const thread_link& link) noexcept {

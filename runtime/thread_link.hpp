@@ -38,8 +38,9 @@ inline bool in_this_process(const thread_link& link) noexcept {
 }
 
 /// Returns: whether it takes `item`; if not, that is the caller's still.
-inline bool push(thread_link& to, job& item) noexcept {
-  return in_this_process(to) && to.jobs.push(item);
+/// Throws: std::bad_alloc; `item` is the caller's still.
+inline bool push(thread_link& to, job_slot&& item) {
+  return in_this_process(to) && to.jobs.push(std::move(item));
 }
 
 /// Starts what is left in `from`, until it is closed; in a fiber of that thread.

@@ -18,63 +18,43 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
-void report_failed_job(const pool_state& pool, const std::exception_ptr& error) noexcept {
-  tell_unhandled(pool.how, error);
+bool discards(const worker_load& worker) noexcept {
+  return worker.pool->discarding.load(std::memory_order_relaxed);
 }
 
-void pool_job::note(std::exception_ptr error) noexcept {
-  if (std::exchange(failed_, true)) {
-    report_failed_job(*pool, error);
-  } else {
-    worker->failed.fetch_add(1, std::memory_order_relaxed);
-    fail(std::move(error));
-  }
-}
-
-void pool_job::run_unless_discarded() noexcept {
-  if (pool->discarding.load(std::memory_order_relaxed)) return;
-  has_run_ = true;
-  try {
-    run();
-  } catch (...) {
-    note(std::current_exception());
-  }
-}
-
-/// On its fiber, whose children are over.
-void pool_job::end() noexcept {
-  if (!has_run_) note(std::make_exception_ptr(fiber_cancelled("a job", "its pool was stopped")));
+std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
+  std::exception_ptr first;
   while (control_block* failed = home.take_failure(fiber, nullptr)) {
     home.refresh_failures(fiber);
-    note(failed->error);
+    if (first == nullptr) {
+      first = failed->error;
+    } else {
+      tell_unhandled(worker, failed->error);
+    }
     home.release(*failed);
   }
-  finish();
+  return first;
 }
 
-void pool_job::refuse(std::exception_ptr why) noexcept {
-  note(std::move(why));
-  finish();
+std::exception_ptr left_undone() noexcept {
+  return std::make_exception_ptr(fiber_cancelled("a job", "its pool was stopped"));
 }
 
-/// The load falls before the result is seen: who has seen it finds this worker idle.
-void pool_job::finish() noexcept {
-  drop();
-  count_finished();
-  publish();
+void count_failure(worker_load& worker) noexcept {
+  worker.failed.fetch_add(1, std::memory_order_relaxed);
 }
 
-void pool_job::count_finished() noexcept {
-  worker->finished.fetch_add(1);
-  pool->tell_idle(*worker);
-  if (pool->room) pool->room->release();
+void count_finished(worker_load& worker) noexcept {
+  pool_state& pool = *worker.pool;
+  worker.finished.fetch_add(1);
+  pool.tell_idle(worker);
+  if (pool.room) pool.room->release();
 }
 
-void pool_job::take_back() noexcept {
-  drop();
-  publish();
+void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
+  tell_unhandled(worker.pool->how, error);
 }
 
 namespace {
@@ -164,22 +144,16 @@ void thread_pool::refuse_own_thread() const {
   }
 }
 
-void thread_pool::give(detail::pool_job& job) {
-  const std::shared_ptr<detail::pool_state> pool = state_;
-  job.pool = pool.get();
-  try {
-    if (pool->stopping.load()) throw executor_stopped();
-    if (pool->room) pool->room->acquire();
-  } catch (...) {
-    job.take_back();
-    throw;
-  }
-  const std::size_t chosen = pool->choose();
-  job.worker = &pool->loads[chosen];
-  if (push(*pool->threads[chosen].link(), job)) return;
-  job.count_finished();  // stopped meanwhile
-  job.take_back();
-  throw executor_stopped();
+detail::worker_load& thread_pool::choose() const {
+  const std::shared_ptr<detail::pool_state> pool = state_;  // it may be destroyed meanwhile
+  if (pool->stopping.load()) throw executor_stopped();
+  if (pool->room) pool->room->acquire();
+  return pool->loads[pool->choose()];
+}
+
+void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {
+  const auto number = static_cast<std::size_t>(&chosen - state_->loads.get());
+  if (!push(*state_->threads[number].link(), std::move(job))) throw executor_stopped();
 }
 
 std::vector<thread_pool::worker_stats> thread_pool::stats() const {

@@ -114,6 +114,14 @@ class thread_state : public thread_core {
   /// Gives back a fiber that was made but not started.
   void unmake(control_block& fiber) noexcept;
   void start(control_block& fiber) noexcept;
+  /// Whether nobody could tell the running fiber, between two functions, from one that has just
+  /// been spun.
+  bool could_be_new() noexcept {
+    const control_block& fiber = *running_;
+    return !fiber.has_cold_part && fiber.interrupts == 0 && !shared(*running_);
+  }
+  /// It is another one from here on.
+  void begin_anew(call_site site) noexcept;
   void retain(control_block& block) noexcept { ++block.references; }
   void release(control_block& block) noexcept;
   // In a poll or a switch: reaper.cpp.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <motet/detail/job.hpp>
+#include <motet/detail/job_slot.hpp>
 #include <motet/fiber.hpp>
 #include <motet/options.hpp>
 #include <type_traits>
@@ -37,7 +38,7 @@ class main_body_of final : public main_body {
 /// Returns: those of this thread's runtime, or the usual ones if it has none.
 options options_here();
 /// Throws: executor_stopped if it takes no more.
-void leave(thread_link& to, job& item);
+void leave(thread_link& to, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
 handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned);
 handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
@@ -108,7 +109,7 @@ class thread {
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::leave(*link(), *new detail::posted<std::decay_t<F>>(std::forward<F>(f), site));
+    detail::leave(*link(), detail::job_slot::holding(std::forward<F>(f), site));
   }
 
   /// Calls `f` there, on a fiber of its own, and waits until that is over; so `f` may borrow. An

@@ -7,7 +7,7 @@
 #include <memory>
 #include <motet/call_site.hpp>
 #include <motet/channel.hpp>
-#include <motet/detail/pool_job.hpp>
+#include <motet/detail/pool_task.hpp>
 #include <motet/future.hpp>
 #include <string_view>
 #include <type_traits>
@@ -51,11 +51,9 @@ class thread_pool {
   auto submit(F&& f, call_site site = call_site::here()) {
     using body = std::decay_t<F>;
     using result = std::invoke_result_t<body&>;
-    auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f), site);
+    auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
     future<result> its(job);
-    detail::submitted<body, result>& given = *job;
-    given.itself = std::move(job);
-    give(given);
+    give(detail::submitted_work<body, result>(std::move(job)), site);
     return its;
   }
 
@@ -64,7 +62,7 @@ class thread_pool {
   /// Throws: as submit().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    give(*new detail::pool_post<std::decay_t<F>>(std::forward<F>(f), site));
+    give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)), site);
   }
 
   /// Waits until the pool has nothing to do. It goes on taking jobs.
@@ -98,7 +96,15 @@ class thread_pool {
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
   void start(std::size_t workers, std::string_view name);
-  void give(detail::pool_job& job);
+  /// Returns: one to whose load a job has been added.
+  detail::worker_load& choose() const;
+  void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
+  template <typename Work>
+  void give(Work&& work, call_site site) {
+    detail::worker_load& chosen = choose();
+    detail::pool_task<Work> task(chosen, std::move(work));
+    hand_over(chosen, detail::job_slot::holding(std::move(task), site));
+  }
   bool on_own_thread() const;
   void refuse_own_thread() const;
 

@@ -49,6 +49,24 @@ class item_queue {
     keep_ = spares_;
   }
 
+  /// Keeps up to `chunks` of memory that is not needed just now.
+  void keep(std::size_t chunks) noexcept { keep_ = chunks; }
+
+  /// With all their memory.
+  void swap(item_queue& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(spare_, other.spare_);
+    std::swap(last_, other.last_);
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+    std::swap(size_, other.size_);
+    std::swap(spares_, other.spares_);
+    std::swap(keep_, other.keep_);
+  }
+
+  /// The oldest; there must be one.
+  T& front() noexcept { return *first_->at(begin_); }
+
   /// Returns: whether push() must be preceded by add().
   bool lacks_room() const noexcept {
     return (end_ == chunk_size || first_ == nullptr) && spares_ == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A function that is left for another thread, which calls it on a fiber of its own.
+// A fiber that somebody on another thread asks for.
 #pragma once
 
 #include <exception>
@@ -16,10 +16,13 @@ namespace motet::inline MOTET_ABI::detail {
 struct guest_beginning;
 struct guest_link;
 
-/// Made by whoever leaves it; from body() on it is the fiber's, from refuse() on nobody's.
+/// Returns: an executor_stopped.
+std::exception_ptr stopped() noexcept;
+
+/// Made by whoever asks; from body() on it is the fiber's, from refuse() on nobody's.
 class job {
  public:
-  job(call_site from, bool somebody_waits) noexcept : site(from), awaited(somebody_waits) {}
+  explicit job(call_site from) noexcept : site(from) {}
   job(const job&) = delete;
   job& operator=(const job&) = delete;
 
@@ -28,44 +31,20 @@ class job {
   /// Constructs that in `place`.
   virtual void body(void* place) noexcept = 0;
   /// Its fiber will run.
-  virtual void begin(control_block&) noexcept {}
+  virtual void begin(control_block& fiber) noexcept = 0;
   /// It will not be run.
   virtual void refuse(std::exception_ptr why) noexcept = 0;
 
   const call_site site;
-  const bool awaited;  // by somebody who is told if there is no memory for a fiber
-  job* next = nullptr;
 
  protected:
   ~job() = default;
 };
 
-/// One that nobody waits for.
-template <typename F>
-class posted final : public job {
- public:
-  template <typename G>
-  posted(G&& function, call_site from) : job(from, false), function_(std::forward<G>(function)) {}
-
-  const body_kind& kind() const noexcept override { return body_kind_of<runner, void>::kind; }
-  void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<posted>(this)}; }
-  void refuse(std::exception_ptr) noexcept override { delete this; }
-
- private:
-  struct runner {
-    std::unique_ptr<posted> its;
-    void operator()() { its->function_(); }
-  };
-  friend std::default_delete<posted>;
-  ~posted() = default;
-
-  F function_;
-};
-
 /// One whose fiber has a parent, or a caller, on the thread that left it.
 class guest_job : public job {
  public:
-  explicit guest_job(call_site from) noexcept : job(from, true) {}
+  explicit guest_job(call_site from) noexcept : job(from) {}
 
   void begin(control_block& fiber) noexcept override;
   void refuse(std::exception_ptr why) noexcept override;
