@@ -17,6 +17,7 @@
 #include <motet/mutex.hpp>
 #include <motet/net.hpp>
 #include <motet/notification.hpp>
+#include <motet/offload.hpp>
 #include <motet/origin.hpp>
 #include <motet/rate_limiter.hpp>
 #include <motet/recursive_mutex.hpp>
