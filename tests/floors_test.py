@@ -85,6 +85,7 @@ FLOOR_OF = {
     "runtime/family.cpp": "heart",
     "runtime/family_links.hpp": "heart",
     "runtime/group_ends.cpp": "heart",
+    "runtime/file_call.*": "heart",
     "runtime/foreign_requests.hpp": "heart",
     "runtime/fork.cpp": "heart",
     "runtime/guests.*": "heart",
