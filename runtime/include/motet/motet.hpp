@@ -6,6 +6,7 @@
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/condition_variable.hpp>
+#include <motet/dns.hpp>
 #include <motet/event.hpp>
 #include <motet/every.hpp>
 #include <motet/fd.hpp>
