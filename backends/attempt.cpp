@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See attempt.hpp. The mode of a descriptor that is not ours is not ours to change, so each call
-// has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes, a look with poll(2)
-// for the rest, and for connect(2) the shortest send timeout there is.
+// has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes and files, a look
+// with poll(2) for the rest, and for connect(2) the shortest send timeout there is.
 #include "attempt.hpp"
 
 #include <fcntl.h>
@@ -42,14 +42,14 @@ bool on_disk(int fd) noexcept {
   return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }
 
-/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell;
-/// and plain() in the latter case if the descriptor is ready, and for what is on a disk.
+/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell; in
+/// the latter case plain() if the descriptor is ready. A disk can be waited for only by a call.
 template <typename Nowait, typename Plain>
 std::int32_t without_waiting(int fd, short events, Nowait nowait, Plain plain) noexcept {
   const std::int32_t result = nowait();
-  if (result == -EAGAIN) return on_disk(fd) ? plain() : -EAGAIN;
-  if (result != -EOPNOTSUPP) return result;
-  return ready(fd, events) ? plain() : -EAGAIN;
+  if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
+  if (on_disk(fd)) return operation::would_block_thread;
+  return result == -EOPNOTSUPP && ready(fd, events) ? plain() : -EAGAIN;
 }
 
 struct vectors {

@@ -8,8 +8,9 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-/// Makes the call that `op` describes. A regular file may block the thread.
-/// Returns: true if that was it, with op.result set; false if it must wait for readiness_of(op).
+/// Makes the call that `op` describes.
+/// Returns: true if that was it, with op.result set, perhaps to operation::would_block_thread;
+///          false if it must wait for readiness_of(op).
 bool attempt(operation& op) noexcept;
 
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.

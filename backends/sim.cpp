@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Virtual time over real descriptors; read this backend first. Descriptors are tried, never waited
 // for while a timer is set: when none is ready, the clock jumps to the next deadline. Each poll
-// ages the clock by a microsecond, or a program that is always busy would stand still.
+// ages the clock by a microsecond, or a program that is always busy would stand still. While
+// another thread does something for a fiber, the clock does not jump, but goes with that of the
+// world.
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <motet/detail/list.hpp>
 #include <new>
 #include <vector>
 
+#include "../runtime/work_elsewhere.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
 
@@ -56,7 +62,10 @@ class sim_backend final : public backend {
     try_all();
     if (over_.empty() && !woken() && deadline != time_point::min()) {
       if (deadline == time_point::max()) {
-        wait_for_real();
+        wait_for_real(nullptr);
+        try_all();
+      } else if (work_elsewhere::under_way()) {
+        wait_until(deadline);
         try_all();
       } else if (deadline > now_) {
         now_ = deadline;
@@ -84,9 +93,20 @@ class sim_backend final : public backend {
     return ::read(wake_descriptor_, &count, sizeof count) > 0;
   }
 
-  /// Nothing is due, ever: whatever happens next happens to a descriptor.
-  void wait_for_real() noexcept {
-    int limit = -1;
+  /// Has the clock go as fast as the real one until then, or until something happens.
+  void wait_until(time_point deadline) noexcept {
+    if (deadline <= now_) return;
+    const auto left = deadline - now_;
+    const auto whole = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec limit{whole.count(), (left - whole).count()};
+    const auto from = std::chrono::steady_clock::now();
+    wait_for_real(&limit);
+    now_ += std::min(left, std::chrono::steady_clock::now() - from);
+  }
+
+  /// Whatever happens next, until the limit if there is one, happens to a descriptor.
+  void wait_for_real(const timespec* limit) noexcept {
+    constexpr timespec soon{0, 1'000'000};
     looks_.clear();
     try {
       looks_.push_back({wake_descriptor_, POLLIN, 0});
@@ -94,9 +114,9 @@ class sim_backend final : public backend {
         looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
       }
     } catch (const std::bad_alloc&) {
-      limit = 1;  // ms: whoever is not looked at is tried again then
+      limit = &soon;  // whoever is not looked at is tried again then
     }
-    ::poll(looks_.data(), looks_.size(), limit);
+    ::ppoll(looks_.data(), looks_.size(), limit, nullptr);
     woken();
   }
 

@@ -8,37 +8,41 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <motet/detail/timespan.hpp>
 #include <motet/errors.hpp>
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "deadline.hpp"
+#include "offload_threads.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
-/// A kernel worker of a ring is listed among the process's threads, but can wake nobody by itself.
-bool is_ring_worker(const char* thread) noexcept {
+/// A kernel worker of a ring is listed among the process's threads, but can wake nobody by itself;
+/// nor can a thread of motet's that is just ending.
+bool wakes_nobody(const char* thread) noexcept {
   std::array<char, 300> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/task/%s/comm", thread);
   const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  std::array<char, 4> name{};
+  std::array<char, 16> name{};
   const ssize_t size = ::read(file, name.data(), name.size());
   ::close(file);
-  return size == 4 && std::memcmp(name.data(), "iou-", 4) == 0;
+  if (size <= 0) return false;
+  const std::string_view found(name.data(), static_cast<std::size_t>(size));
+  return found.starts_with("iou-") || found.starts_with(offload_threads::name_of_ended);
 }
 
 /// The process's threads, as its directory lists them.
 struct census {
   std::size_t threads = 0;
-  std::size_t workers = 0;  // of rings
+  std::size_t workers = 0;  // that wake nobody
   bool whole = false;
 };
 
@@ -53,7 +57,7 @@ census count_threads() noexcept {
   while (const dirent* entry = ::readdir(threads.get())) {
     if (entry->d_name[0] == '.') continue;
     ++found.threads;
-    if (is_ring_worker(entry->d_name)) ++found.workers;
+    if (wakes_nobody(entry->d_name)) ++found.workers;
   }
   struct stat now{};
   found.whole = ::stat(place, &now) == 0 && now.st_nlink == 2 + found.threads;
@@ -70,11 +74,13 @@ constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 }  // namespace
 
 thread_state::company thread_state::company_in_process() noexcept {
+  const offload_threads::standstill still;
   census found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
   if (found.threads == 0) return company::others;
   constexpr std::size_t own = sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
-  const std::size_t strangers = found.threads - std::min(found.threads, own + found.workers);
+  const std::size_t known = own + found.workers + still.idle();
+  const std::size_t strangers = found.threads - std::min(found.threads, known);
   if (strangers <= idle_workers.load()) return company::none;
   return strangers <= worker_threads.load() ? company::workers : company::others;
 }

@@ -7,8 +7,8 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-errand::errand(const char* what) noexcept
-    : wait_(what), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
+errand::errand(const char* what, std::int64_t subject) noexcept
+    : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
   arrive = [](post& item, thread_state& home) noexcept {
     static_cast<errand&>(item).come_home(home);
   };

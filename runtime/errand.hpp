@@ -11,8 +11,8 @@ namespace motet::inline MOTET_ABI::detail {
 
 class errand : public post {
  public:
-  /// For whoever calls this.
-  explicit errand(const char* what) noexcept;
+  /// For whoever calls this; the words are for people, as those of a wait_record.
+  explicit errand(const char* what, std::int64_t subject = -1) noexcept;
   errand(const errand&) = delete;
   errand& operator=(const errand&) = delete;
 

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <motet/detail/waiter.hpp>
 
+#include "file_call.hpp"
+#include "offload_threads.hpp"
 #include "thread_state.hpp"
 #include "valgrind.hpp"
+#include "work_elsewhere.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -70,16 +73,34 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
   if (!hand_over(pending)) {
+    if (op.result == operation::would_block_thread) return perform_elsewhere(pending);
     give_way();
     return op.result;
   }
   const bool interrupted = park(pending.wait) == wake_reason::interrupted;
   if (!pending.done) call_off(pending);
+  if (op.result == operation::would_block_thread) return perform_elsewhere(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;
   }
   if constexpr (valgrind::sees_no_ring) account_for(op);
   return op.result;
+}
+
+/// What a thread has begun nobody can cancel: an interruption waits for it, and so does who closes
+/// the descriptor. If there is no thread for it, this one is blocked.
+std::int32_t thread_state::perform_elsewhere(pending_operation& pending) noexcept {
+  operation& op = *pending.op;
+  file_call call(op, pending.wait.what);
+  if (offload_threads::submit(call) != 0) return call_and_block(op);
+  const work_elsewhere meanwhile;
+  pending.elsewhere = &call;
+  pending.wait.fiber = running_;
+  operations_.add(pending);
+  call.await_end();
+  in_flight::remove(pending);
+  if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
+  return op.result == -ECANCELED && pending.closed ? -EBADF : op.result;
 }
 
 void thread_state::complete(operation& op) noexcept {
@@ -109,7 +130,11 @@ bool thread_state::end_operations(int fd) noexcept {
   for (auto* pending = operations_.find(fd); pending != nullptr;
        pending = operations_.find(fd, pending)) {
     pending->closed = true;
-    kernel_->cancel(*pending->op);
+    if (pending->elsewhere != nullptr) {
+      pending->elsewhere->call_off();
+    } else {
+      kernel_->cancel(*pending->op);
+    }
   }
   while (auto* pending = operations_.find(fd)) {
     wait_record wait("close of fd", fd);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <motet/detail/offloaded.hpp>
 #include <motet/detail/waiter.hpp>
 #include <motet/run.hpp>
 #include <stdexcept>
@@ -13,8 +14,10 @@
 #include "disabled.hpp"
 #include "dump_signal.hpp"
 #include "mapping_guard.hpp"
+#include "offload_threads.hpp"
 #include "origins.hpp"
 #include "thread_state.hpp"
+#include "work_elsewhere.hpp"
 
 extern "C" {
 /// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
@@ -69,6 +72,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
 }
 
 void lock_all() {
+  offload_threads::lock();
   mailbox::lock_all();
   origins::lock();
 }
@@ -76,12 +80,15 @@ void lock_all() {
 void unlock_all() {
   origins::unlock();
   mailbox::unlock_all();
+  offload_threads::unlock();
 }
 
 void start_over_in_child() {
   process_generation.fetch_add(1, std::memory_order_relaxed);
   origins::unlock();
   mailbox::abandon_all();
+  offload_threads::abandon();
+  work_elsewhere::abandon();
   roster_entry::abandon_all();
   if (thread_state* thread = self()) thread->start_over(&kernel_for);
 }
@@ -146,6 +153,10 @@ thread_core& begin_here() {
   start_runtime({});
   ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
   return *self();
+}
+
+void end_runtime_of_job() noexcept {
+  if (self() != nullptr) finish(0, false);
 }
 
 session::session(const options& chosen) {

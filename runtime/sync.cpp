@@ -56,12 +56,12 @@ std::exception_ptr broken_promise() noexcept {
   return std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
 }
 
-std::exception_ptr told_to_others(std::exception_ptr error) noexcept {
+std::exception_ptr told_to_others(std::exception_ptr error, const char* who) noexcept {
   if (error == nullptr) return std::make_exception_ptr(std::invalid_argument("no exception"));
   try {
     std::rethrow_exception(error);
   } catch (const cancelled& asked) {
-    return std::make_exception_ptr(fiber_cancelled("who made a promise", asked.reason()));
+    return std::make_exception_ptr(fiber_cancelled(who, asked.reason()));
   } catch (...) {
     return error;
   }

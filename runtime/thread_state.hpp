@@ -205,6 +205,7 @@ class thread_state : public thread_core {
  private:
   // perform.cpp
   bool hand_over(pending_operation& pending) noexcept;
+  [[gnu::noinline]] std::int32_t perform_elsewhere(pending_operation& pending) noexcept;
 
   // poll.cpp
   bool busy_wait() noexcept;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "../runtime/closings_elsewhere.hpp"
+#include "../runtime/file_call.hpp"
 #include "backends.hpp"
 #include "catch.hpp"
 #include "sockets.hpp"
@@ -465,18 +466,22 @@ TEST_CASE("a regular file is read and written at its current position", "[backen
   REQUIRE(file);
   ::unlink(name.c_str());
   std::string text = "hello, file";
+  const auto perform = [&m](trial& each) {
+    const std::int32_t result = m.perform(each);
+    return result == operation::would_block_thread ? detail::call_and_block(each.op) : result;
+  };
   trial first(verb::write, file.get(), text.data(), 5);
-  CHECK(m.perform(first) == 5);
+  CHECK(perform(first) == 5);
   trial rest(verb::write, file.get(), text.data() + 5, 6);
-  CHECK(m.perform(rest) == 6);
+  CHECK(perform(rest) == 6);
   REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
   block into(64);
   trial read;
   into.describe(read, verb::readv, file.get());
-  CHECK(m.perform(read) == 11);
+  CHECK(perform(read) == 11);
   CHECK(into.bytes.substr(0, 11) == text);
   trial end(verb::read, file.get(), into.bytes.data(), 1);
-  CHECK(m.perform(end) == 0);
+  CHECK(perform(end) == 0);
 }
 
 TEST_CASE("an accept takes who waits, and waits for who comes", "[backend]") {

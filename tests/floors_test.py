@@ -19,6 +19,7 @@ FLOOR_OF = {
     "runtime/include/motet/options.hpp": "words",
     "runtime/include/motet/origin.hpp": "words",
     "runtime/include/motet/detail/abi.hpp": "words",
+    "runtime/include/motet/detail/blocking_call.hpp": "words",
     "runtime/include/motet/detail/body.hpp": "words",
     "runtime/include/motet/detail/item_queue.hpp": "words",
     "runtime/include/motet/detail/list.hpp": "words",
@@ -30,6 +31,7 @@ FLOOR_OF = {
     "runtime/include/motet/detail/value_slot.hpp": "words",
     "runtime/closings_elsewhere.hpp": "words",
     "runtime/disabled.hpp": "words",
+    "runtime/work_elsewhere.hpp": "words",
     "runtime/errors.cpp": "words",
     "runtime/pch/*": "words",
     "runtime/faults.hpp": "words",
@@ -83,6 +85,7 @@ FLOOR_OF = {
     "runtime/family.cpp": "heart",
     "runtime/family_links.hpp": "heart",
     "runtime/group_ends.cpp": "heart",
+    "runtime/file_call.*": "heart",
     "runtime/foreign_requests.hpp": "heart",
     "runtime/fork.cpp": "heart",
     "runtime/guests.*": "heart",
@@ -104,6 +107,7 @@ FLOOR_OF = {
     "runtime/life.cpp": "heart",
     "runtime/local.cpp": "heart",
     "runtime/mailbox.*": "heart",
+    "runtime/offload_threads.*": "heart",
     "runtime/origin.cpp": "heart",
     "runtime/origins.hpp": "heart",
     "runtime/overflow.*": "heart",
@@ -118,6 +122,7 @@ FLOOR_OF = {
     "runtime/unhandled.*": "heart",
     "runtime/waiter.cpp": "heart",
     "runtime/include/motet/detail/awaitable.hpp": "verbs",
+    "runtime/include/motet/detail/offloaded.hpp": "verbs",
     "runtime/include/motet/detail/race.hpp": "verbs",
     "runtime/include/motet/detail/turn.hpp": "verbs",
     "runtime/include/motet/await.hpp": "verbs",
@@ -137,8 +142,10 @@ FLOOR_OF = {
     "runtime/include/motet/semaphore.hpp": "verbs",
     "runtime/include/motet/shared_mutex.hpp": "verbs",
     "runtime/include/motet/actor.hpp": "verbs",
+    "runtime/include/motet/dns.hpp": "verbs",
     "runtime/include/motet/every.hpp": "verbs",
     "runtime/include/motet/future.hpp": "verbs",
+    "runtime/include/motet/offload.hpp": "verbs",
     "runtime/include/motet/rate_limiter.hpp": "verbs",
     "runtime/include/motet/resource_pool.hpp": "verbs",
     "runtime/include/motet/select.hpp": "verbs",
@@ -154,11 +161,13 @@ FLOOR_OF = {
     "runtime/deadline.hpp": "heart",
     "runtime/debug.cpp": "verbs",
     "runtime/distant_awaiter.*": "verbs",
+    "runtime/dns.cpp": "verbs",
     "runtime/fd.cpp": "verbs",
     "runtime/fiber.cpp": "verbs",
     "runtime/group.cpp": "verbs",
     "runtime/io.cpp": "verbs",
     "runtime/net/*": "verbs",
+    "runtime/offload.cpp": "verbs",
     "runtime/operations.hpp": "verbs",
     "runtime/race.cpp": "verbs",
     "runtime/run.cpp": "verbs",
@@ -196,7 +205,7 @@ MAY_INCLUDE = {
 }
 
 PUBLIC = ("runtime/include/",)
-LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp",
+LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp", "tests/offload_test.cpp",
                "tests/timer_queue_test.cpp"}  # may see private headers
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <motet/dns.hpp>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <stdexcept>
+#include <string>
 
 #include "../closings_elsewhere.hpp"
 #include "../faults.hpp"
@@ -162,6 +164,18 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
     error = std::make_error_code(std::errc::not_enough_memory);
   }
   return {};
+}
+
+tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
+  std::error_code error;
+  endpoint last;
+  for (const endpoint& each : dns::resolve(host, port)) {
+    tcp_stream connected = connect(each, error);
+    if (!error) return connected;
+    detail::here().deliver();
+    last = each;
+  }
+  throw std::system_error(error, "connect to " + std::string(host) + " (" + last.to_string() + ")");
 }
 
 std::size_t tcp_stream::read(std::span<std::byte> buffer) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <motet/clock.hpp>
 #include <string_view>
@@ -37,6 +38,9 @@ struct operation {
 
   /// What came of it: bytes, a descriptor, a mask, or minus an errno value.
   std::int32_t result = 0;
+  /// Or that nothing did: the call, on a file, would block the thread, and the submitter should
+  /// have it made by one that may be blocked.
+  static constexpr std::int32_t would_block_thread = std::numeric_limits<std::int32_t>::min();
 
   /// The caller knows that the descriptor is in non-blocking mode.
   bool nonblocking = false;

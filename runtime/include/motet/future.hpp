@@ -21,8 +21,10 @@ namespace detail {
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();
 std::exception_ptr broken_promise() noexcept;
-/// Returns: `error`, but fiber_cancelled in place of a cancellation, which concerns one fiber only.
-std::exception_ptr told_to_others(std::exception_ptr error) noexcept;
+/// Returns: `error`, but fiber_cancelled, of `who`, in place of a cancellation, which concerns one
+///          fiber only.
+std::exception_ptr told_to_others(std::exception_ptr error,
+                                  const char* who = "who made a promise") noexcept;
 
 struct nothing_more {};
 

@@ -6,6 +6,7 @@
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/condition_variable.hpp>
+#include <motet/dns.hpp>
 #include <motet/event.hpp>
 #include <motet/every.hpp>
 #include <motet/fd.hpp>
@@ -17,6 +18,7 @@
 #include <motet/mutex.hpp>
 #include <motet/net.hpp>
 #include <motet/notification.hpp>
+#include <motet/offload.hpp>
 #include <motet/origin.hpp>
 #include <motet/rate_limiter.hpp>
 #include <motet/recursive_mutex.hpp>

@@ -8,6 +8,7 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+class file_call;
 struct in_flight_tag;
 struct waiter;
 
@@ -21,7 +22,8 @@ struct pending_operation : tagged_link<in_flight_tag> {
   bool done = false;
   bool closed = false;  // its descriptor is being closed
   wait_record* closer = nullptr;
-  waiter* among = nullptr;  // it is one of several things that the fiber waits for
+  file_call* elsewhere = nullptr;  // another thread performs it, not the backend
+  waiter* among = nullptr;         // it is one of several things that the fiber waits for
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 namespace motet::inline MOTET_ABI::net {
@@ -21,6 +23,11 @@ class tcp_stream {
   /// Throws: std::system_error; what is pending for this fiber.
   static tcp_stream connect(const endpoint& peer);
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
+  /// Looks up `host` as dns::resolve() does, and connects to the first of its addresses that can be
+  /// reached, one after another: a time limit is for all of it.
+  /// Switchpoint.
+  /// Throws: as dns::resolve(); std::system_error, why the last address could not be reached.
+  static tcp_stream connect(std::string_view host, std::uint16_t port);
 
   /// Not connected; every call on it is bad_file_descriptor.
   /// Not a switchpoint.

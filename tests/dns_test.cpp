@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// Names of hosts. The resolver of this program knows some by heart, and takes its time over some.
+#include <dlfcn.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <motet/dns.hpp>
+#include <motet/motet.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using net::endpoint;
+using net::tcp_listener;
+using net::tcp_stream;
+
+namespace {
+
+std::atomic<bool> hangs{false};
+std::atomic<int> hanging{0};
+std::atomic<int> asked{0};  // for names
+
+int system_getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                       addrinfo** found) {
+  static const auto real =
+      reinterpret_cast<decltype(&::getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(host, service, hints, found);
+}
+
+/// Takes half a minute, unless the test is over before.
+void hang() {
+  ++hanging;
+  for (int i = 0; i < 6'000 && hangs; ++i) std::this_thread::sleep_for(5ms);
+  --hanging;
+}
+
+/// Two addresses, of which the first is nobody's.
+int two_addresses(const char* service, const addrinfo* hints, addrinfo** found) {
+  const int first = system_getaddrinfo("127.0.0.2", service, hints, found);
+  return first != 0 ? first : system_getaddrinfo("127.0.0.1", service, hints, &(*found)->ai_next);
+}
+
+int resolve_for_test(std::string_view name, const char* service, const addrinfo* hints,
+                     addrinfo** found) {
+  ++asked;
+  if (name == "hangs.test") {
+    hang();
+    return EAI_AGAIN;
+  }
+  if (name == "slow.test") std::this_thread::sleep_for(500ms);
+  if (name == "slow.test" || name == "quick.test") {
+    return system_getaddrinfo("127.0.0.1", service, hints, found);
+  }
+  if (name == "two.test") return two_addresses(service, hints, found);
+  if (name == "busy.test") return EAI_AGAIN;
+  if (name == "crowded.test") {
+    errno = EMFILE;
+    return EAI_SYSTEM;
+  }
+  return EAI_NONAME;
+}
+
+}  // namespace
+
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  const std::string_view name(host);
+  if (!name.ends_with(".test") || (hints->ai_flags & AI_NUMERICHOST) != 0) {
+    return system_getaddrinfo(host, service, hints, found);
+  }
+  return resolve_for_test(name, service, hints, found);
+}
+
+namespace {
+
+/// "hangs.test" does, for as long as this lives.
+class unreachable_server {
+ public:
+  unreachable_server() { hangs = true; }
+  unreachable_server(const unreachable_server&) = delete;
+  unreachable_server& operator=(const unreachable_server&) = delete;
+  ~unreachable_server() {
+    hangs = false;
+    while (hanging > 0) std::this_thread::sleep_for(1ms);
+  }
+};
+
+/// Returns: the least that one of a few calls takes, in the world's time.
+template <typename F>
+std::chrono::nanoseconds quickest(std::chrono::nanoseconds enough, F f) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int attempt = 0; attempt < 8 && best > enough; ++attempt) {
+    const auto from = std::chrono::steady_clock::now();
+    f();
+    best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - from);
+  }
+  return best;
+}
+
+std::error_code error_of(std::string_view name) {
+  try {
+    dns::resolve(name, 80);
+  } catch (const std::system_error& refused) {
+    return refused.code();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a name is resolved to endpoints with the port", "[dns]") {
+  run([] {
+    CHECK(dns::resolve("quick.test", 80) == std::vector{endpoint::loopback(80)});
+    CHECK(dns::resolve("quick.test", "8080") == std::vector{endpoint::loopback(8080)});
+    const std::vector<endpoint> two = dns::resolve("two.test", 7);
+    REQUIRE(two.size() == 2);
+    CHECK(two[0] == endpoint::parse("127.0.0.2:7"));
+    CHECK(two[1] == endpoint::loopback(7));
+  });
+}
+
+TEST_CASE("addresses in numbers are not looked up", "[dns]") {
+  run([] {
+    asked = 0;
+    CHECK(dns::resolve("127.0.0.1", 80) == std::vector{endpoint::loopback(80)});
+    CHECK(dns::resolve("::1", "443") == std::vector{endpoint::parse("[::1]:443")});
+    CHECK(asked == 0);
+    CHECK(dns::resolve("quick.test", 1).size() == 1);
+    CHECK(asked == 1);
+  });
+}
+
+TEST_CASE("a name that is not known is an error with that name", "[dns]") {
+  run([] {
+    try {
+      dns::resolve("nobody.test", 80);
+      FAIL("it was resolved");
+    } catch (const std::system_error& refused) {
+      CHECK(std::string(refused.what()) == "resolve nobody.test: Name or service not known");
+      CHECK(refused.code().value() == EAI_NONAME);
+      CHECK(std::string(refused.code().category().name()) == "getaddrinfo");
+    }
+    CHECK(error_of("busy.test") == std::errc::resource_unavailable_try_again);
+    CHECK(error_of("crowded.test") == std::errc::too_many_files_open);
+    CHECK_THROWS_AS(tcp_stream::connect("nobody.test", 80), std::system_error);
+  });
+}
+
+TEST_CASE("what cannot be a name or a service is refused", "[dns]") {
+  run([] {
+    using namespace std::string_view_literals;
+    CHECK_THROWS_AS(dns::resolve("", 80), std::invalid_argument);
+    CHECK_THROWS_AS(dns::resolve("quick.test\0.evil"sv, 80), std::invalid_argument);
+    CHECK_THROWS_AS(dns::resolve("quick.test", ""), std::invalid_argument);
+    CHECK_THROWS_AS(dns::resolve("quick.test", "80\0"sv), std::invalid_argument);
+    CHECK_THROWS_AS(dns::resolve("127.0.0.1", "65536"), std::invalid_argument);
+    CHECK_THROWS_AS(dns::resolve("quick.test", "there is no such service"), std::system_error);
+  });
+}
+
+TEST_CASE("a slow resolver does not stop the other fibers of its thread", "[dns]") {
+  int best = 0;
+  for (int attempt = 0; attempt < 6 && best < 45; ++attempt) {
+    run([&] {
+      int ticks = 0;
+      auto ticker = spin([&] { every(10ms, [&] { ++ticks; }); });
+      CHECK(dns::resolve("slow.test", 80).size() == 1);
+      best = std::max(best, ticks);
+      ticker.cancel();
+    });
+  }
+  CHECK(best >= 45);
+}
+
+TEST_CASE("a deadline holds whatever the resolver does", "[dns]") {
+  const unreachable_server unreachable;
+  run([] {
+    const auto connect = [] { return tcp_stream::connect("hangs.test", 80); };
+    const auto took =
+        quickest(230ms, [&] { CHECK_THROWS_AS(with_timeout(200ms, connect), timed_out); });
+    CHECK(took >= 199ms);
+    CHECK(took <= 230ms);
+  });
+  CHECK(hanging > 0);
+}
+
+TEST_CASE("a fiber that is cancelled leaves the resolver to itself", "[dns]") {
+  const unreachable_server unreachable;
+  run([] {
+    auto fiber = spin([] { dns::resolve("hangs.test", 80); });
+    while (hanging == 0) snooze();
+    fiber.cancel();
+    CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
+    CHECK(hanging == 1);
+  });
+}
+
+TEST_CASE("connect tries one address after the other", "[dns]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const std::uint16_t port = listener.local_endpoint().port();
+    tcp_stream near = tcp_stream::connect("two.test", port);
+    tcp_stream far = listener.accept();
+    CHECK(near.peer_endpoint() == listener.local_endpoint());
+    near.write_all(testing::bytes_of("x"));
+    std::byte byte{};
+    CHECK(far.read({&byte, 1}) == 1);
+
+    listener.close();
+    try {
+      tcp_stream::connect("two.test", port);
+      FAIL("somebody else listens");
+    } catch (const std::system_error& refused) {
+      CHECK(refused.code() == std::errc::connection_refused);
+      const std::string where = "(127.0.0.1:" + std::to_string(port) + ")";
+      CHECK(std::string(refused.what()).find("connect to two.test " + where) == 0);
+    }
+  });
+}
+
+TEST_CASE("a thread without a runtime resolves by itself", "[dns]") {
+  std::vector<endpoint> found;
+  std::thread plain([&] { found = dns::resolve("quick.test", 80); });
+  plain.join();
+  CHECK(found == std::vector{endpoint::loopback(80)});
+}
