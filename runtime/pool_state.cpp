@@ -5,26 +5,59 @@
 #include <limits>
 #include <mutex>
 
+#include "ticks.hpp"
+
 namespace motet::inline MOTET_ABI::detail {
 
-/// Of several givers only one gets an idle worker: the others see that it is no more.
+namespace {
+
+/// What a worker writes all the time costs a miss to read. One that had so much to do is not idle
+/// so soon, in about a microsecond.
+constexpr std::uint64_t far_from_idle = 32;
+constexpr std::uint64_t soon = 2'000;  // ticks
+
+std::uint64_t finished_by(worker_load& worker, std::uint64_t given, std::uint64_t now) noexcept {
+  const std::uint64_t seen = worker.seen_finished.load(std::memory_order_relaxed);
+  const bool fresh = now - worker.seen_at.load(std::memory_order_relaxed) < soon;
+  if (fresh && given - seen >= far_from_idle) return seen;
+  const std::uint64_t finished = worker.finished.load(std::memory_order_relaxed);
+  worker.seen_finished.store(finished, std::memory_order_relaxed);
+  worker.seen_at.store(now, std::memory_order_relaxed);
+  return finished;
+}
+
+}  // namespace
+
+/// Of several givers only one gets an idle worker: the others see that it is no more. The search
+/// begins with who had the last job: if it is idle again, it may still be awake.
 std::size_t pool_state::choose() noexcept {
-  const std::size_t first = turn.fetch_add(1, std::memory_order_relaxed);
-  std::size_t least = 0;
+  const std::size_t first = last_chosen.load(std::memory_order_relaxed);
+  const std::uint64_t now = ticks();
+  std::size_t least = first;
   std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t number = (first + i) % count;
+    const std::size_t number = first + i < count ? first + i : first + i - count;
     worker_load& each = loads[number];
-    std::uint64_t done = each.finished.load(std::memory_order_relaxed);
-    const std::uint64_t load = each.given.load(std::memory_order_relaxed) - done;
-    if (load == 0 && each.given.compare_exchange_strong(done, done + 1)) return number;
-    if (load < lowest) {
-      lowest = load;
+    const std::uint64_t given = each.given.load(std::memory_order_relaxed);
+    std::uint64_t finished = finished_by(each, given, now);
+    if (given == finished && each.given.compare_exchange_strong(finished, given + 1)) {
+      remember(number);
+      return number;
+    }
+    if (given - finished < lowest) {
+      lowest = given - finished;
       least = number;
     }
   }
   loads[least].given.fetch_add(1);
+  remember(least);
   return least;
+}
+
+void pool_state::remember(std::size_t chosen) noexcept {
+  if (last_chosen.load(std::memory_order_relaxed) != chosen) {
+    last_chosen.store(chosen, std::memory_order_relaxed);
+  }
 }
 
 /// What was finished is summed up first: if then no more had been given, nothing was under way in

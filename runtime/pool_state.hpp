@@ -26,6 +26,7 @@ struct pool_state {
 
   /// Returns: the number of the worker that a job should go to, on whose load it is already.
   std::size_t choose() noexcept;
+  void remember(std::size_t chosen) noexcept;
   /// Returns: whether those from `first` on have nothing to do, or had when this was called.
   bool idle(std::size_t first, std::size_t how_many) const noexcept;
   /// Waits until that is so.
@@ -39,7 +40,7 @@ struct pool_state {
   std::vector<thread> threads;
   const options how = options_here();  // the workers'
   std::optional<semaphore> room;
-  std::atomic<std::size_t> turn{0};  // where the search for a worker begins
+  std::atomic<std::size_t> last_chosen{0};
   std::atomic<bool> stopping{false};
   std::atomic<bool> discarding{false};
   event stopped;

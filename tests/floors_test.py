@@ -205,7 +205,8 @@ MAY_INCLUDE = {
 }
 
 PUBLIC = ("runtime/include/",)
-LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp", "tests/offload_test.cpp",
+LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp", "tests/bench/limit_bench.cpp", "tests/bench/choice_bench.cpp",
+               "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp", "tests/offload_test.cpp",
                "tests/timer_queue_test.cpp"}  # may see private headers
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")

@@ -21,6 +21,9 @@ struct pool_state;
 /// part, and a pool in which all that was finished is all that had been given has nothing to do.
 struct worker_load {
   alignas(64) std::atomic<std::uint64_t> given{0};
+  // What those who give have seen lately of the worker's part, and when; which is theirs to keep.
+  std::atomic<std::uint64_t> seen_finished{0};
+  std::atomic<std::uint64_t> seen_at{0};
   alignas(64) std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> failed{0};
   pool_state* pool = nullptr;
