@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when a documented public function does not say whether it is a switchpoint.
+"""Fails when a documented public function does not say whether it is a switchpoint, and where a
+heading of a comment is not the first word of its line.
 
 A comment may serve the overloads that follow it. What is private or in namespace detail need not.
 
@@ -41,13 +42,21 @@ def undecided(path):
         comment = []
 
 
+def hidden_headings(path):
+    """A formatter that wraps an overlong line may draw the next ones up."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if re.search(r"///\s*\S.*\b(Returns|Throws|Source):", line):
+            yield f"{path.name}:{number}: a heading in the middle of a line: {line.strip()}"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     public = pathlib.Path(sys.argv[1]) / "runtime/include/motet"
     headers = [p for p in sorted(public.rglob("*.hpp"))
                if "detail" not in p.parts and p.name not in EXEMPT]
-    found = [problem for header in headers for problem in undecided(header)]
+    found = [problem for header in headers
+             for problem in [*undecided(header), *hidden_headings(header)]]
     print(*found, sep="\n")
     sys.exit(1 if found or not headers else 0)
 

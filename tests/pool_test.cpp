@@ -184,7 +184,8 @@ TEST_CASE("of several that give at once only one gets an idle worker", "[pool]")
 
 TEST_CASE("the load has fallen when the result is seen", "[pool]") {
   thread_pool pool(3);
-  const auto rounds = static_cast<int>(testing::scaled(100'000, testing::under_tsan ? 300 : 3'000));
+  const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(10'000, 300)
+                                                           : testing::scaled(100'000, 3'000));
   for (int i = 0; i < rounds; ++i) {
     pool.submit([] {}).get();
     REQUIRE(pending_in(pool) == 0);
@@ -298,7 +299,8 @@ TEST_CASE("drain() waits until all is done, and can be called again", "[pool]") 
 TEST_CASE("drain() waits for what jobs give to the pool", "[pool]") {
   run_here([] {
     thread_pool pool(3);
-    const auto rounds = static_cast<int>(testing::scaled(10'000, testing::under_tsan ? 30 : 300));
+    const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(500, 30)
+                                                             : testing::scaled(10'000, 300));
     std::atomic<int> over{0};
     std::function<void(int)> breed = [&](int generations) {
       if (generations > 0) pool.post([&, generations] { breed(generations - 1); });
@@ -434,7 +436,7 @@ TEST_CASE("a pool that goes in one of its own jobs ends by itself", "[pool]") {
 }
 
 TEST_CASE("pools are made, fed and destroyed one after the other", "[pool][stress]") {
-  const auto pools = testing::scaled(2'000, testing::under_tsan ? 30 : 200);
+  const auto pools = testing::under_tsan ? testing::scaled(300, 30) : testing::scaled(2'000, 200);
   std::atomic<std::size_t> ran{0};
   for (std::size_t i = 0; i < pools; ++i) {
     thread_pool pool(2);
@@ -445,7 +447,8 @@ TEST_CASE("pools are made, fed and destroyed one after the other", "[pool][stres
 }
 
 TEST_CASE("eight givers lose no job", "[pool][stress]") {
-  const auto each = testing::scaled(100'000, testing::under_tsan ? 500 : 10'000);
+  const auto each =
+      testing::under_tsan ? testing::scaled(10'000, 500) : testing::scaled(100'000, 10'000);
   thread_pool pool(2);
   std::array<std::atomic<std::uint64_t>, 8> sums{};
   std::vector<std::thread> givers;

@@ -310,7 +310,8 @@ TEST_CASE("what has not begun when a thread ends is destroyed", "[thread][post]"
 }
 
 TEST_CASE("a great many small jobs take few stacks", "[thread][post]") {
-  const auto count = static_cast<int>(testing::scaled(1'000'000, 20'000));
+  const auto count =
+      static_cast<int>(testing::scaled(testing::under_tsan ? 100'000 : 1'000'000, 20'000));
   motet::thread one = idle_thread();
   std::atomic<bool> go{false};
   one.post([&] {
@@ -519,8 +520,8 @@ TEST_CASE("the failure of a child on another thread reaches its parent", "[threa
 
 TEST_CASE("a failure on another thread that somebody awaits is told once", "[thread][spin]") {
   run_here([] {
-    const auto rounds =
-        static_cast<int>(testing::scaled(20'000, testing::under_tsan ? 200 : 1'000));
+    const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(2'000, 200)
+                                                             : testing::scaled(20'000, 1'000));
     motet::thread one = idle_thread();
     for (int i = 0; i < rounds; ++i) {
       auto child = one.spin([i] {
@@ -633,8 +634,9 @@ TEST_CASE("a grandchild may come home", "[thread][spin]") {
 
 TEST_CASE("no wake is lost between a thread that goes to sleep and those that wake it",
           "[thread][stress]") {
-  const auto wakes =
-      static_cast<int>(testing::scaled(10'000'000, testing::under_tsan ? 10'000 : 100'000));
+  const auto wakes = static_cast<int>(testing::under_tsan ? testing::scaled(200'000, 10'000)
+                                      : testing::on_sim() ? testing::scaled(1'000'000, 100'000)
+                                                          : testing::scaled(10'000'000, 100'000));
   for (const auto busy : {0us, 100us}) {
     options how = quiet();
     how.busy_wait = busy;
@@ -657,7 +659,8 @@ TEST_CASE("no wake is lost between a thread that goes to sleep and those that wa
 }
 
 TEST_CASE("threads begin and end while others give them work", "[thread][stress]") {
-  const auto rounds = static_cast<int>(testing::scaled(10'000, testing::under_tsan ? 40 : 300));
+  const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(1'000, 40)
+                                                           : testing::scaled(10'000, 300));
   std::atomic<int> begun{0};
   std::atomic<int> destroyed{0};
   int taken = 0;

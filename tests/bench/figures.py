@@ -120,6 +120,7 @@ WORK = [
     Work("a job, of 1,000,000 with a future each", ("jobs_futures", 0, 1_000_000), 140),
     Work("a job given and awaited, one at a time", ("one_job", 0, 50_000), 1_000),
     Work("a call to another thread", ("call", 0, 50_000), None, []),
+    Work("an offloaded job", ("offload", 0, 20_000), None, ["Asio"]),
 ]
 
 # Each table: its rows and the picture beside the document.

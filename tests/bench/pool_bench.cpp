@@ -2,6 +2,7 @@
 // What work for other threads costs: one iteration is one round trip, one job; see figures.py.
 #include <motet/channel.hpp>
 #include <motet/motet.hpp>
+#include <motet/offload.hpp>
 #include <motet/thread_pool.hpp>
 #include <vector>
 
@@ -82,6 +83,15 @@ double call(std::size_t, std::size_t count) {
   });
 }
 
+/// To a plain thread.
+double offload(std::size_t, std::size_t count) {
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) motet::offload([i] { return i * 2; });
+    });
+  });
+}
+
 constexpr bench::subject subjects[] = {
     {"two_awake", &two_awake},
     {"two_asleep", &two_asleep},
@@ -89,6 +99,7 @@ constexpr bench::subject subjects[] = {
     {"jobs_futures", &jobs_with_futures},
     {"one_job", &one_at_a_time},
     {"call", &call},
+    {"offload", &offload},
 };
 
 }  // namespace

@@ -134,10 +134,11 @@ std::size_t await_any(const Handles& handles) {
 }
 
 /// As await_any() for callables that return the same std::optional: waits for the first that
-/// returns one with a value. Returns: that, or an empty one if all have returned such. Switchpoint.
+/// returns one with a value.
+/// Returns: that, or an empty one if all have returned such.
+/// Switchpoint.
 /// Throws: the first failure, unchanged, if none came to a value; std::invalid_argument if there
-/// are
-///         none; as motet::spin(); what is pending for this fiber.
+///         are none; as motet::spin(); what is pending for this fiber.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto first_value(Bodies&&... bodies) {

@@ -11,12 +11,14 @@ namespace motet::inline MOTET_ABI::dns {
 
 /// Looks up the addresses of `host`, a name or an address in numbers, with a port, or with that of
 /// a service for TCP ("https", "8080"). A name is looked up on another thread, which an
-/// interruption leaves to itself; numbers need none. Returns: at least one endpoint, the one to try
-/// first in front. Switchpoint. Throws: std::system_error, "resolve example.org: ..."; its code is,
-/// but for errors of the system,
-///         what getaddrinfo(3) returned, and equal to std::errc::resource_unavailable_try_again if
-///         it may be otherwise soon; what is pending for this fiber; std::invalid_argument for a
-///         host or a service that is empty or contains a NUL, or a number that is no port.
+/// interruption leaves to itself; numbers need none.
+/// Returns: at least one endpoint, the one to try first in front.
+/// Switchpoint.
+/// Throws: std::system_error, "resolve example.org: ..."; its code is, but for errors of the
+///         system, what getaddrinfo(3) returned, and equal to
+///         std::errc::resource_unavailable_try_again if it may be otherwise soon; what is pending
+///         for this fiber; std::invalid_argument for a host or a service that is empty or contains
+///         a NUL, or a number that is no port.
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);
 std::vector<net::endpoint> resolve(std::string_view host, std::string_view service);
 

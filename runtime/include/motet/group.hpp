@@ -53,8 +53,9 @@ class group {
 
   /// Starts a fiber here; as motet::spin() otherwise. `body` may borrow what outlives the group.
   /// Any fiber of the owner's thread may call it; one of the group's own should not wait for room
-  /// that it takes up itself. Switchpoint if the group has a limit; else not a switchpoint. Throws:
-  /// as motet::spin(); `cancelled` if the owner is ending; what is pending for this fiber.
+  /// that it takes up itself.
+  /// Switchpoint if the group has a limit; else not a switchpoint.
+  /// Throws: as motet::spin(); `cancelled` if the owner is ending; what is pending for this fiber.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     detail::group_room room(family_);

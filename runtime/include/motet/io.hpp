@@ -23,7 +23,8 @@ namespace motet::inline MOTET_ABI::io {
 
 /// Reads at most `buffer.size()` bytes at the current position. What a file does not have at hand
 /// is fetched by another thread; an interruption then waits for that, as it does where the kernel
-/// has a thread for it (io_uring). Returns: bytes read, in [0, buffer.size()]; 0 at end of file.
+/// has a thread for it (io_uring).
+/// Returns: bytes read, in [0, buffer.size()]; 0 at end of file.
 /// Switchpoint.
 /// Source: read(2).
 std::size_t read(int fd, std::span<std::byte> buffer);

@@ -37,8 +37,10 @@ decltype(auto) offload(F&& f) {
 
 /// The same for an `f` that owns what it touches: it is copied, or moved, and an interruption
 /// leaves at once. Then `f` goes on, unless it has not been begun; it, its result and what it
-/// throws are destroyed on that thread, perhaps when `main` has returned. Returns: what `f`
-/// returned, by value. Switchpoint. Throws: as offload(); std::bad_alloc.
+/// throws are destroyed on that thread, perhaps when `main` has returned.
+/// Returns: what `f` returned, by value.
+/// Switchpoint.
+/// Throws: as offload(); std::bad_alloc.
 template <typename F>
 auto offload_owned(F&& f) {
   using call_type = detail::owned_call_of<std::decay_t<F>>;

@@ -53,8 +53,8 @@ class thread {
   /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die. Its
   /// options are `how`, or those of the thread that starts it.
   /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
-  /// runtime it blocks. Throws: std::system_error if there can be no other thread; as run() for
-  /// `how`.
+  /// runtime it blocks.
+  /// Throws: std::system_error if there can be no other thread; as run() for `how`.
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   explicit thread(F&& body) : thread(detail::options_here(), std::forward<F>(body)) {}

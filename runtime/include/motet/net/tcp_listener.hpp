@@ -46,8 +46,9 @@ class tcp_listener {
   /// locals. A handler that throws ends its own connection: `on_error` gets the exception; by
   /// default the first of each kind is reported through options.on_notice and the others are
   /// counted. What `on_error` throws goes to options.on_unhandled. When descriptors or memory run
-  /// out it waits, from 1 ms up to 1 s, and tries again. Switchpoint. Throws: what is pending for
-  /// this fiber; std::system_error if the listener is unusable.
+  /// out it waits, from 1 ms up to 1 s, and tries again.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::system_error if the listener is unusable.
   template <typename Handler>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
     serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
@@ -56,8 +57,9 @@ class tcp_listener {
   /// The same on every thread of `pool`, each with a listener of its own on `where`, among which
   /// the kernel shares the connections out. So `handler`, and `on_error`, are called by several
   /// threads at a time; they may borrow from the caller, which waits until all is over. If one
-  /// thread cannot go on, none does. Switchpoint. Throws: as serve(); std::system_error if nobody
-  /// may listen on `where`; std::invalid_argument
+  /// thread cannot go on, none does.
+  /// Switchpoint.
+  /// Throws: as serve(); std::system_error if nobody may listen on `where`; std::invalid_argument
   ///         for port 0; executor_stopped if the pool was stopped, fiber_cancelled if it is now.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
