@@ -65,18 +65,17 @@ bool job_inbox::await(thread_state& home) noexcept {
   return !empty();
 }
 
+/// What is left is taken out first: to destroy it may take a while, in which nobody is to begin it.
 void job_inbox::close(thread_state& home) noexcept {
-  sharing_.lock();
-  closed_ = true;
-  sharing_.unlock();
-  if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
-  std::optional<job_slot> undone;
-  for (auto* from : {&taken_, &left_}) {
-    while (from->size() > 0) {
-      from->pop(undone);
-      undone.reset();
-    }
+  item_queue<job_slot> later;  // destroyed in reverse
+  item_queue<job_slot> sooner;
+  sooner.swap(taken_);
+  {
+    const std::lock_guard in(sharing_);
+    closed_ = true;
+    later.swap(left_);
   }
+  if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -32,10 +32,13 @@ class caller {
   ~caller() { step_back(); }
 
   void operator()() {
+    control_block& fiber = home_->running();
     while (home_->could_be_new() && begin_next()) {
       (*function_)();
       if (!home_->could_be_new()) return;  // its children end before what the function captured
-      shield([this] { function_.reset(); });
+      ++fiber.shields;                     // as when a body is destroyed
+      function_.reset();
+      --fiber.shields;
       if (!step_forward()) return;
       home_->give_way();
     }

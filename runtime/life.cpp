@@ -67,6 +67,7 @@ void thread_state::begin_anew(call_site site) noexcept {
   running_->id = next_id_++;
   running_->site = site;
   running_->spun_at = reading_;
+  *live_errno_ = 0;
 }
 
 void thread_state::run_main(const body_kind& kind, void* function) noexcept {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When the backend is looked at, and what comes of it: completions, timers and mail make fibers
 // runnable, nothing more.
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -17,14 +15,6 @@ namespace {
 constexpr std::size_t switches_between_looks = 16;
 
 constexpr auto a_nap = std::chrono::milliseconds(20);
-
-/// Looks at the inbox that follow one another, each worth some 10 ns, between two looks at the
-/// kernel.
-constexpr int looks_at_inbox = 64;
-
-/// After so many of those the processor is offered to others in between: who is to answer may wait
-/// for this very one.
-constexpr int rounds_alone = 4;
 
 }  // namespace
 
@@ -61,28 +51,13 @@ void thread_state::collect_mail() noexcept {
   if (dump_wanted_.load(std::memory_order_relaxed)) dump_as_asked();
 }
 
-/// To wake a thread takes longer than many an answer: where mail has come soon before, it is waited
-/// for awake, unless another thread needs the processor.
-/// Returns: whether something came, or is due.
-bool thread_state::busy_wait() noexcept {
-  if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
-  const std::uint64_t from = ticks();
-  for (int round = 0; ticks() - from < busy_for_; ++round) {
-    if (round >= rounds_alone) ::sched_yield();
-    for (int look = 0; look < looks_at_inbox; ++look) {
-      if (mail_->filled()) return true;
-      pause();
-    }
-    if (anything_pending()) poll(false);
-    if (!queue_.empty()) return true;
-  }
-  busy_for_ = 0;
-  return false;
-}
-
-/// The next time it waits awake if awake it would have got this mail, or nearly.
-void thread_state::learn_from_mail() noexcept {
-  if (ticks() - polled_at_ < 2 * ticks_worth_waking_) busy_for_ = ticks_worth_waking_;
+/// Returns: whether something came, or is due, before it was time to sleep.
+bool thread_state::wait_awake() noexcept {
+  return waiting_awake_.wait([this] { return mail_->filled(); },
+                             [this] {
+                               if (anything_pending()) poll(false);
+                               return !queue_.empty();
+                             });
 }
 
 void thread_state::poll(bool wait) noexcept {
@@ -90,7 +65,7 @@ void thread_state::poll(bool wait) noexcept {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
-  if (wait && busy_for_ > 0 && busy_wait()) return;
+  if (wait && waiting_awake_.worthwhile() && wait_awake()) return;
   auto deadline = backend::time_point::min();
   if (wait) {
     deadline = timers_.empty() ? idle_until_ : std::min(timers_.first()->due, idle_until_);
@@ -102,7 +77,7 @@ void thread_state::poll(bool wait) noexcept {
     kernel_->poll(deadline, done);
     awake_thread::wake();
     mail_->awake();
-    if (mail_->filled()) learn_from_mail();
+    if (mail_->filled()) waiting_awake_.learn(polled_at_);
   } else {
     kernel_->poll(deadline, done);
   }

@@ -16,13 +16,14 @@ namespace {
 constexpr std::uint64_t far_from_idle = 32;
 constexpr std::uint64_t soon = 2'000;  // ticks
 
-std::uint64_t finished_by(worker_load& worker, std::uint64_t given, std::uint64_t now) noexcept {
+std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
   const std::uint64_t seen = worker.seen_finished.load(std::memory_order_relaxed);
-  const bool fresh = now - worker.seen_at.load(std::memory_order_relaxed) < soon;
-  if (fresh && given - seen >= far_from_idle) return seen;
+  const bool far = given - seen >= far_from_idle;
+  const std::uint64_t now = far ? ticks() : 0;
+  if (far && now - worker.seen_at.load(std::memory_order_relaxed) < soon) return seen;
   const std::uint64_t finished = worker.finished.load(std::memory_order_relaxed);
   worker.seen_finished.store(finished, std::memory_order_relaxed);
-  worker.seen_at.store(now, std::memory_order_relaxed);
+  if (far) worker.seen_at.store(now, std::memory_order_relaxed);
   return finished;
 }
 
@@ -32,14 +33,13 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t given, std::uint64_
 /// begins with who had the last job: if it is idle again, it may still be awake.
 std::size_t pool_state::choose() noexcept {
   const std::size_t first = last_chosen.load(std::memory_order_relaxed);
-  const std::uint64_t now = ticks();
   std::size_t least = first;
   std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t number = first + i < count ? first + i : first + i - count;
     worker_load& each = loads[number];
     const std::uint64_t given = each.given.load(std::memory_order_relaxed);
-    std::uint64_t finished = finished_by(each, given, now);
+    std::uint64_t finished = finished_by(each, given);
     if (given == finished && each.given.compare_exchange_strong(finished, given + 1)) {
       remember(number);
       return number;

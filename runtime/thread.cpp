@@ -51,7 +51,7 @@ void live(thread_state& home, thread_link& own) {
   } function{own.body.get()};
   home.run_main(body_kind_of<runner, void>::kind, &function);
   shield([&] {
-    own.jobs.close(home);
+    if (in_this_process(own)) own.jobs.close(home);
     home.end_children(home.main_fiber());
     own.body.reset();  // like what a fiber has captured
   });
@@ -82,7 +82,7 @@ void run_thread(beginning_thread& told) {
   told.known.end();  // with that it is gone
   live(*self(), *own);
   running->end();
-  tell_end(*own);
+  if (in_this_process(*own)) tell_end(*own);
 }
 
 void* enter_thread(void* told) {

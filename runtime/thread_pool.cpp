@@ -22,6 +22,10 @@ bool discards(const worker_load& worker) noexcept {
   return worker.pool->discarding.load(std::memory_order_relaxed);
 }
 
+bool may_have_spun() noexcept {
+  return self()->running().has_cold_part;
+}
+
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
@@ -145,10 +149,10 @@ void thread_pool::refuse_own_thread() const {
 }
 
 detail::worker_load& thread_pool::choose() const {
-  const std::shared_ptr<detail::pool_state> pool = state_;  // it may be destroyed meanwhile
-  if (pool->stopping.load()) throw executor_stopped();
-  if (pool->room) pool->room->acquire();
-  return pool->loads[pool->choose()];
+  detail::pool_state& pool = *state_;
+  if (pool.stopping.load(std::memory_order_relaxed)) throw executor_stopped();
+  if (pool.room) pool.room->acquire();
+  return pool.loads[pool.choose()];
 }
 
 void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {

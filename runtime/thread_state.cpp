@@ -39,7 +39,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
       next_id_(first_id()) {
-  if (!virtual_time_) ticks_worth_waking_ = ticks_in(options_.busy_wait);
+  if (!virtual_time_) waiting_awake_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
   mail_ = new mailbox;

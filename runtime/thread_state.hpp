@@ -26,6 +26,7 @@
 #include "stack_pool.hpp"
 #include "tick_clock.hpp"
 #include "timer_queue.hpp"
+#include "waiting_awake.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -208,8 +209,7 @@ class thread_state : public thread_core {
   [[gnu::noinline]] std::int32_t perform_elsewhere(pending_operation& pending) noexcept;
 
   // poll.cpp
-  bool busy_wait() noexcept;
-  void learn_from_mail() noexcept;
+  bool wait_awake() noexcept;
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;
@@ -289,11 +289,7 @@ class thread_state : public thread_core {
   std::uint64_t polled_at_ = 0;  // in ticks
   std::uint64_t ticks_between_polls_;
   bool submitted_since_poll_ = false;
-  // How long it waits for mail before it sleeps, in ticks; 0: it sleeps at once.
-  std::uint64_t busy_for_ = 0;
-  std::uint64_t ticks_worth_waking_ = 0;
-  const std::size_t cores_ = usable_cores();
-  awake_thread awake_;
+  waiting_awake waiting_awake_;
   tick_clock tick_clock_;
   timer_queue timers_;
   /// Its sleep, the grace of its handlers, and terminate().

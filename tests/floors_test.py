@@ -121,6 +121,7 @@ FLOOR_OF = {
     "runtime/thread_state.*": "heart",
     "runtime/unhandled.*": "heart",
     "runtime/waiter.cpp": "heart",
+    "runtime/waiting_awake.hpp": "ground",
     "runtime/include/motet/detail/awaitable.hpp": "verbs",
     "runtime/include/motet/detail/offloaded.hpp": "verbs",
     "runtime/include/motet/detail/race.hpp": "verbs",

@@ -2,6 +2,7 @@
 // Pools of threads: who gets a job, what becomes of it, and how a pool ends.
 #include <dirent.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -525,4 +526,42 @@ TEST_CASE("a pool of many workers shares computation out", "[pool]") {
   const auto took = std::chrono::steady_clock::now() - begin;
   CHECK(took >= 40ms);
   CHECK(took < 120ms);
+}
+
+TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {
+  if (testing::on_sim()) return;
+  run_here([] {
+    thread_pool pool(2);
+    std::atomic<bool> go{false};
+    for (int i = 0; i < 8; ++i) {
+      pool.post([&] {
+        while (!go) block(100us);
+      });
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THROWS_AS(with_timeout(20ms, [] { sleep(); }), timed_out);
+    INFO("it took " << (std::chrono::steady_clock::now() - begin) / 1us << " us");
+    CHECK(pending_in(pool) == 8);
+    go = true;
+    pool.drain();
+  });
+}
+
+TEST_CASE("who waits for a pool computes nothing meanwhile", "[pool]") {
+  if (testing::on_sim()) return;
+  const auto cpu_of_this_thread = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto length = std::chrono::milliseconds(testing::scaled(1'000, 200));
+  const auto wait_for_it = [&] {
+    thread_pool pool(1);
+    pool.post([&] { block(length); });
+    const auto before = cpu_of_this_thread();
+    pool.drain();
+    CHECK(cpu_of_this_thread() - before < 20ms);
+  };
+  wait_for_it();
+  run_here(wait_for_it);
 }

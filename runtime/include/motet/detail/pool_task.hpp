@@ -33,6 +33,8 @@ struct worker_load {
 enum class job_end : std::uint8_t { undone, value, error };
 
 bool discards(const worker_load& worker) noexcept;
+/// Whether the fiber that runs may have had children.
+bool may_have_spun() noexcept;
 /// Of the fiber that runs, which has no more children.
 /// Returns: what one of them has thrown, if nobody was told; the others are unhandled.
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
@@ -78,16 +80,22 @@ class pool_task {
   void end() noexcept {
     if (ended_ == job_end::undone) {
       work_.leave_undone();
-    } else if (std::exception_ptr error = failure_of_children(*worker_)) {
-      if (ended_ == job_end::value) {
-        fail(std::move(error));
-      } else {
-        tell_unhandled(*worker_, error);
-      }
+    } else if (may_have_spun()) {
+      look_at_children();
     }
     work_.drop();
     count_finished(*worker_);
     work_.publish();
+  }
+
+  void look_at_children() noexcept {
+    std::exception_ptr error = failure_of_children(*worker_);
+    if (error == nullptr) return;
+    if (ended_ == job_end::value) {
+      fail(std::move(error));
+    } else {
+      tell_unhandled(*worker_, error);
+    }
   }
 
   worker_load* worker_;
