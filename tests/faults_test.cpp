@@ -234,6 +234,24 @@ void ask_another_thread() {
   if (refused) std::rethrow_exception(refused);
 }
 
+void give_work_to_threads() {
+  std::atomic<int> ran{0};
+  motet::thread one([] { sleep(); });
+  require(one.call([] { return 3; }) == 3, "another value than was returned");
+  auto child = one.spin([&] { return ++ran; });
+  require(child.await() == 1, "another value than was returned");
+  one.post([&] { ++ran; });
+  one.call([] {});
+  require(ran == 2, "what was posted did not run");
+  thread_pool pool(2, "small", 4);
+  const auto sum = pool.submit([&] { return ++ran; });
+  pool.post([&] { ++ran; });
+  require(sum.get() >= 3, "another value than was returned");
+  pool.drain();
+  require(ran == 4, "a job did not run");
+  require(offload([&] { return ++ran; }) == 5, "another value than was returned");
+}
+
 /// The smallest queues: they are full all the time.
 options tight() {
   options chosen;
@@ -251,6 +269,7 @@ void small_program() {
     wait_in_vain();
     spin_many();
     ask_another_thread();
+    give_work_to_threads();
   });
 }
 
@@ -288,6 +307,7 @@ std::vector<int> ways_to_fail(const std::string& call) {
       {"madvise", {ENOMEM, EINVAL}},
       {"process_madvise", {EPERM, ENOMEM}},
       {"pidfd_open", {EMFILE, ENOSYS}},
+      {"pthread_create", {EAGAIN}},
       {"eventfd", {EMFILE, ENFILE, ENOMEM}},
       {"timerfd_create", {EMFILE, ENOMEM}},
       {"ev_loop_new", {ENOMEM}},
@@ -316,6 +336,7 @@ bool is_invisible(const std::string& call, int error) {
   static const std::set<std::string> has_another_way{"madvise", "process_madvise", "pidfd_open",
                                                      "setsockopt"};
   if (call == "wait_fd") return error == EINTR;
+  if (call == "pthread_create") return false;
   return has_another_way.count(call) > 0 || error == EINTR || error == EAGAIN || error == EBUSY ||
          error == detail::faults::falls_short;
 }
