@@ -22,10 +22,12 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::run_here;
 
 namespace {
 
@@ -34,18 +36,6 @@ using words = std::vector<std::string>;
 struct first_error : std::runtime_error {
   first_error() : std::runtime_error("first") {}
 };
-
-/// Virtual time runs ahead of other threads, so one that waits for them seems stuck.
-options quiet() {
-  options chosen;
-  chosen.deadlock_report = 0ms;
-  return chosen;
-}
-
-template <typename F>
-void run_here(F function) {
-  run(quiet(), function);
-}
 
 /// Blocks the whole thread, as a library that knows no fibers would.
 void block(std::chrono::microseconds length) {

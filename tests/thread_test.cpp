@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "compute.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::quiet;
+using testing::run_here;
 
 namespace {
 
@@ -26,21 +28,9 @@ struct first_error : std::runtime_error {
   first_error() : std::runtime_error("first") {}
 };
 
-/// A thread that waits to be given work. Virtual time runs ahead of other threads, so one that
-/// waits for them seems stuck.
-options quiet() {
-  options chosen;
-  chosen.deadlock_report = 0ms;
-  return chosen;
-}
-
+/// One that waits to be given work.
 motet::thread idle_thread() {
   return motet::thread(quiet(), [] { sleep(); });
-}
-
-template <typename F>
-void run_here(F function) {
-  run(quiet(), function);
 }
 
 /// Says when it is destroyed.

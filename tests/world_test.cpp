@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -29,8 +30,7 @@ namespace {
 struct planned_failure {};
 
 options quiet() {
-  options chosen;
-  chosen.deadlock_report = 0ms;
+  options chosen = testing::quiet();
   chosen.on_unhandled = [](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);

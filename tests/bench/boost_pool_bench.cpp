@@ -73,27 +73,10 @@ double one_at_a_time(std::size_t, std::size_t count) {
   });
 }
 
-double two_threads(std::size_t, std::size_t rounds) {
-  fibers::unbuffered_channel<int> there;
-  fibers::unbuffered_channel<int> back;
-  std::thread other([&] {
-    for (std::size_t i = 0; i < rounds; ++i) back.push(there.value_pop());
-  });
-  const double found = cost(rounds, [&] {
-    for (std::size_t i = 0; i < rounds; ++i) {
-      there.push(1);
-      back.value_pop();
-    }
-  });
-  other.join();
-  return found;
-}
-
 constexpr bench::subject subjects[] = {
     {"jobs", &jobs},
     {"jobs_futures", &jobs_with_futures},
     {"one_job", &one_at_a_time},
-    {"two_asleep", &two_threads},
 };
 
 }  // namespace

@@ -50,11 +50,11 @@ class Talk(Row):
 class Work(Row):
     """Work for other threads; all programs have both processors."""
 
-    def __init__(self, label, args, target=None, peers=("Boost.Fiber", "Go", "Asio")):
+    def __init__(self, label, args, target=None, programs=None):
         super().__init__(label, args, RING2, target, 2.7)
         self.cores = "0,1"
-        files = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", "Asio": "asio_pool_bench"}
-        self.programs = {"motet": "pool_bench", **{name: files[name] for name in peers}}
+        self.programs = programs or {"motet": "pool_bench", "Boost.Fiber": "boost_pool_bench",
+                                     "Go": "go_bench", "Asio": "asio_pool_bench"}
 
 
 def ring(size):
@@ -113,14 +113,16 @@ TALK = [
 ]
 
 WORK = [
-    Work("channel ping-pong of two threads, awake", ("two_awake", 0, 20_000), 1_500, ["Go"]),
-    Work("channel ping-pong of two threads, asleep", ("two_asleep", 0, 5_000), None,
-         ["Boost.Fiber"]),
+    Work("channel ping-pong of two threads, awake", ("two_threads", 1, 20_000), 1_500,
+         {"motet": "sync_bench", "Go": "go_bench"}),
+    Work("channel ping-pong of two threads, asleep", ("two_threads", 0, 5_000), None,
+         {"motet": "sync_bench", "Boost.Fiber": "boost_sync_bench"}),
     Work("a job, of 1,000,000 that leave their results", ("jobs", 0, 1_000_000), 45),
     Work("a job, of 1,000,000 with a future each", ("jobs_futures", 0, 1_000_000), 140),
     Work("a job given and awaited, one at a time", ("one_job", 0, 50_000), 1_000),
-    Work("a call to another thread", ("call", 0, 50_000), None, []),
-    Work("an offloaded job", ("offload", 0, 20_000), None, ["Asio"]),
+    Work("a call to another thread", ("call", 0, 50_000), None, {"motet": "pool_bench"}),
+    Work("an offloaded job", ("offload", 0, 20_000), None,
+         {"motet": "pool_bench", "Asio": "asio_pool_bench"}),
 ]
 
 # Each table: its rows and the picture beside the document.

@@ -241,7 +241,7 @@ func main() {
 		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
 		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,
 		"four_to_four": fourToFour, "request": request, "two_threads": pingPong,
-		"two_awake": pingPong, "jobs": jobsInVector, "jobs_futures": jobsWithFutures,
+		"jobs": jobsInVector, "jobs_futures": jobsWithFutures,
 		"one_job": oneAtATime,
 	}
 	if len(os.Args) == 4 {

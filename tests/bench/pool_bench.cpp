@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // What work for other threads costs: one iteration is one round trip, one job; see figures.py.
-#include <motet/channel.hpp>
 #include <motet/motet.hpp>
 #include <motet/offload.hpp>
 #include <motet/thread_pool.hpp>
@@ -13,32 +12,6 @@ namespace {
 using bench::cost;
 
 constexpr std::size_t workers = 2;
-
-double two_threads(std::size_t, std::size_t rounds, std::chrono::microseconds busy_wait) {
-  motet::options how;
-  how.busy_wait = busy_wait;
-  motet::channel<int> there;
-  motet::channel<int> back;
-  const motet::thread other(how, [&] {
-    for (std::size_t i = 0; i < rounds; ++i) back.push(*there.pop());
-  });
-  return motet::run(how, [&] {
-    return cost(rounds, [&] {
-      for (std::size_t i = 0; i < rounds; ++i) {
-        there.push(1);
-        back.pop();
-      }
-    });
-  });
-}
-
-double two_awake(std::size_t size, std::size_t rounds) {
-  return two_threads(size, rounds, motet::options{}.busy_wait);
-}
-
-double two_asleep(std::size_t size, std::size_t rounds) {
-  return two_threads(size, rounds, std::chrono::microseconds(0));
-}
 
 /// Each job leaves its result in its own place.
 double jobs(std::size_t, std::size_t count) {
@@ -93,8 +66,7 @@ double offload(std::size_t, std::size_t count) {
 }
 
 constexpr bench::subject subjects[] = {
-    {"two_awake", &two_awake},
-    {"two_asleep", &two_asleep},
+
     {"jobs", &jobs},
     {"jobs_futures", &jobs_with_futures},
     {"one_job", &one_at_a_time},

@@ -12,7 +12,6 @@
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "measure.hpp"
 
@@ -183,15 +182,16 @@ double request(std::size_t, std::size_t rounds) {
   });
 }
 
-double two_threads(std::size_t, std::size_t rounds) {
+/// Which wait awake, or asleep if SIZE is 0.
+double two_threads(std::size_t awake, std::size_t rounds) {
+  motet::options how;
+  if (awake == 0) how.busy_wait = std::chrono::microseconds(0);
   motet::channel<int> there;
   motet::channel<int> back;
-  std::thread other([&] {
-    motet::run([&] {
-      for (std::size_t i = 0; i < rounds; ++i) back.push(*there.pop());
-    });
+  const motet::thread other(how, [&] {
+    for (std::size_t i = 0; i < rounds; ++i) back.push(*there.pop());
   });
-  const double found = motet::run([&] {
+  return motet::run(how, [&] {
     return cost(rounds, [&] {
       for (std::size_t i = 0; i < rounds; ++i) {
         there.push(1);
@@ -199,8 +199,6 @@ double two_threads(std::size_t, std::size_t rounds) {
       }
     });
   });
-  other.join();
-  return found;
 }
 
 template <double (*Local)(std::size_t), double (*Shared)(std::size_t)>
