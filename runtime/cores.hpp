@@ -26,13 +26,18 @@ class awake_thread {
 
   static void sleep() noexcept { awake_threads.fetch_sub(1, std::memory_order_relaxed); }
   static void wake() noexcept { awake_threads.fetch_add(1, std::memory_order_relaxed); }
-  /// In a forked child.
-  static void be_the_only_one() noexcept { awake_threads.store(1, std::memory_order_relaxed); }
 };
 
 /// Threads to which others give work; and those of them that sleep until somebody does, and can
 /// wake nobody before.
 inline constinit std::atomic<std::size_t> worker_threads{0};
 inline constinit std::atomic<std::size_t> idle_workers{0};
+
+/// In a forked child, where none of these threads is.
+inline void count_threads_anew() noexcept {
+  awake_threads.store(0);
+  worker_threads.store(0);
+  idle_workers.store(0);
+}
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -57,9 +57,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   report_at_ = idle_until_ = clock::time_point::max();
   dump_wanted_.store(false);
   place_.start_over(*this);
-  awake_thread::be_the_only_one();
-  worker_threads.store(0);
-  idle_workers.store(0);
+  awake_thread::wake();
   takes_jobs_ = false;  // nobody is there to give it any
   set_countdown();
 }

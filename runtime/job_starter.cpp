@@ -20,6 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Between two tries to get memory; the end of the thread waits for it.
+constexpr auto longest_pause = 50ms;
+
 /// Calls one function after the other until it is no longer like new.
 class caller {
  public:
@@ -39,9 +42,10 @@ class caller {
       ++fiber.shields;                     // as when a body is destroyed
       function_.reset();
       --fiber.shields;
-      if (!step_forward()) return;
+      if (!home_->could_be_new() || !step_forward()) return;
       home_->give_way();
     }
+    step_back();
   }
 
  private:
@@ -107,7 +111,7 @@ void start_front(thread_state& home, job_inbox& from) {
     return;
   }
   for (auto pause = 1ms; !from.somebody_calls && !from.empty();
-       pause = std::min(pause * 2, 1000ms)) {
+       pause = std::min(pause * 2, longest_pause)) {
     try {
       start_caller(home, from);
     } catch (const std::bad_alloc&) {

@@ -85,6 +85,7 @@ void unlock_all() {
 
 void start_over_in_child() {
   process_generation.fetch_add(1, std::memory_order_relaxed);
+  count_threads_anew();
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();

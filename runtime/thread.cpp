@@ -67,6 +67,12 @@ void tell_end(thread_link& own) noexcept {
   if (awaiting != nullptr) awaiting->end();
 }
 
+void tell_unclaimed_failure(const thread_link& over) noexcept {
+  if (over.failure_told.load(std::memory_order_relaxed)) return;
+  const control_block& main = *over.main.get();
+  if (main.ended_by == outcome::error) tell_unhandled(over.how, main.error);
+}
+
 void run_thread(beginning_thread& told) {
   const std::shared_ptr<thread_link> own = told.link;
   std::optional<session> running;
@@ -82,7 +88,9 @@ void run_thread(beginning_thread& told) {
   told.known.end();  // with that it is gone
   live(*self(), *own);
   running->end();
-  if (in_this_process(*own)) tell_end(*own);
+  if (!in_this_process(*own)) return;
+  if (own->alone) tell_unclaimed_failure(*own);
+  tell_end(*own);
 }
 
 void* enter_thread(void* told) {
@@ -99,12 +107,6 @@ void await_end_of(thread_link& link) noexcept {
     link.awaiting_end = &awaited;
   }
   awaited.await_end();
-}
-
-void tell_unclaimed_failure(const thread_link& over) noexcept {
-  if (over.failure_told.load(std::memory_order_relaxed)) return;
-  const control_block& main = *over.main.get();
-  if (main.ended_by == outcome::error) tell_unhandled(over.how, main.error);
 }
 
 }  // namespace
@@ -141,6 +143,7 @@ thread::thread(const options& how, std::unique_ptr<detail::main_body> body)
 thread::~thread() {
   if (link_ == nullptr || !detail::in_this_process(*link_)) return;
   if (detail::runs_here(*link_)) {
+    link_->alone = true;
     ::pthread_detach(link_->number);
     return;
   }
@@ -152,10 +155,19 @@ thread::~thread() {
 
 void thread::await() const {
   const std::shared_ptr<detail::thread_link> kept = link();
-  detail::control_block& main = *kept->main.get();
-  detail::await_end(main);
+  await_main();
   kept->failure_told.store(true, std::memory_order_relaxed);
+  const detail::control_block& main = *kept->main.get();
   if (main.ended_by != detail::outcome::value) detail::throw_outcome(main);
+}
+
+void thread::await_main() const {
+  const std::shared_ptr<detail::thread_link> kept = link();
+  detail::await_end(*kept->main.get());
+}
+
+void thread::await_over() const noexcept {
+  detail::await_end_of(*link_);
 }
 
 cancel_result thread::cancel(const char* reason, call_site site) const {

@@ -27,6 +27,7 @@ struct thread_link {
   /// A forked child has no such thread.
   const std::uint32_t made_in = process_generation.load(std::memory_order_relaxed);
   std::atomic<bool> failure_told{false};
+  bool alone = false;  // its object was destroyed on its own thread
 
   any_thread sharing;  // guards:
   bool over = false;

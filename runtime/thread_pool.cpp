@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "origins.hpp"
 #include "pool_state.hpp"
 #include "thread_link.hpp"
 #include "thread_state.hpp"
@@ -46,8 +47,9 @@ std::exception_ptr left_undone() noexcept {
   return std::make_exception_ptr(fiber_cancelled("a job", "its pool was stopped"));
 }
 
-void count_failure(worker_load& worker) noexcept {
+void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
   worker.failed.fetch_add(1, std::memory_order_relaxed);
+  origins::note(error, self()->running());
 }
 
 void count_finished(worker_load& worker) noexcept {
@@ -109,23 +111,27 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
   }
 }
 
+/// All threads end before the first object goes: until then their jobs may look at the others.
 thread_pool::~thread_pool() {
+  if (!in_this_process()) return;
   state_->stopping.store(true);
   state_->stopped.set();
   // On one of its threads the others, and that one, end by themselves: they own the state as well.
-  if (!on_own_thread()) state_->threads.clear();
+  if (on_own_thread()) return;
+  for (const thread& each : state_->threads) each.await_over();
+  state_->threads.clear();
 }
 
 void thread_pool::stop(stop_mode how) {
-  refuse_own_thread();
+  refuse_to_wait_here();
   state_->stopping.store(true);
   if (how == stop_mode::discard) state_->discarding.store(true);
   state_->stopped.set();
-  for (const thread& each : state_->threads) each.await();
+  for (const thread& each : state_->threads) each.await_main();
 }
 
 void thread_pool::drain() {
-  refuse_own_thread();
+  refuse_to_wait_here();
   state_->await_idle(0, state_->count);
 }
 
@@ -142,7 +148,12 @@ bool thread_pool::on_own_thread() const {
                      [](const thread& each) { return detail::runs_here(*each.link()); });
 }
 
-void thread_pool::refuse_own_thread() const {
+bool thread_pool::in_this_process() const noexcept {
+  return detail::in_this_process(*state_->threads.front().link());
+}
+
+void thread_pool::refuse_to_wait_here() const {
+  if (!in_this_process()) throw executor_stopped();
   if (on_own_thread()) {
     throw std::logic_error("a job of a thread_pool cannot wait for the whole pool");
   }
@@ -150,8 +161,14 @@ void thread_pool::refuse_own_thread() const {
 
 detail::worker_load& thread_pool::choose() const {
   detail::pool_state& pool = *state_;
-  if (pool.stopping.load(std::memory_order_relaxed)) throw executor_stopped();
-  if (pool.room) pool.room->acquire();
+  if (!in_this_process() || pool.stopping.load()) throw executor_stopped();
+  if (pool.room) {
+    pool.room->acquire();
+    if (pool.stopping.load()) {
+      pool.room->release();
+      throw executor_stopped();
+    }
+  }
   return pool.loads[pool.choose()];
 }
 

@@ -296,3 +296,24 @@ TEST_CASE("a child has none of its parent's threads, and their objects say so", 
     busy.await();
   });
 }
+
+TEST_CASE("a child that a plain thread has forked counts its own threads alone", "[fork][thread]") {
+  if (testing::under_tsan) return;  // it allows no thread there
+  const thread_pool pool(3);
+  pool.stats();
+  std::this_thread::sleep_for(5ms);  // its workers are idle
+  CHECK(code_of_child([] {
+          bool woken = false;
+          run([&] {
+            event go;
+            std::thread other([&] {
+              std::this_thread::sleep_for(20ms);
+              go.set();
+            });
+            go.wait();
+            woken = true;
+            other.join();
+          });
+          return woken ? 0 : 1;
+        }) == 0);
+}

@@ -556,3 +556,99 @@ TEST_CASE("who waits for a pool computes nothing meanwhile", "[pool]") {
   wait_for_it();
   run_here(wait_for_it);
 }
+
+namespace {
+
+/// Spins a child that fails when it is destroyed.
+struct failing_at_the_end {
+  failing_at_the_end() = default;
+  failing_at_the_end(failing_at_the_end&& from) noexcept
+      : armed(std::exchange(from.armed, false)) {}
+  ~failing_at_the_end() {
+    if (!armed) return;
+    spin([] {
+      shield([] { snooze(); });
+      throw first_error();
+    });
+    snooze();
+  }
+  bool armed = true;
+};
+
+}  // namespace
+
+TEST_CASE("stop() waits for all workers, whatever one of them is told", "[pool]") {
+  options how = testing::quiet();
+  std::atomic<int> told{0};
+  how.on_unhandled = [&](const std::exception_ptr&) { ++told; };
+  run(how, [&] {
+    std::atomic<bool> over{false};
+    {
+      thread_pool pool(2);
+      auto odd = pool.submit([kept = failing_at_the_end()] { return 1; });
+      pool.post([&] {
+        block(2ms);
+        over = true;
+      });
+      pool.stop();
+      CHECK(over);
+      CHECK(odd.get() == 1);
+    }
+    CHECK(told == 1);
+  });
+}
+
+TEST_CASE("jobs may look at their pool while it is destroyed", "[pool][stress]") {
+  const auto rounds = testing::under_tsan ? testing::scaled(200, 10) : testing::scaled(2'000, 50);
+  std::atomic<std::size_t> refused{0};
+  for (std::size_t i = 0; i < rounds; ++i) {
+    thread_pool pool(3);
+    for (int job = 0; job < 6; ++job) {
+      pool.post([&] {
+        for (int look = 0; look < 5; ++look) {
+          snooze();
+          try {
+            pool.drain();
+          } catch (const std::logic_error&) {
+            ++refused;
+          }
+          try {
+            pool.post([] {});
+          } catch (const executor_stopped&) {
+          }
+        }
+      });
+    }
+  }
+  CHECK(refused == 30 * rounds);
+}
+
+TEST_CASE("where a job has failed is known", "[pool][origin]") {
+  thread_pool pool(1);
+  auto failed = pool.submit([] { throw first_error(); });
+  try {
+    failed.get();
+    FAIL("it should throw");
+  } catch (const first_error&) {
+    const auto from = origin(std::current_exception());
+    REQUIRE(from.has_value());
+    CHECK(std::string(from->site.file).find("pool_test") != std::string::npos);
+  }
+}
+
+TEST_CASE("who waits for room while a pool stops is told so", "[pool]") {
+  run_here([] {
+    thread_pool pool(1, "bounded", 1);
+    std::atomic<bool> go{false};
+    pool.post([&] {
+      while (!go) sleep_for(100us);
+    });
+    auto giver = spin([&] { pool.post([] {}); });
+    snooze();
+    auto stopper = spin([&] { pool.stop(); });
+    snooze();
+    go = true;
+    CHECK_THROWS_AS(giver.await(), executor_stopped);
+    stopper.await();
+  });
+}

@@ -321,6 +321,49 @@ TEST_CASE("a great many small jobs take few stacks", "[thread][post]") {
   CHECK(most <= 100);
 }
 
+namespace {
+
+/// Spins a child that lasts when it is destroyed.
+struct late_spinner {
+  explicit late_spinner(event& until) : lasts_until(&until) {}
+  late_spinner(late_spinner&& from) noexcept
+      : lasts_until(std::exchange(from.lasts_until, nullptr)) {}
+  ~late_spinner() {
+    if (lasts_until == nullptr) return;
+    spin([until = lasts_until] { shield([&] { until->wait(); }); });
+    snooze();
+  }
+  event* lasts_until;
+};
+
+}  // namespace
+
+TEST_CASE("what a capture spins when it is destroyed keeps no other function waiting",
+          "[thread][post]") {
+  motet::thread one = idle_thread();
+  event over;
+  one.post([kept = late_spinner(over)] {});
+  one.post([&] { over.set(); });
+  over.wait();
+}
+
+TEST_CASE("a thread that has gone on alone still tells how it failed", "[thread]") {
+  std::atomic<bool> told{false};
+  options how = quiet();
+  how.on_unhandled = [&](const std::exception_ptr&) { told = true; };
+  auto one = std::make_shared<std::optional<motet::thread>>();
+  one->emplace(how, [] {
+    suspend<bool>();
+    throw first_error();
+  });
+  (*one)->post([kept = one]() mutable {
+    const auto main = current().parent();
+    kept->reset();
+    main.schedule(true);
+  });
+  while (!told) std::this_thread::sleep_for(100us);
+}
+
 // call()
 
 TEST_CASE("a call runs there, and brings back what it returned or threw", "[thread][call]") {

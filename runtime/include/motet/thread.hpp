@@ -97,6 +97,7 @@ class thread {
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     using result = detail::result_of_body<F>;
+    static_assert(!std::is_reference_v<result>, "return a pointer or a value, not a reference");
     if (detail::runs_here(*link())) return motet::spin(std::forward<F>(body), site);
     auto* owned = new detail::spun<std::decay_t<F>, result>(std::forward<F>(body), site);
     return fiber<result>(detail::spin_there(link_, owned));
@@ -122,6 +123,7 @@ class thread {
   template <typename F>
   auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
     using result = detail::result_of_body<F>;
+    static_assert(!std::is_reference_v<result>, "return a pointer or a value, not a reference");
     detail::called<std::remove_reference_t<F>, result> borrowed(f, site);
     const detail::handle over = detail::call_there(link(), borrowed);
     if constexpr (!std::is_void_v<result>) {
@@ -132,6 +134,10 @@ class thread {
  private:
   friend class thread_pool;
   thread(const options& how, std::unique_ptr<detail::main_body> body);
+  /// Waits for the end of the main fiber, however that ends.
+  void await_main() const;
+  /// Waits until nothing of its runtime is left; nothing interrupts that.
+  void await_over() const noexcept;
   const std::shared_ptr<detail::thread_link>& link() const;
 
   std::shared_ptr<detail::thread_link> link_;

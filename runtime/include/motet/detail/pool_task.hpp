@@ -40,7 +40,8 @@ bool may_have_spun() noexcept;
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 /// Returns: what a future says whose job was not done.
 std::exception_ptr left_undone() noexcept;
-void count_failure(worker_load& worker) noexcept;
+/// On the fiber that has failed.
+void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker) noexcept;
 void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
@@ -72,7 +73,7 @@ class pool_task {
  private:
   void fail(std::exception_ptr error) noexcept {
     ended_ = job_end::error;
-    count_failure(*worker_);
+    note_failure(*worker_, error);
     work_.fail(*worker_, std::move(error));
   }
 
@@ -126,7 +127,7 @@ class submitted_work {
     }
   }
   void fail(const worker_load&, std::exception_ptr error) noexcept {
-    what_->error = told_to_others(std::move(error));
+    what_->error = told_to_others(std::move(error), "a job");
   }
   void leave_undone() noexcept { what_->error = left_undone(); }
   void drop() noexcept { what_->function.reset(); }
