@@ -130,10 +130,6 @@ post* mailbox::take() noexcept {
   return all;
 }
 
-void mailbox::awake() noexcept {
-  if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();
-}
-
 bool mailbox::announce_sleep(bool idle) noexcept {
   if (idle) idle_workers.fetch_add(1);
   resting_.store(idle ? rest::idle : rest::asleep);

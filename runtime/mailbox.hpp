@@ -42,7 +42,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// idle_workers until then.
   /// Returns: false if something has been left already; then it is no time to sleep.
   bool announce_sleep(bool idle) noexcept;
-  void awake() noexcept;
+  void awake() noexcept {
+    if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();
+  }
   /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
   /// Returns: whether it sleeps, or is about to.
   bool nudge() noexcept;

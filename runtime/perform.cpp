@@ -73,13 +73,15 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
   if (!hand_over(pending)) {
-    if (op.result == operation::would_block_thread) return perform_elsewhere(pending);
+    if (op.result == operation::would_block_thread) [[unlikely]]
+      return perform_elsewhere(pending);
     give_way();
     return op.result;
   }
   const bool interrupted = park(pending.wait) == wake_reason::interrupted;
   if (!pending.done) call_off(pending);
-  if (op.result == operation::would_block_thread) return perform_elsewhere(pending);
+  if (op.result == operation::would_block_thread) [[unlikely]]
+    return perform_elsewhere(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     return pending.closed ? -EBADF : -ECANCELED;
   }
