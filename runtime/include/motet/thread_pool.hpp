@@ -65,8 +65,8 @@ class thread_pool {
     give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)), site);
   }
 
-  /// Waits until the pool has nothing to do: all functions have been called and destroyed. (A result
-  /// that nobody wants may go a little later.) It goes on taking jobs.
+  /// Waits until the pool has nothing to do: all functions have been called and destroyed; a
+  /// result that nobody wants may go a little later. It goes on taking jobs.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: std::logic_error on one of its own threads; what is pending for this fiber.
   void drain();
