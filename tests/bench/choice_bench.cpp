@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which worker gets a job, of SIZE: a scan of all loads, as thread_pool does it, or an indexed heap
-// of them under a lock. One iteration chooses a worker, whose load falls again 100 choices later.
+// of them under a lock. One iteration chooses a worker, whose load falls again 100 choices later,
+// on the same thread, or on another one, as in a pool.
 #include <array>
+#include <atomic>
 #include <memory>
 #include <motet/detail/sharing.hpp>
 #include <mutex>
@@ -85,11 +87,62 @@ double two_givers(std::size_t workers, std::size_t count) {
   });
 }
 
+/// Of what one thread writes and the other one takes.
+class ring {
+ public:
+  bool push(std::size_t number) {
+    const std::size_t at = written_.load(std::memory_order_relaxed);
+    if (at - taken_seen_ == places.size()) {
+      taken_seen_ = taken_.load(std::memory_order_acquire);
+      if (at - taken_seen_ == places.size()) return false;
+    }
+    places[at % places.size()] = number;
+    written_.store(at + 1, std::memory_order_release);
+    return true;
+  }
+  template <typename F>
+  void take_all(F with_each) {
+    std::size_t at = taken_.load(std::memory_order_relaxed);
+    const std::size_t end = written_.load(std::memory_order_acquire);
+    for (; at != end; ++at) with_each(places[at % places.size()]);
+    taken_.store(end, std::memory_order_release);
+  }
+
+ private:
+  std::array<std::size_t, 128> places{};
+  alignas(64) std::atomic<std::size_t> written_{0};
+  std::size_t taken_seen_ = 0;
+  alignas(64) std::atomic<std::size_t> taken_{0};
+};
+
+template <typename Choice>
+double finished_elsewhere(std::size_t workers, std::size_t count) {
+  Choice choice(workers);
+  return cost(count, [&] {
+    ring given;
+    std::thread finisher([&] {
+      for (std::size_t finished = 0; finished < count;) {
+        given.take_all([&](std::size_t number) {
+          choice.finish(number);
+          ++finished;
+        });
+      }
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t chosen = choice.choose();
+      while (!given.push(chosen)) continue;
+    }
+    finisher.join();
+  });
+}
+
 constexpr bench::subject subjects[] = {
     {"scan", &one_giver<scanned>},
     {"heap", &one_giver<heaped>},
     {"scan_two", &two_givers<scanned>},
     {"heap_two", &two_givers<heaped>},
+    {"scan_apart", &finished_elsewhere<scanned>},
+    {"heap_apart", &finished_elsewhere<heaped>},
 };
 
 }  // namespace
