@@ -9,15 +9,6 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-namespace {
-
-handle counted(control_block& fiber) {
-  retain(fiber);
-  return handle(&fiber);
-}
-
-}  // namespace
-
 void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept {
   if (!fiber.dead()) {
     fiber.awaiters.push_back(waiting);
@@ -35,9 +26,9 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
       among_(among),
       claims_(among == nullptr) {
   wait.whom = &block_;
-  for (errand* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
+  for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
   enlisting_.arrive = [](post& item, thread_state& home) noexcept {
-    distant_awaiter& self = *static_cast<errand&>(item).sender;
+    distant_awaiter& self = *static_cast<letter&>(item).sender;
     enlist(self, *self.target_.get(), home);
   };
   tell = [](awaiter& listed) noexcept {
@@ -49,10 +40,10 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
     return claims;
   };
   news_.arrive = [](post& item, thread_state& home) noexcept {
-    static_cast<errand&>(item).sender->come_home(home);
+    static_cast<letter&>(item).sender->come_home(home);
   };
   fetching_.arrive = [](post& item, thread_state&) noexcept {
-    distant_awaiter* self = static_cast<errand&>(item).sender;
+    distant_awaiter* self = static_cast<letter&>(item).sender;
     self->unlink();
     delete self;
   };
@@ -60,7 +51,7 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
 
 distant_awaiter* distant_awaiter::send(control_block& target, control_block& waiting,
                                        waiter* among) {
-  auto* sent = new distant_awaiter(counted(target), counted(waiting), among);
+  auto* sent = new distant_awaiter(refer_to(target), refer_to(waiting), among);
   if (target.mail->push(sent->enlisting_)) return sent;
   delete sent;
   return nullptr;

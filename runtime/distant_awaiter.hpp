@@ -38,7 +38,7 @@ class distant_awaiter : public awaiter {
   wait_record wait{"await of distant"};
 
  private:
-  struct errand : post {
+  struct letter : post {
     distant_awaiter* sender = nullptr;
   };
   enum class progress : std::uint8_t { waiting, told, given_up };
@@ -56,7 +56,7 @@ class distant_awaiter : public awaiter {
   bool abandoned_ = false;
   bool over_ = false;  // at home
   std::atomic<progress> reached_{progress::waiting};
-  errand enlisting_, fetching_, news_;
+  letter enlisting_, fetching_, news_;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -10,15 +10,10 @@ namespace detail {
 
 namespace {
 
-handle refer_to(control_block* block) noexcept {
-  if (block != nullptr) detail::retain(*block);
-  return handle(block);
-}
-
 /// A child on another thread has a keeper here.
-control_block* itself_or_whose_keeper_it_is(control_block* child) noexcept {
-  const cold_part* part = cold_if_any(*child);
-  return part == nullptr || part->stands_for == nullptr ? child : part->stands_for;
+control_block& itself_or_whose_keeper_it_is(control_block& child) noexcept {
+  const cold_part* part = cold_if_any(child);
+  return part == nullptr || part->stands_for == nullptr ? child : *part->stands_for;
 }
 
 void refuse_self(const control_block& fiber) {
@@ -83,7 +78,8 @@ fiber_state fiber_ref::state() const {
 }
 
 fiber_ref fiber_ref::parent() const {
-  return fiber_ref(detail::refer_to(block().parent));
+  detail::control_block* of = block().parent;
+  return of == nullptr ? fiber_ref() : fiber_ref(detail::refer_to(*of));
 }
 
 std::vector<fiber_ref> fiber_ref::children() const {
@@ -97,7 +93,7 @@ std::vector<fiber_ref> fiber_ref::children() const {
   for (; each != nullptr; each = each->next) {
     for (auto* child = each->children.front(); child != nullptr;
          child = each->children.next(*child)) {
-      found.push_back(fiber_ref(detail::refer_to(detail::itself_or_whose_keeper_it_is(child))));
+      found.push_back(fiber_ref(detail::refer_to(detail::itself_or_whose_keeper_it_is(*child))));
     }
   }
   return found;
@@ -130,7 +126,7 @@ cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const
 }
 
 fiber_ref current() {
-  return fiber_ref(detail::refer_to(&detail::here().running()));
+  return fiber_ref(detail::refer_to(detail::here().running()));
 }
 
 void checkpoint() {

@@ -27,13 +27,9 @@ void guest_job::begin(control_block& fiber) noexcept {
     home.release(*fiber.parent);
     fiber.parent = parent;
   }
-  const auto refer = [&](handle& place) {
-    home.retain(fiber);
-    place = handle(&fiber);
-  };
   if (link != nullptr) {
     cold(fiber).caller = link;
-    refer(link->fiber);
+    link->fiber = refer_to(fiber);
     jitter();
     auto asked = guest_link::progress::asked_for;
     if (!link->reached.compare_exchange_strong(asked, guest_link::progress::begun)) {
@@ -41,7 +37,7 @@ void guest_job::begin(control_block& fiber) noexcept {
     }
   }
   if (beginning != nullptr) {
-    refer(beginning->fiber);
+    beginning->fiber = refer_to(fiber);
     beginning->known.end();
   }
 }

@@ -52,8 +52,7 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
     throw std::logic_error("suspend_with() in the callable of another suspend_with()");
   }
   open_wait open(fiber);
-  thread.retain(fiber);
-  arrange(callable, handle(&fiber), open.frame.number);
+  arrange(callable, refer_to(fiber), open.frame.number);
   if (open.frame.wait.ended() == wake_reason::handed) {
     thread.snooze();
   } else if (thread.park(open.frame.wait) == wake_reason::interrupted) {

@@ -3,7 +3,6 @@
 // one; what it shares with its owner lives until both have let go.
 #include <pthread.h>
 
-#include <cerrno>
 #include <motet/cancel.hpp>
 #include <motet/detail/waiter.hpp>
 #include <motet/run.hpp>
@@ -35,8 +34,7 @@ struct beginning_thread {
 
 /// Throws: std::bad_alloc.
 void prepare(thread_state& home, thread_link& own) {
-  home.retain(home.main_fiber());
-  own.main = handle(&home.main_fiber());
+  own.main = refer_to(home.main_fiber());
   own.jobs.open(home.mail());
   const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
   home.spin_for_the_house(serve, &own.jobs, "motet's jobs");
@@ -45,11 +43,7 @@ void prepare(thread_state& home, thread_link& own) {
 
 /// The function, as the main fiber.
 void live(thread_state& home, thread_link& own) {
-  struct runner {
-    main_body* its;
-    void operator()() { its->run(); }
-  } function{own.body.get()};
-  home.run_main(body_kind_of<runner, void>::kind, &function);
+  home.run_main(body_kind_of<job_slot, void>::kind, &*own.body);
   shield([&] {
     if (in_this_process(own)) own.jobs.close(home);
     home.end_children(home.main_fiber());
@@ -98,17 +92,6 @@ void* enter_thread(void* told) {
   return nullptr;
 }
 
-/// Waits until nothing of the thread's runtime is left.
-void await_end_of(thread_link& link) noexcept {
-  errand awaited("the end of a thread");
-  {
-    const std::lock_guard in(link.sharing);
-    if (link.over) return;
-    link.awaiting_end = &awaited;
-  }
-  awaited.await_end();
-}
-
 }  // namespace
 
 options options_here() {
@@ -126,14 +109,12 @@ bool runs_here(const thread_link& link) noexcept {
 
 }  // namespace detail
 
-thread::thread(const options& how, std::unique_ptr<detail::main_body> body)
+thread::thread(const options& how, detail::job_slot&& body)
     : link_(std::make_shared<detail::thread_link>(how, std::move(body))) {
   detail::beginning_thread begun{.link = link_};
-  const int error = detail::faults::call("pthread_create", ::pthread_create, &link_->number,
-                                         nullptr, &detail::enter_thread, &begun);
-  if (error != 0) {
-    throw std::system_error(error > 0 ? error : errno, std::system_category(), "pthread_create");
-  }
+  int error = detail::faults::next("pthread_create");
+  if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);
+  if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
   begun.known.await_end();
   if (begun.refused == nullptr) return;
   ::pthread_join(link_->number, nullptr);
@@ -148,7 +129,7 @@ thread::~thread() {
     return;
   }
   detail::cancel(*link_->main.get(), "its thread object was destroyed", {});
-  detail::await_end_of(*link_);
+  await_over();
   ::pthread_join(link_->number, nullptr);
   detail::tell_unclaimed_failure(*link_);
 }
@@ -167,7 +148,13 @@ void thread::await_main() const {
 }
 
 void thread::await_over() const noexcept {
-  detail::await_end_of(*link_);
+  detail::errand awaited("the end of a thread");
+  {
+    const std::lock_guard in(link_->sharing);
+    if (link_->over) return;
+    link_->awaiting_end = &awaited;
+  }
+  awaited.await_end();
 }
 
 cancel_result thread::cancel(const char* reason, call_site site) const {

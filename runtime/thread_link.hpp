@@ -9,6 +9,7 @@
 #include <motet/detail/sharing.hpp>
 #include <motet/detail/waiter.hpp>
 #include <motet/thread.hpp>
+#include <optional>
 
 #include "errand.hpp"
 #include "job_inbox.hpp"
@@ -16,11 +17,11 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct thread_link {
-  thread_link(const options& chosen, std::unique_ptr<main_body> function)
+  thread_link(const options& chosen, job_slot&& function)
       : how(chosen), body(std::move(function)) {}
 
   const options how;
-  std::unique_ptr<main_body> body;
+  std::optional<job_slot> body;
   job_inbox jobs;
   handle main;  // fiber, once the thread has begun
   pthread_t number{};

@@ -17,24 +17,6 @@ namespace detail {
 /// What a thread object and its thread share.
 struct thread_link;
 
-/// What the thread runs as its main fiber.
-class main_body {
- public:
-  virtual ~main_body() = default;
-  virtual void run() = 0;
-};
-
-template <typename F>
-class main_body_of final : public main_body {
- public:
-  template <typename G>
-  explicit main_body_of(G&& function) : function_(std::forward<G>(function)) {}
-  void run() override { function_(); }
-
- private:
-  F function_;
-};
-
 /// Returns: those of this thread's runtime, or the usual ones if it has none.
 options options_here();
 /// Throws: executor_stopped if it takes no more.
@@ -61,8 +43,7 @@ class thread {
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   thread(const options& how, F&& body)
-      : thread(how, std::unique_ptr<detail::main_body>(
-                        new detail::main_body_of<std::decay_t<F>>(std::forward<F>(body)))) {}
+      : thread(how, detail::job_slot::holding(std::forward<F>(body), {})) {}
 
   thread(thread&&) noexcept = default;
   thread& operator=(thread&& other) noexcept {
@@ -133,7 +114,7 @@ class thread {
 
  private:
   friend class thread_pool;
-  thread(const options& how, std::unique_ptr<detail::main_body> body);
+  thread(const options& how, detail::job_slot&& body);
   /// Waits for the end of the main fiber, however that ends.
   void await_main() const;
   /// Waits until nothing of its runtime is left; nothing interrupts that.

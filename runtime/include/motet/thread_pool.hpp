@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <motet/call_site.hpp>
-#include <motet/channel.hpp>
 #include <motet/detail/pool_task.hpp>
 #include <motet/future.hpp>
 #include <string_view>

@@ -59,4 +59,10 @@ class handle {
   control_block* block_ = nullptr;
 };
 
+/// Returns: one more reference to `fiber`.
+inline handle refer_to(control_block& fiber) noexcept {
+  retain(fiber);
+  return handle(&fiber);
+}
+
 }  // namespace motet::inline MOTET_ABI::detail

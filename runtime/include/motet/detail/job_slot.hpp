@@ -34,7 +34,7 @@ class job_slot {
   }
   /// One that is refused unless it is taken.
   explicit job_slot(job& owned) noexcept : site(owned.site), kind_(&kind_of<owned_job>) {
-    ::new (place_) owned_job{&owned};
+    ::new (place_) owned_job{owned_pointer(&owned)};
   }
 
   job_slot(job_slot&& from) noexcept : site(from.site), kind_(std::exchange(from.kind_, nullptr)) {
@@ -49,7 +49,7 @@ class job_slot {
   bool holds_job() const noexcept { return kind_ == &kind_of<owned_job>; }
   job& take_job() noexcept {
     kind_ = nullptr;
-    return *std::launder(reinterpret_cast<owned_job*>(place_))->its;
+    return *std::launder(reinterpret_cast<owned_job*>(place_))->its.release();
   }
   /// Calls the function.
   void operator()() { kind_->call(place_); }
@@ -70,8 +70,12 @@ class job_slot {
     std::unique_ptr<F> its;
     void operator()() { (*its)(); }
   };
+  struct refusal {
+    void operator()(job* left) const noexcept { left->refuse(stopped()); }
+  };
+  using owned_pointer = std::unique_ptr<job, refusal>;
   struct owned_job {
-    job* its;
+    owned_pointer its;
     void operator()() {}
   };
 
@@ -90,11 +94,7 @@ class job_slot {
   }
   template <typename F>
   static void destroy_as(void* function) noexcept {
-    if constexpr (std::is_same_v<F, owned_job>) {
-      static_cast<owned_job*>(function)->its->refuse(stopped());
-    } else {
-      std::destroy_at(static_cast<F*>(function));
-    }
+    std::destroy_at(static_cast<F*>(function));
   }
   template <typename F>
   static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>};
