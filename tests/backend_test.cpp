@@ -183,7 +183,13 @@ void describe_connect(trial& each, int fd, const sockaddr_in& address) {
 }
 
 /// A listener whose queue is full: another connection to it stays under way.
+/// A connection that is made is in the listener's queue only once its last acknowledgement is
+/// there, which may be after the connecting end knows of it.
 struct full_listener {
+  full_listener() {
+    pollfd queue{listener.get(), POLLIN, 0};
+    REQUIRE(::poll(&queue, 1, 10'000) == 1);
+  }
   fd listener = testing::make_listener(0, 0);
   fd taken = testing::connect_to(testing::port_of(listener.get()));
   sockaddr_in address = testing::loopback_address(testing::port_of(listener.get()));

@@ -21,27 +21,55 @@ clock::time_point read_real() {
   return real::now();
 }
 
+/// Another process may take the processor at any time, the machine's own host too: that only makes
+/// what is timed later. What holds once for `trial` is not this program's doing.
+template <typename F>
+bool in_one_of_five(F trial) {
+  for (int i = 0; i < 5; ++i) {
+    if (trial()) return true;
+  }
+  return false;
+}
+
+/// Returns: by how much, in a good round of 20, what waits for `span` ends late.
+template <typename F>
+std::chrono::nanoseconds lateness(std::chrono::nanoseconds span, F wait) {
+  std::vector<std::chrono::nanoseconds> late;
+  for (int i = 0; i < 20; ++i) {
+    const auto from = real::now();
+    wait();
+    late.push_back(real::now() - from - span);
+  }
+  std::sort(late.begin(), late.end());
+  CHECK(late.front() >= 0ns);
+  return late[5];
+}
+
 }  // namespace
 
 TEST_CASE("now is never early, never goes back, and is hardly ahead", "[clock]") {
   detail::tick_clock extrapolated;
-  const auto end = real::now() + 200ms;
-  clock::time_point last{};
   bool early = false;
   bool back = false;
-  auto ahead = 0ns;
-  while (real::now() < end) {
-    const auto before = real::now();
-    const auto found = extrapolated.now(read_real);
-    const auto after = real::now();
-    early = early || found < before;
-    back = back || found < last;
-    ahead = std::max<std::chrono::nanoseconds>(ahead, found - after);
-    last = found;
-  }
+  clock::time_point last{};
+  const bool hardly_ahead = in_one_of_five([&] {
+    auto ahead = 0ns;
+    const auto end = real::now() + 200ms;
+    while (real::now() < end) {
+      const auto before = real::now();
+      const auto found = extrapolated.now(read_real);
+      const auto after = real::now();
+      early = early || found < before;
+      back = back || found < last;
+      ahead = std::max<std::chrono::nanoseconds>(ahead, found - after);
+      last = found;
+    }
+    UNSCOPED_INFO("ahead by " << ahead.count() << " ns");
+    return ahead < 10us;
+  });
+  CHECK(hardly_ahead);
   CHECK_FALSE(early);
   CHECK_FALSE(back);
-  CHECK(ahead < 10us);
 }
 
 TEST_CASE("most readings of now do not ask the real clock", "[clock]") {
@@ -95,23 +123,16 @@ TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[cl
   run([] {
     const auto allowed = backend_name() == "io_uring" ? 100us : 300us;
     for (const auto span : {500us, 1500us, 3000us, 10'000us, 25'000us}) {
-      // What the machine itself takes to wake a thread is measured beside.
-      std::vector<std::chrono::nanoseconds> late;
-      std::vector<std::chrono::nanoseconds> machine_late;
-      for (int i = 0; i < 20; ++i) {
-        auto from = real::now();
-        REQUIRE_FALSE(move_on_after(span, [] { sleep(); }));
-        late.push_back(real::now() - from - span);
-        from = real::now();
-        std::this_thread::sleep_for(span);
-        machine_late.push_back(real::now() - from - span);
-      }
-      std::sort(late.begin(), late.end());
-      std::sort(machine_late.begin(), machine_late.end());
-      CHECK(late.front() >= 0ns);
-      INFO(span.count() << " us was late by " << late[5].count() << " ns, the machine by "
-                        << machine_late[5].count());
-      CHECK(late[5] <= std::max<std::chrono::nanoseconds>(allowed, 2 * machine_late[5]));
+      const bool hardly_late = in_one_of_five([&] {
+        const auto late =
+            lateness(span, [&] { REQUIRE_FALSE(move_on_after(span, [] { sleep(); })); });
+        // What the machine itself takes to wake a thread is measured beside.
+        const auto machine_late = lateness(span, [&] { std::this_thread::sleep_for(span); });
+        UNSCOPED_INFO(span.count() << " us was late by " << late.count() << " ns, the machine by "
+                                   << machine_late.count());
+        return late <= std::max<std::chrono::nanoseconds>(allowed, 2 * machine_late);
+      });
+      CHECK(hardly_late);
     }
   });
 }
