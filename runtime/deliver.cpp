@@ -91,7 +91,7 @@ bool thread_state::must_throw_now() noexcept {
 /// A wait in a handler goes on, and ends with the handler's grace.
 bool thread_state::interrupts_wait() noexcept {
   control_block& fiber = *running_;
-  if (speaker_of(fiber)) return true;
+  if (foreign_ || speaker_of(fiber)) return true;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
     if (each->kind_ != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
@@ -169,6 +169,7 @@ void thread_state::throw_what_is_pending() {
     case speaks::nobody:
       break;
   }
+  check_may_wait();
   throw std::logic_error("a wait was interrupted by nothing");
 }
 

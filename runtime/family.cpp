@@ -70,6 +70,7 @@ void thread_state::enter_owner(family& group) noexcept {
   group.owner = running_;
   group.next = own.next;
   own.next = &group;
+  if (foreign_) group.closed = true;
 }
 
 /// What its owner has not been told of stays with the owner.

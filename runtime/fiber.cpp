@@ -3,6 +3,7 @@
 #include <motet/fiber.hpp>
 
 #include "abroad.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI {
 
@@ -18,7 +19,7 @@ control_block& itself_or_whose_keeper_it_is(control_block& child) noexcept {
 
 void refuse_self(const control_block& fiber) {
   thread_state* thread = self();
-  if (thread != nullptr && &thread->running() == &fiber) {
+  if (thread != nullptr && &identity_of(thread->running()) == &fiber) {
     throw std::logic_error("a fiber cannot schedule itself");
   }
 }
@@ -126,7 +127,7 @@ cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const
 }
 
 fiber_ref current() {
-  return fiber_ref(detail::refer_to(detail::here().running()));
+  return fiber_ref(detail::refer_to(detail::identity_of(detail::here().running())));
 }
 
 void checkpoint() {

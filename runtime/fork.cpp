@@ -5,6 +5,7 @@
 // process forked. The parent notices nothing.
 #include "late_backend.hpp"
 #include "thread_state.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -23,14 +24,6 @@ void abandon(family& left) noexcept {
   group.promised.abandon();
   group.promises = 0;
   group.other_failures = nullptr;
-}
-
-std::size_t timers_of_scopes(const control_block& fiber) noexcept {
-  std::size_t count = 0;
-  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer()) {
-    if (each->kind() == scope_kind::ends) ++count;
-  }
-  return count;
 }
 
 }  // namespace
@@ -53,7 +46,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   main_ = &caller;
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = timers_.size();
-  timers_wanted_ = timers_of_a_fiber + timers_of_scopes(caller);
+  timers_wanted_ = timers_of_a_fiber + timers_of_scopes(caller.scopes);
   report_at_ = idle_until_ = clock::time_point::max();
   dump_wanted_.store(false);
   place_.start_over(*this);

@@ -126,6 +126,7 @@ void leave_unless_begun(request& asked, const fiber_ref& its_keeper, errand& ans
 handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
   owned_job item(owned);
   if (self() == nullptr) return spin_from_plain_thread(*to, std::move(item));
+  self()->check_may_wait();
   const auto asked = std::make_shared<request>();
   errand answered("the spin of a fiber on another thread");
   adopt(*item);
@@ -138,7 +139,10 @@ handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
 
 handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed) {
   thread_state* thread = self();
-  if (thread != nullptr) thread->deliver();
+  if (thread != nullptr) {
+    thread->deliver();
+    thread->check_may_wait();
+  }
   const std::shared_ptr<thread_link> kept(to);
   guest_link link;
   borrowed.link = &link;

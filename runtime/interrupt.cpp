@@ -7,6 +7,7 @@
 #include "deadline.hpp"
 #include "resume_wait.hpp"
 #include "thread_state.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -67,6 +68,10 @@ cancel_result thread_state::give_result(control_block& fiber, const char* reason
                                         value_slot&& value) noexcept {
   const cancel_result answer = cancel(fiber, reason, site);
   if (answer != cancel_result::accepted) return answer;
+  if (is_away(fiber)) {
+    forward_result(fiber, std::move(value));
+    return answer;
+  }
   fiber.kind->place(result_place(fiber), value);
   fiber.result = result_state::stands;
   return answer;

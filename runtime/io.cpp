@@ -30,7 +30,10 @@ std::int32_t perform_now(operation& op, const char* what) {
 
 std::size_t settled(std::int32_t result, const char* what, int fd) {
   if (result >= 0) return static_cast<std::size_t>(result);
-  if (result == -ECANCELED) here().deliver();
+  if (result == -ECANCELED) {
+    here().deliver();
+    here().check_may_wait();
+  }
   throw_errno(-result, what, fd);
 }
 

@@ -13,6 +13,7 @@
 
 #include "thread_link.hpp"
 #include "thread_state.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -37,11 +38,12 @@ class caller {
   void operator()() {
     control_block& fiber = home_->running();
     while (home_->could_be_new() && begin_next()) {
-      (*function_)();
+      {
+        const homecoming back(fiber);
+        (*function_)();
+      }
       if (!home_->could_be_new()) return;  // its children end before what the function captured
-      ++fiber.shields;                     // as when a body is destroyed
-      function_.reset();
-      --fiber.shields;
+      end_function(fiber);
       if (!home_->could_be_new() || !step_forward()) return;
       home_->give_way();
     }
@@ -49,6 +51,16 @@ class caller {
   }
 
  private:
+  /// As when a body is destroyed.
+  void end_function(control_block& fiber) {
+    ++fiber.shields;
+    {
+      const homecoming back(fiber);
+      function_.reset();
+    }
+    --fiber.shields;
+  }
+
   bool begin_next() {
     if (from_->empty() || from_->front().holds_job()) return false;
     from_->pop(function_);

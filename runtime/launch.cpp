@@ -3,6 +3,7 @@
 // fiber_main().
 #include <motet/fiber.hpp>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "family_links.hpp"
@@ -89,11 +90,16 @@ bool has_values(const control_block& fiber) noexcept {
   return part != nullptr && part->locals.has_values();
 }
 
+[[noreturn, gnu::noinline]] void refuse_to_spin(const thread_state& thread) {
+  if (thread.foreign()) throw std::logic_error("a fiber cannot spin on a foreign executor");
+  interruption::throw_cancelled("its parent is ending", 0, {});
+}
+
 control_block& make(thread_state& thread, family* parents, spin_options* how, const body_kind& kind,
                     call_site site) {
   control_block& spinner = thread.running();
   family& joined = parents != nullptr ? *parents : cold(spinner).own;
-  if (joined.closed) interruption::throw_cancelled("its parent is ending", 0, {});
+  if (joined.closed) refuse_to_spin(thread);
   if (spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
     thread.throw_cancellation();
   }

@@ -10,6 +10,7 @@
 #include "family_links.hpp"
 #include "guests.hpp"
 #include "origins.hpp"
+#include "traveller.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -50,7 +51,12 @@ std::exception_ptr foreign_exception() noexcept {
 void thread_state::run_body(control_block& fiber) noexcept {
   try {
     deliver();
-    fiber.kind->run(fiber.body, result_place(fiber), fiber.result);
+    {
+      const homecoming back(fiber);
+      fiber.kind->run(fiber.body, result_place(fiber), fiber.result);
+    }
+    if (fiber.has_cold_part) [[unlikely]]
+      throw_failure_abroad(fiber);
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
     if (fiber.cancel_reason == nullptr) fiber.cancel_reason = how.reason();

@@ -34,6 +34,7 @@ void lent_call::await_end() {
     return;
   }
   thread->deliver();
+  thread->check_may_wait();
   errand waiting("end of an offloaded job");
   caller_ = &waiting;
   submit(*this);

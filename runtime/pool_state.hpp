@@ -41,6 +41,7 @@ struct pool_state {
   const options how = options_here();  // the workers'
   std::optional<semaphore> room;
   std::atomic<std::size_t> last_chosen{0};
+  std::atomic<std::size_t> strands{0};
   std::atomic<bool> stopping{false};
   std::atomic<bool> discarding{false};
   event stopped;

@@ -13,10 +13,13 @@
 #include "backends.hpp"
 #include "disabled.hpp"
 #include "dump_signal.hpp"
+#include "foreign_backend.hpp"
+#include "foreign_visit.hpp"
 #include "mapping_guard.hpp"
 #include "offload_threads.hpp"
 #include "origins.hpp"
 #include "thread_state.hpp"
+#include "traveller.hpp"
 #include "work_elsewhere.hpp"
 
 extern "C" {
@@ -160,20 +163,42 @@ void end_runtime_of_job() noexcept {
   if (self() != nullptr) finish(0, false);
 }
 
+foreign_visit::foreign_visit() {
+  auto* made = new thread_state({}, std::make_unique<foreign_backend>());
+  made->be_foreign();
+  set_self(made);
+}
+
+foreign_visit::~foreign_visit() {
+  finish(0, false);
+}
+
 session::session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
   if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
+  main_ = &self()->main_fiber();
 }
 
 void session::end() {
+  {
+    const homecoming back(*main_);
+  }
   ended_ = true;
-  if (const std::exception_ptr first = finish(0, true)) std::rethrow_exception(first);
+  const std::exception_ptr abroad = failure_abroad(*main_);
+  const std::exception_ptr first = finish(0, abroad == nullptr);
+  if (const std::exception_ptr error = abroad != nullptr ? abroad : first) {
+    std::rethrow_exception(error);
+  }
 }
 
 session::~session() {
-  if (!ended_) finish(0, false);
+  if (ended_) return;
+  {
+    const homecoming back(*main_);
+  }
+  finish(0, false);
 }
 
 }  // namespace detail

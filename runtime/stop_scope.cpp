@@ -4,22 +4,26 @@
 #include <motet/detail/stop_scope.hpp>
 
 #include "abroad.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 stop_scope::stop_scope(std::stop_token token, call_site site)
-    : scope(site, "a stop was requested", &asked_), callback_(std::move(token), end_scope{this}) {}
+    : scope(site, "a stop was requested", &asked_),
+      whose_(identity_of(*fiber_)),
+      callback_(std::move(token), end_scope{this}) {}
 
 void stop_scope::stop_requested() noexcept {
-  if (fiber_->home == self()) {
+  if (whose_.home == self() && !is_away(whose_)) {
     end();
   } else {
     asked_.store(true, std::memory_order_release);
-    look_for_stops(*fiber_);
+    look_for_stops(whose_);
   }
 }
 
 void thread_state::end_stopped_scopes(control_block& fiber) noexcept {
+  if (is_away(fiber)) return forward_stops(fiber);
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
     if (each->kind_ != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);

@@ -159,7 +159,8 @@ void thread_pool::refuse_to_wait_here() const {
   }
 }
 
-detail::worker_load& thread_pool::choose() const {
+/// Throws: executor_stopped; what is pending for a fiber that waits for room.
+void thread_pool::enter() const {
   detail::pool_state& pool = *state_;
   if (!in_this_process() || pool.stopping.load()) throw executor_stopped();
   if (pool.room) {
@@ -169,7 +170,22 @@ detail::worker_load& thread_pool::choose() const {
       throw executor_stopped();
     }
   }
-  return pool.loads[pool.choose()];
+}
+
+detail::worker_load& thread_pool::choose() const {
+  enter();
+  return state_->loads[state_->choose()];
+}
+
+detail::worker_load& thread_pool::choose(std::size_t worker) const {
+  enter();
+  detail::worker_load& chosen = state_->loads[worker];
+  chosen.given.fetch_add(1);
+  return chosen;
+}
+
+std::size_t thread_pool::next_for_strand() const noexcept {
+  return state_->strands.fetch_add(1, std::memory_order_relaxed) % state_->count;
 }
 
 void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {

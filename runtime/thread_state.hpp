@@ -13,6 +13,7 @@
 #include <motet/detail/scope.hpp>
 #include <motet/detail/switchpoint.hpp>
 #include <motet/options.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@
 #include "waiting_awake.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
+
+struct station;
 
 class thread_state : public thread_core {
  public:
@@ -187,6 +190,16 @@ class thread_state : public thread_core {
   /// Returns: an identity for a scope that no other has.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
 
+  // Away from home: journey.cpp and baggage.cpp.
+  /// Whether it is for a fiber's visit to a thread that is not motet's, where it cannot wait.
+  bool foreign() const noexcept { return foreign_; }
+  void be_foreign() noexcept { foreign_ = true; }
+  /// For what waits also when it is interrupted.
+  /// Throws: std::logic_error there.
+  void check_may_wait() const {
+    if (foreign_) throw std::logic_error("a fiber cannot wait on a foreign executor");
+  }
+
   /// Looks at the inbox.
   void collect_mail() noexcept;
 
@@ -204,6 +217,8 @@ class thread_state : public thread_core {
   [[noreturn]] void throw_what_is_pending();
 
  private:
+  friend struct station;
+
   // perform.cpp
   bool hand_over(pending_operation& pending) noexcept;
   [[gnu::noinline]] std::int32_t perform_elsewhere(pending_operation& pending) noexcept;
@@ -322,6 +337,7 @@ class thread_state : public thread_core {
   clock::duration between_looks_{};
   bool deadlock_reported_ = false;
   bool takes_jobs_ = false;
+  bool foreign_ = false;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };

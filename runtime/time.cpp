@@ -38,8 +38,9 @@ void sleep_until(clock::time_point when) {
   thread.deliver();
   detail::sleeper asleep(thread.running(), when);
   thread.arm(asleep);
-  thread.park(asleep.wait);
+  const detail::wake_reason woken = thread.park(asleep.wait);
   thread.disarm(asleep);
+  if (woken == detail::wake_reason::interrupted) thread.throw_pending();
   thread.deliver();
 }
 
@@ -52,7 +53,7 @@ void sleep() {
   for (;;) {
     thread.deliver();
     detail::wait_record wait("sleep without end");
-    thread.park(wait);
+    if (thread.park(wait) == detail::wake_reason::interrupted) thread.throw_pending();
   }
 }
 

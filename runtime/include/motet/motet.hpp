@@ -9,6 +9,7 @@
 #include <motet/dns.hpp>
 #include <motet/event.hpp>
 #include <motet/every.hpp>
+#include <motet/executor.hpp>
 #include <motet/fd.hpp>
 #include <motet/fiber.hpp>
 #include <motet/future.hpp>

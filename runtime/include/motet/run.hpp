@@ -13,6 +13,8 @@ namespace motet::inline MOTET_ABI {
 
 namespace detail {
 
+struct control_block;
+
 /// This thread's runtime from construction to end().
 class session {
  public:
@@ -26,6 +28,7 @@ class session {
   void end();
 
  private:
+  control_block* main_;
   bool ended_ = false;
 };
 

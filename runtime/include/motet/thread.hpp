@@ -12,6 +12,8 @@
 
 namespace motet::inline MOTET_ABI {
 
+class thread;
+
 namespace detail {
 
 /// What a thread object and its thread share.
@@ -22,6 +24,7 @@ options options_here();
 /// Throws: executor_stopped if it takes no more.
 void leave(thread_link& to, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
+bool runs_here(const thread& where);
 handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned);
 handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
 
@@ -114,6 +117,7 @@ class thread {
 
  private:
   friend class thread_pool;
+  friend bool detail::runs_here(const thread& where);
   thread(const options& how, detail::job_slot&& body);
   /// Waits for the end of the main fiber, however that ends.
   void await_main() const;

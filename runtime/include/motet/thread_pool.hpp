@@ -15,7 +15,13 @@
 
 namespace motet::inline MOTET_ABI {
 
+class strand;
 class thread;
+class thread_pool;
+namespace detail {
+bool runs_here(const strand& where) noexcept;
+bool runs_here(const thread_pool& where);
+}  // namespace detail
 namespace net {
 class tcp_listener;
 }
@@ -92,18 +98,28 @@ class thread_pool {
 
  private:
   friend class net::tcp_listener;
+  friend class strand;
+  friend bool detail::runs_here(const thread_pool& where);
+  friend bool detail::runs_here(const strand& where) noexcept;
 
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
   void start(std::size_t workers, std::string_view name);
+  void enter() const;
   /// Returns: one to whose load a job has been added.
   detail::worker_load& choose() const;
   void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
+  /// Returns: that one.
+  detail::worker_load& choose(std::size_t worker) const;
+  std::size_t next_for_strand() const noexcept;
   template <typename Work>
-  void give(Work&& work, call_site site) {
-    detail::worker_load& chosen = choose();
+  void give_to(detail::worker_load& chosen, Work&& work, call_site site) {
     detail::pool_task<Work> task(chosen, std::move(work));
     hand_over(chosen, detail::job_slot::holding(std::move(task), site));
+  }
+  template <typename Work>
+  void give(Work&& work, call_site site) {
+    give_to(choose(), std::move(work), site);
   }
   bool on_own_thread() const;
   bool in_this_process() const noexcept;

@@ -18,7 +18,18 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct guest_link;
+struct journey;
 struct resume_wait;
+
+/// Keeps what is known of a fiber's stays on other threads.
+struct journey_keeper {
+  journey_keeper() noexcept = default;
+  journey_keeper(const journey_keeper&) = delete;
+  journey_keeper& operator=(const journey_keeper&) = delete;
+  ~journey_keeper();
+
+  journey* its = nullptr;  // null: it has never been away
+};
 
 /// Made by the fiber's home thread, ended with the block.
 struct cold_part {
@@ -39,6 +50,8 @@ struct cold_part {
   bool spared = false;                  // and whose failure somebody else has claimed
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
+  journey_keeper travels;
+  control_block* hosted = nullptr;  // the traveller that runs as this fiber
 };
 
 struct block_slab {

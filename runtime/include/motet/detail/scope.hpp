@@ -13,6 +13,7 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct control_block;
+struct station;
 
 /// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
@@ -44,6 +45,7 @@ class scope_entry {
   ~scope_entry() noexcept;
 
   friend class thread_state;
+  friend struct station;
   control_block* fiber_;
   scope_entry* outer_;
   unsigned shelter_;  // how sheltered the fiber was when it entered
@@ -71,9 +73,11 @@ class scope : public scope_entry {
 
  protected:
   friend class thread_state;
+  friend struct station;
 
   struct scope_timer : timer {
     scope* owner = nullptr;
+    bool packed = false;  // armed again when its fiber, on its way, has arrived
   };
 
   lasting_interruption about_;

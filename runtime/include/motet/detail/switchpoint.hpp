@@ -15,6 +15,8 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+struct station;
+
 /// What every switch touches of its thread; the rest is in thread_state.
 struct thread_core {
   control_block& running() const noexcept { return *running_; }
@@ -48,6 +50,8 @@ struct thread_core {
   }
 
  protected:
+  friend struct station;
+
   void hand_on(bool last) noexcept;
   void bury() noexcept;
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }

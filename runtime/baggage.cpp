@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// What goes along with a travelling fiber from one control block to another: its scopes with their
+// deadlines, its shields, its fiber_locals, what pends.
+#include <algorithm>
+#include <utility>
+
+#include "journey.hpp"
+#include "traveller.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+namespace {
+
+constexpr auto never = clock::time_point::max();
+
+void clear(control_block& block, interrupt what) noexcept {
+  block.interrupts &= static_cast<std::uint8_t>(~what);
+}
+
+}  // namespace
+
+std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
+  std::size_t count = 0;
+  for (const scope_entry* each = innermost; each != nullptr; each = each->outer()) {
+    if (each->kind() == scope_kind::ends) ++count;
+  }
+  return count;
+}
+
+/// Room for the timers of its scopes: what a traveller leaves where it may come back to is kept.
+void station::keep_timers(std::size_t count) {
+  if (count > timers) thread.reserve_timers(count - timers);
+  for (; timers > count; --timers) thread.unreserve_timer();
+  timers = count;
+}
+
+/// What has become due on the way must not wait for a poll: the fiber may leave before.
+void station::arm_or_fire(timer& alarm) noexcept {
+  if (alarm.due <= thread.now()) {
+    alarm.fire(alarm);
+  } else {
+    thread.arm(alarm);
+  }
+}
+
+void station::board() noexcept {
+  shields = std::exchange(block.shields, whose.shields);
+  scopes = std::exchange(block.scopes, whose.scopes);
+  keep_timers(timers_of_scopes(whose.scopes));
+  // A thread under the simulated backend has a time of its own.
+  const bool other_time = thread.virtual_time_ || whose.then_virtual;
+  const clock::duration shift = other_time ? thread.now() - whose.then : clock::duration::zero();
+  for (scope_entry* each = block.scopes; each != nullptr; each = each->outer_) {
+    each->fiber_ = &block;
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    entered.alarm_.fiber = &block;
+    entered.alarm_.due += shift;
+    if (std::exchange(entered.alarm_.packed, false)) arm_or_fire(entered.alarm_);
+    if (entered.ended_) block.interrupts |= interrupt_scope;
+  }
+  cold_part& part = cold(block);
+  if (!is_home()) {
+    part.hosted = &whose.fiber;
+    id = std::exchange(block.id, whose.fiber.id);  // by which its locks know it
+    locals = std::exchange(part.locals, std::move(whose.locals));
+  } else {
+    whose.away = false;
+    part.locals = std::move(whose.locals);
+    take_result();
+  }
+  if (cancelled) block.interrupts |= interrupt_cancel;
+  if (whose.cancelled) lend_cancellation();
+  thread.refresh_failures(block);
+  forwarded news;
+  {
+    const std::lock_guard in(whose.sharing);
+    whose.at = this;
+    news = std::exchange(whose.left, {});
+  }
+  apply(std::move(news));
+}
+
+void station::alight() noexcept {
+  cold_part& part = cold(block);
+  {
+    const std::lock_guard in(whose.sharing);
+    whose.at = nullptr;
+  }
+  whose.shields = std::exchange(block.shields, shields);
+  whose.scopes = std::exchange(block.scopes, scopes);
+  whose.then = thread.now();
+  whose.then_virtual = thread.virtual_time_;
+  recall.due = never;
+  for (scope_entry* each = whose.scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (!entered.alarm_.armed()) continue;
+    entered.alarm_.packed = true;
+    recall.due = std::min(recall.due, entered.alarm_.due);
+    thread.disarm(entered.alarm_);
+  }
+  timers = timers_of_scopes(whose.scopes);
+  thread.disarm(part.grace);
+  clear(block, interrupt_scope);
+  take_back_cancellation();
+  whose.locals = std::exchange(part.locals, std::move(locals));
+  if (is_home()) {
+    whose.away = true;
+  } else {
+    block.id = id;
+  }
+  part.hosted = nullptr;
+  forwarded pending;
+  pending.raised = std::exchange(block.raised, nullptr);
+  clear(block, interrupt_raised);
+  pending.token_given = part.token.filled();
+  pending.token = std::move(part.token);
+  forward(whose, std::move(pending));
+}
+
+/// At home, what stop() has given it meanwhile.
+void station::take_result() noexcept {
+  if (!whose.result.filled() || block.result != result_state::none) return;
+  block.kind->place(result_place(block), whose.result);
+  block.result = result_state::stands;
+}
+
+/// What ends it at home ends it elsewhere, unless that thread ends what runs there anyway.
+void station::lend_cancellation() noexcept {
+  if (!is_home()) {
+    if (block.cancel_reason != nullptr && !lent_cancellation) return;
+    block.cancel_reason = whose.cancel_reason;
+  }
+  cold_part& part = cold(block);
+  if (!std::exchange(lent_cancellation, true)) part.cancellation = whose.cancellation;
+  part.insisted = whose.insisted;
+  block.interrupts |= interrupt_cancel;
+}
+
+void station::take_back_cancellation() noexcept {
+  cold_part& part = cold(block);
+  if ((block.interrupts & interrupt_cancel) == 0) return;
+  if (!is_home() && !lent_cancellation) {
+    cancelled = true;
+    clear(block, interrupt_cancel);
+    return;
+  }
+  whose.cancelled = true;
+  whose.cancel_reason = block.cancel_reason;
+  whose.cancellation = part.cancellation;
+  whose.insisted = part.insisted;
+  clear(block, interrupt_cancel);
+  lent_cancellation = false;
+  if (is_home()) return;
+  block.cancel_reason = nullptr;
+  part.cancellation = {};
+  part.insisted = false;
+}
+
+/// What has come for a block whose traveller is elsewhere.
+void station::pass_on() noexcept {
+  cold_part& part = cold(block);
+  forwarded news;
+  news.raised = std::exchange(block.raised, nullptr);
+  const bool cancelled_here = (block.interrupts & interrupt_cancel) != 0;
+  cancelled = cancelled || (cancelled_here && !is_home());
+  if (cancelled_here && is_home()) {
+    news.cancelled = true;
+    news.insisted = part.insisted;
+    news.cancel_reason = block.cancel_reason;
+    news.cancellation = part.cancellation;
+  }
+  if (control_block* failed = thread.take_failure(block, nullptr)) {
+    news.failure = failed->error;
+    thread.release(*failed);
+  }
+  news.token_given = part.token.filled();
+  news.token = std::move(part.token);
+  block.interrupts = 0;
+  forward(whose, std::move(news));
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

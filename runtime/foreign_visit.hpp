@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A fiber on a thread that has no runtime.
+#pragma once
+
+#include <motet/detail/abi.hpp>
+
+namespace motet::inline MOTET_ABI::detail {
+
+/// What the fiber finds there instead of one.
+class foreign_visit {
+ public:
+  /// Throws: std::bad_alloc; std::system_error if there is no descriptor for it.
+  foreign_visit();
+  foreign_visit(const foreign_visit&) = delete;
+  foreign_visit& operator=(const foreign_visit&) = delete;
+  ~foreign_visit();
+};
+
+}  // namespace motet::inline MOTET_ABI::detail

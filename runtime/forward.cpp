@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// How what is asked of a fiber at home, or comes from its children, reaches it where it is: it is
+// left in the journey, and the thread that the fiber is on is told to look; or the next one finds
+// it.
+#include <motet/detail/value_slot.hpp>
+#include <mutex>
+#include <utility>
+
+#include "journey.hpp"
+#include "mailbox.hpp"
+#include "traveller.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+namespace {
+
+/// The first exception stands, the last token does, as with a fiber that is at home.
+void merge(forwarded& into, forwarded&& more) noexcept {
+  if (into.raised == nullptr) std::swap(into.raised, more.raised);
+  if (into.failure == nullptr) std::swap(into.failure, more.failure);
+  if (more.token_given) std::swap(into.token, more.token);
+  into.token_given = into.token_given || more.token_given;
+  into.stops = into.stops || more.stops;
+  if (!more.cancelled) return;
+  into.cancelled = true;
+  into.insisted = more.insisted;
+  into.cancel_reason = more.cancel_reason;
+  into.cancellation = more.cancellation;
+}
+
+bool any(const forwarded& news) noexcept {
+  return news.raised != nullptr || news.failure != nullptr || news.token_given || news.cancelled ||
+         news.stops;
+}
+
+/// On a thread on which the traveller was when it was told to look.
+void look(journey& its, thread_state& here) noexcept {
+  forwarded news;
+  station* at = nullptr;
+  {
+    const std::lock_guard in(its.sharing);
+    its.nudged = false;
+    if (its.at != nullptr && &its.at->thread == &here) {
+      at = its.at;
+      news = std::exchange(its.left, {});
+    } else if (its.at != nullptr && any(its.left)) {
+      its.nudged = its.at->thread.mail().push(its.nudge);
+    }
+    if (its.nudged) retain(its);
+  }
+  if (at != nullptr) at->apply(std::move(news));
+  release(its);
+}
+
+}  // namespace
+
+/// Of two exceptions at once the second is nobody's: whoever raised it could not know.
+void forward(journey& to, forwarded&& news) noexcept {
+  jitter();
+  const std::lock_guard in(to.sharing);
+  merge(to.left, std::move(news));
+  if (to.nudged || to.at == nullptr || !any(to.left)) return;
+  to.nudge.whose = &to;
+  to.nudge.arrive = [](post& item, thread_state& here) noexcept {
+    look(*static_cast<journey::nudge_post&>(item).whose, here);
+  };
+  to.nudged = to.at->thread.mail().push(to.nudge);
+  if (to.nudged) retain(to);
+}
+
+void station::apply(forwarded&& news) noexcept {
+  journey& its = whose;
+  if (news.cancelled) {
+    its.insisted = its.insisted || news.insisted;
+    if (!std::exchange(its.cancelled, true)) {
+      its.cancel_reason = news.cancel_reason;
+      its.cancellation = news.cancellation;
+    }
+    lend_cancellation();
+    thread.interrupt_fiber(block, interrupt_cancel);
+  }
+  if (news.stops) thread.end_stopped_scopes(block);
+  forwarded later;
+  if (news.raised != nullptr && !thread.raise(block, news.raised)) later.raised = news.raised;
+  if (news.failure != nullptr) {
+    if (thread.raise(block, news.failure)) {
+      its.told = news.failure;
+    } else {
+      later.failure = news.failure;
+    }
+  }
+  if (news.token_given) {
+    thread.give_token(block, std::move(news.token));
+    thread.drop_later(std::move(news.token));
+  }
+  const std::lock_guard in(its.sharing);
+  merge(its.left, std::move(later));
+}
+
+void forward_stops(control_block& fiber) noexcept {
+  forwarded news;
+  news.stops = true;
+  forward(*cold(fiber).travels.its, std::move(news));
+}
+
+/// A result that was given takes its place when the fiber is at home again.
+void forward_result(control_block& fiber, value_slot&& value) noexcept {
+  journey& its = *cold(fiber).travels.its;
+  const std::lock_guard in(its.sharing);
+  its.result = std::move(value);
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What an executor is given when a fiber wants to go there.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <motet/detail/abi.hpp>
+
+namespace motet::inline MOTET_ABI {
+
+class inline_executor;
+class strand;
+class thread;
+class thread_pool;
+
+namespace detail {
+
+struct hop;
+struct station;
+struct executor_access;
+
+/// Called once, it is where the fiber goes on; it returns when the fiber leaves. When the last copy
+/// goes without having been called, the fiber is told that the executor has stopped.
+class arrival {
+ public:
+  explicit arrival(std::shared_ptr<hop> which) noexcept : hop_(std::move(which)) {}
+  void operator()() const;
+
+ private:
+  std::shared_ptr<hop> hop_;
+};
+
+struct executor_kind {
+  void (*post)(void* where, std::function<void()>&& f);
+  void (*send)(void* where, const arrival& fiber);
+  bool (*is_here)(const void* where);
+};
+
+/// Whether the calling fiber runs there.
+bool runs_here(const thread& where);
+bool runs_here(const thread_pool& where);
+bool runs_here(const strand& where) noexcept;
+bool runs_here(const inline_executor&) noexcept;
+
+}  // namespace detail
+
+}  // namespace motet::inline MOTET_ABI

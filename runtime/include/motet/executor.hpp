@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Where functions are called, and how a fiber goes there itself and comes back.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <motet/call_site.hpp>
+#include <motet/detail/arrival.hpp>
+#include <motet/thread_pool.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace motet::inline MOTET_ABI {
+
+/// Refers to something that calls functions: a thread, a thread_pool, a strand, or anything else
+/// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
+/// What it refers to must outlive what is asked of it. Any thread may use it.
+class executor {
+ public:
+  template <typename Where>
+    requires(!std::is_same_v<std::remove_const_t<Where>, executor> &&
+             requires(Where& where, detail::arrival f) { where.post(f); })
+  executor(Where& where) noexcept : where_(&where), kind_(&kind_of<Where>) {}
+
+  /// Has `f`, moved, called there.
+  /// Switchpoint if what it refers to makes the caller wait; else not a switchpoint.
+  /// Throws: executor_stopped if it takes no more; std::bad_alloc; what its post() throws.
+  template <typename F>
+  void post(F&& f) const {
+    auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(f));
+    kind_->post(where_, [held = std::move(held)] { (*held)(); });
+  }
+
+ private:
+  friend struct detail::executor_access;
+
+  template <typename Where>
+  static void post_to(void* where, std::function<void()>&& f) {
+    static_cast<Where*>(where)->post(std::move(f));
+  }
+  template <typename Where>
+  static void send_to(void* where, const detail::arrival& fiber) {
+    static_cast<Where*>(where)->post(fiber);
+  }
+  template <typename Where>
+  static bool is_here([[maybe_unused]] const void* where) {
+    if constexpr (requires(const Where& known) { detail::runs_here(known); }) {
+      return detail::runs_here(*static_cast<const Where*>(where));
+    } else {
+      return false;
+    }
+  }
+  template <typename Where>
+  static constexpr detail::executor_kind kind_of{&post_to<Where>, &send_to<Where>, &is_here<Where>};
+
+  void* where_;
+  const detail::executor_kind* kind_;
+};
+
+/// The executor that calls at once, where it is asked to.
+class inline_executor {
+ public:
+  /// Switchpoint if `f` has one.
+  /// Throws: what `f` throws.
+  template <typename F>
+  void post(F&& f) {
+    std::forward<F>(f)();
+  }
+};
+
+namespace detail {
+
+/// Who asks for it is there already.
+inline bool runs_here(const inline_executor&) noexcept {
+  return true;
+}
+
+}  // namespace detail
+
+/// One worker of a pool, the same for as long as the strand lives: so what runs there excludes each
+/// other between switchpoints, and begins in the order in which it came. It costs no thread, and
+/// unlike a mutex it is not held across a wait: while one waits, another runs. Any thread may use
+/// it; the pool must outlive it.
+class strand {
+ public:
+  /// Not a switchpoint.
+  explicit strand(thread_pool& pool) noexcept : pool_(&pool), worker_(pool.next_for_strand()) {}
+
+  /// Has `f`, moved, called by that worker, as a job of the pool.
+  /// Switchpoint if the pool has a limit; else not a switchpoint.
+  /// Throws: as thread_pool::post().
+  template <typename F>
+  void post(F&& f, call_site site = call_site::here()) {
+    using work = detail::posted_work<std::decay_t<F>>;
+    pool_->give_to(pool_->choose(worker_), work(std::in_place, std::forward<F>(f)), site);
+  }
+
+ private:
+  friend bool detail::runs_here(const strand& where) noexcept;
+
+  thread_pool* pool_;
+  std::size_t worker_;
+};
+
+/// The running fiber goes on there. Its deadlines, shields and fiber_locals go along; its children
+/// and groups stay where they are. Whoever has a handle to it notices nothing. It ends where it was
+/// spun: it goes back there by itself. If it is there already this does nothing.
+/// Switchpoint. An interruption on the way there is thrown here, on the thread it has not left.
+/// Throws: executor_stopped, on the thread it has not left; std::bad_alloc, stack_unavailable; what
+///         `to`'s post() throws; what is pending for this fiber; std::logic_error in a destructor
+///         that runs when the fiber's function has been left.
+void teleport(executor to);
+
+/// Teleports, and back again at its end, also while an exception is on its way out. Where it came
+/// from does not end meanwhile. On the stack of one fiber; the innermost ends first.
+class portal {
+ public:
+  /// Switchpoint.
+  /// Throws: as teleport().
+  explicit portal(executor to);
+  portal(const portal&) = delete;
+  portal& operator=(const portal&) = delete;
+  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later one.
+  ~portal();
+
+ private:
+  detail::station* const origin_;  // null: it was there already
+};
+
+/// An object that is only ever touched where it belongs. It is made and destroyed where its owner
+/// is.
+template <typename T>
+class executor_bound {
+ public:
+  /// Not a switchpoint, unless T's constructor is.
+  template <typename... Arguments>
+  explicit executor_bound(executor where, Arguments&&... arguments)
+      : where_(where), object_(std::forward<Arguments>(arguments)...) {}
+
+  /// Calls `f` with the object, there, by a portal.
+  /// Returns: what `f` returned, made there.
+  /// Switchpoint.
+  /// Throws: as portal(); what `f` throws.
+  template <typename F>
+  auto call(F&& f) -> std::invoke_result_t<F, T&> {
+    static_assert(!std::is_reference_v<std::invoke_result_t<F, T&>>,
+                  "return a value, not a reference: the object is touched where it belongs");
+    const portal there(where_);
+    return std::forward<F>(f)(object_);
+  }
+
+ private:
+  executor where_;
+  T object_;
+};
+
+}  // namespace motet::inline MOTET_ABI

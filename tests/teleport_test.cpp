@@ -1,0 +1,941 @@
+// SPDX-License-Identifier: MIT
+// Fibers that go from thread to thread: what goes along, what stays, how they come back.
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::quiet;
+using testing::run_here;
+
+namespace {
+
+struct first_error : std::runtime_error {
+  first_error() : std::runtime_error("first") {}
+};
+
+/// The compiler takes std::this_thread::get_id() for the same all through a function.
+int this_thread() {
+  return ::gettid();
+}
+
+/// One that waits to be given work.
+struct idle_thread {
+  motet::thread itself{quiet(), [] { sleep(); }};
+  int number = itself.call([] { return this_thread(); });
+};
+
+/// Calls at once whatever it is given, as none of motet's own.
+struct caller {
+  template <typename F>
+  void post(F f) {
+    ++calls;
+    f();
+  }
+  int calls = 0;
+};
+
+/// Calls `function` when it goes.
+template <typename F>
+struct at_end {
+  explicit at_end(F called) : function(std::move(called)) {}
+  at_end(const at_end&) = delete;
+  at_end& operator=(const at_end&) = delete;
+  ~at_end() { function(); }
+  F function;
+};
+
+/// Loses what it is given.
+struct forgetful {
+  template <typename F>
+  void post(F) {}
+};
+
+/// A loop that knows nothing of motet, as that of a user interface does not.
+class foreign_loop {
+ public:
+  ~foreign_loop() { close(); }
+  template <typename F>
+  void post(F f) {
+    const std::lock_guard in(lock_);
+    if (closed_) throw executor_stopped();
+    left_.emplace_back(std::move(f));
+    changed_.notify_one();
+  }
+  void take_no_more() {
+    const std::lock_guard in(lock_);
+    closed_ = true;
+    changed_.notify_one();
+  }
+  /// What is left is lost.
+  void close() {
+    take_no_more();
+    if (runs_.joinable()) runs_.join();
+    left_.clear();
+  }
+  int number() const { return number_; }
+  std::size_t calls() const { return calls_; }
+
+ private:
+  void run() {
+    number_ = this_thread();
+    for (std::unique_lock in(lock_);;) {
+      changed_.wait(in, [&] { return closed_ || !left_.empty(); });
+      if (closed_) return;
+      const std::function<void()> next = std::move(left_.front());
+      left_.pop_front();
+      in.unlock();
+      ++calls_;
+      next();
+      in.lock();
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> left_;
+  bool closed_ = false;
+  std::atomic<int> number_{0};
+  std::atomic<std::size_t> calls_{0};
+  std::thread runs_{[this] { run(); }};
+};
+
+/// Waits until `reached`, at most ten seconds, without a switchpoint that could be interrupted.
+void await(const std::atomic<int>& place, int reached) {
+  shield([&] {
+    for (int i = 0; i < 10'000 && place.load() < reached; ++i) sleep_for(1ms);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a fiber goes to another thread, and ends at home", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    int before = 0;
+    int after = 0;
+    const auto traveller = spin([&] {
+      before = this_thread();
+      teleport(there.itself);
+      after = this_thread();
+      return 7;
+    });
+    CHECK(traveller.await() == 7);
+    CHECK(before == here);
+    CHECK(after == there.number);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("there and back, and where it is already costs nothing", "[teleport]") {
+  run_here([] {
+    idle_thread a;
+    idle_thread b;
+    a.itself.call([&] {
+      std::vector<int> seen{this_thread()};
+      teleport(b.itself);
+      seen.push_back(this_thread());
+      teleport(a.itself);
+      seen.push_back(this_thread());
+      teleport(a.itself);
+      seen.push_back(this_thread());
+      REQUIRE(seen == std::vector{a.number, b.number, a.number, a.number});
+    });
+  });
+}
+
+TEST_CASE("it is the same fiber everywhere", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    static const fiber_local<int> number;
+    const auto traveller = spin({.name = "traveller"}, [&] {
+      number.get() = 3;
+      const fiber_ref before = current();
+      teleport(there.itself);
+      const bool same = current() == before && current().id() == before.id();
+      const bool kept = number.get() == 3 && current().name() == "traveller";
+      number.get() = 4;
+      teleport(there.itself);
+      return same && kept && number.get() == 4;
+    });
+    CHECK(traveller.await());
+  });
+}
+
+TEST_CASE("a stopped destination throws where the fiber still is", "[teleport]") {
+  run_here([] {
+    const int here = this_thread();
+    motet::thread over(quiet(), [] {});
+    over.await();
+    CHECK_THROWS_AS(teleport(over), executor_stopped);
+    CHECK_THROWS_AS(portal(over), executor_stopped);
+    thread_pool pool(1);
+    pool.stop();
+    CHECK_THROWS_AS(teleport(pool), executor_stopped);
+    forgetful lost;
+    CHECK_THROWS_AS(teleport(lost), executor_stopped);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("an executor that calls at once changes nothing", "[teleport]") {
+  run_here([] {
+    caller at_once;
+    const int here = this_thread();
+    const std::size_t hops = testing::scaled(100'000, 10'000);
+    for (std::size_t i = 0; i < hops; ++i) teleport(at_once);
+    CHECK(at_once.calls == static_cast<int>(hops));
+    CHECK(this_thread() == here);
+    idle_thread there;
+    spin([&] {
+      teleport(there.itself);
+      for (std::size_t i = 0; i < hops; ++i) teleport(at_once);
+      return this_thread();
+    }).await();
+    inline_executor nowhere;
+    teleport(nowhere);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("a portal leads back, also when an exception leaves it", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    {
+      const portal open(there.itself);
+      CHECK(this_thread() == there.number);
+    }
+    CHECK(this_thread() == here);
+    bool caught = false;
+    try {
+      const portal open(there.itself);
+      throw first_error();
+    } catch (const first_error&) {
+      caught = this_thread() == here && std::uncaught_exceptions() == 0;
+    }
+    CHECK(caught);
+  });
+}
+
+TEST_CASE("portals nest, and lead back in turn", "[teleport]") {
+  run_here([] {
+    idle_thread b;
+    idle_thread c;
+    const int here = this_thread();
+    std::vector<int> seen;
+    {
+      const portal to_b(b.itself);
+      seen.push_back(this_thread());
+      {
+        const portal to_c(c.itself);
+        seen.push_back(this_thread());
+        const portal there_already(c.itself);
+        seen.push_back(this_thread());
+      }
+      seen.push_back(this_thread());
+    }
+    seen.push_back(this_thread());
+    CHECK(seen == std::vector{b.number, c.number, c.number, b.number, here});
+  });
+}
+
+TEST_CASE("a portal may lead home, from where another one leads back", "[teleport]") {
+  run_here([] {
+    idle_thread a;
+    idle_thread b;
+    const auto seen = a.itself.call([&] {
+      std::vector<int> places;
+      const auto note = [&] { places.push_back(this_thread()); };
+      for (int i = 0; i < 100; ++i) {
+        places.clear();
+        const portal to_b(b.itself);
+        note();
+        {
+          const portal home(a.itself);
+          note();
+          snooze();
+          const portal to_b_again(b.itself);
+          note();
+        }
+        note();
+      }
+      note();
+      return places;
+    });
+    CHECK(seen == std::vector{b.number, a.number, b.number, b.number, a.number});
+  });
+}
+
+TEST_CASE("what was caught can be thrown on after a hop", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const auto traveller = spin([&] {
+      try {
+        throw first_error();
+      } catch (const first_error&) {
+        teleport(there.itself);
+        throw;
+      }
+    });
+    CHECK_THROWS_AS(traveller.await(), first_error);
+    CHECK(there.itself.call([] { return std::uncaught_exceptions(); }) == 0);
+  });
+}
+
+TEST_CASE("after many throws through portals both threads are as before", "[teleport][stress]") {
+  run_here([] {
+    idle_thread there;
+    const std::size_t rounds = testing::scaled(10'000, testing::under_tsan ? 500 : 2'000);
+    std::size_t caught = 0;
+    for (std::size_t i = 0; i < rounds; ++i) {
+      try {
+        const portal open(there.itself);
+        throw first_error();
+      } catch (const first_error&) {
+        ++caught;
+      }
+    }
+    CHECK(caught == rounds);
+    const auto as_before = [] {
+      const bool none = std::uncaught_exceptions() == 0 && std::current_exception() == nullptr;
+      return none && !move_on_after(30ms, [] { sleep(); });
+    };
+    CHECK(as_before());
+    CHECK(there.itself.call(as_before));
+  });
+}
+
+TEST_CASE("a deadline goes along", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    int slept = 0;
+    const bool in_time = move_on_after(20ms, [&] {
+      const portal open(there.itself);
+      slept = this_thread();
+      sleep();
+    });
+    CHECK_FALSE(in_time);
+    CHECK(slept == there.number);
+    CHECK(this_thread() == here);
+    // Made there, it comes back.
+    CHECK_FALSE(spin([&] {
+                  teleport(there.itself);
+                  return move_on_after(20ms, [&] {
+                    const portal open(there.itself);
+                    sleep();
+                  });
+                }).await());
+  });
+}
+
+TEST_CASE("a deadline ends the way to a thread that is busy", "[teleport]") {
+  run_here([] {
+    if (testing::on_sim()) return;  // its time would not wait
+    idle_thread there;
+    std::atomic<bool> over{false};
+    there.itself.post([&] {
+      while (!over.load()) continue;
+    });
+    const int here = this_thread();
+    bool arrived = false;
+    CHECK_FALSE(move_on_after(20ms, [&] {
+      const portal open(there.itself);
+      arrived = true;
+    }));
+    CHECK_FALSE(arrived);
+    const auto other = spin([&] { teleport(there.itself); });
+    sleep_for(1ms);
+    other.cancel();
+    CHECK_THROWS_AS(other.await(), fiber_cancelled);
+    CHECK(this_thread() == here);
+    over.store(true);
+    there.itself.call([] {});
+  });
+}
+
+TEST_CASE("a fiber is interrupted where it is", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    std::atomic<int> place{0};
+    std::atomic<int> thrown_on{0};
+    const auto away = [&] {
+      const portal open(there.itself);
+      ++place;
+      try {
+        sleep();
+      } catch (...) {
+        thrown_on = this_thread();
+        throw;
+      }
+    };
+    SECTION("cancelled") {
+      const auto traveller = spin(away);
+      await(place, 1);
+      CHECK(traveller.cancel() == cancel_result::accepted);
+      CHECK(traveller.cancel() == cancel_result::already);
+      CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    }
+    SECTION("raised in") {
+      const auto traveller = spin(away);
+      await(place, 1);
+      traveller.raise(std::make_exception_ptr(first_error()));
+      CHECK_THROWS_AS(traveller.await(), first_error);
+    }
+    SECTION("ended by a scope outside") {
+      std::stop_source stop;
+      const auto traveller = spin([&] { move_on_when_stopped(stop.get_token(), away); });
+      await(place, 1);
+      stop.request_stop();
+      traveller.await();
+    }
+    SECTION("a child fails at home") {
+      const auto parent = spin([&] {
+        spin([&] {
+          await(place, 1);
+          throw first_error();
+        });
+        away();
+      });
+      CHECK_THROWS_AS(parent.await(), first_error);
+    }
+    SECTION("terminated") {
+      const auto traveller = spin(away);
+      await(place, 1);
+      traveller.terminate(10ms);
+      CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    }
+    CHECK(thrown_on == there.number);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("what it swallowed abroad is thrown again at home", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    std::atomic<int> place{0};
+    bool again = false;
+    const auto traveller = spin([&] {
+      {
+        const portal open(there.itself);
+        ++place;
+        try {
+          sleep();
+        } catch (const cancelled&) {
+        }
+      }
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        again = true;
+        throw;
+      }
+    });
+    await(place, 1);
+    traveller.cancel();
+    CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    CHECK(again);
+  });
+}
+
+TEST_CASE("tokens and results reach a fiber that is away", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    std::atomic<int> place{0};
+    const auto traveller = spin([&] {
+      const portal open(there.itself);
+      ++place;
+      const int got = suspend<int>();
+      ++place;
+      sleep();
+      return got;
+    });
+    await(place, 1);
+    CHECK(traveller.schedule(5));
+    await(place, 2);
+    traveller.stop(9);
+    CHECK(traveller.await() == 9);
+  });
+}
+
+TEST_CASE("cancelled at whatever hop, it comes home", "[teleport]") {
+  run_here([] {
+    idle_thread b;
+    idle_thread c;
+    const int here = this_thread();
+    for (int stop_at = 1; stop_at <= 4; ++stop_at) {
+      std::atomic<int> place{0};
+      int reached = 0;
+      const auto reach = [&](int number) {
+        reached = number;
+        if (number != stop_at) return;
+        ++place;
+        sleep();
+      };
+      int last = 0;
+      const auto traveller = spin([&] {
+        const at_end note([&] { last = this_thread(); });
+        reach(1);
+        const portal to_b(b.itself);
+        reach(2);
+        {
+          const portal to_c(c.itself);
+          reach(3);
+        }
+        reach(4);
+      });
+      await(place, 1);
+      traveller.cancel();
+      CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+      CHECK(reached == stop_at);
+      CHECK(last == here);
+    }
+  });
+}
+
+TEST_CASE("cancelled at any time, it comes home", "[teleport][stress]") {
+  run_here([] {
+    idle_thread b;
+    idle_thread c;
+    const int here = this_thread();
+    const std::size_t rounds = testing::scaled(20'000, testing::under_tsan ? 300 : 2'000);
+    std::size_t elsewhere = 0;
+    std::size_t ended = 0;
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const auto traveller = spin([&] {
+        const at_end note([&] {
+          if (this_thread() != here) ++elsewhere;
+        });
+        const portal to_b(b.itself);
+        const portal to_c(c.itself);
+        snooze();
+      });
+      for (std::size_t j = 0; j < i % 7; ++j) snooze();
+      if (i % 3 == 0) sleep_for(std::chrono::microseconds(i % 40));
+      traveller.cancel();
+      try {
+        traveller.await();
+      } catch (const fiber_cancelled&) {
+      }
+      ++ended;
+    }
+    CHECK(elsewhere == 0);
+    CHECK(ended == rounds);
+  });
+}
+
+TEST_CASE("a lock is held across a hop", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    motet::mutex lock;
+    recursive_mutex again;
+    const auto traveller = spin([&] {
+      lock.lock();
+      again.lock();
+      {
+        const portal open(there.itself);
+        lock.unlock();
+        again.lock();
+        again.unlock();
+        lock.lock();
+      }
+      lock.unlock();
+      again.unlock();
+    });
+    traveller.await();
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEST_CASE("what is destroyed at the end of a fiber may travel, and comes back", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    std::atomic<int> went{0};
+    struct traveller {
+      motet::thread* to;
+      std::atomic<int>* went;
+      traveller(motet::thread& where, std::atomic<int>& seen) : to(&where), went(&seen) {}
+      traveller(traveller&& from) noexcept : to(std::exchange(from.to, nullptr)), went(from.went) {}
+      ~traveller() {
+        if (to == nullptr) return;
+        const portal open(*to);
+        *went = this_thread();
+      }
+    };
+    spin([held = traveller(there.itself, went)] {}).await();
+    CHECK(went == there.number);
+    thread_pool pool(1);
+    went = 0;
+    pool.post([held = traveller(there.itself, went)] {});
+    pool.drain();
+    CHECK(went == there.number);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    std::atomic<int> place{0};
+    std::atomic<int> ended_on{0};
+    const auto child = [&] {
+      const at_end note([&] { ended_on = this_thread(); });
+      ++place;
+      sleep();
+    };
+    SECTION("one of home") {
+      const int here = this_thread();
+      spin([&] {
+        spin(child);
+        snooze();
+        teleport(there.itself);
+      }).await();
+      CHECK(ended_on == here);
+    }
+    SECTION("one abroad") {
+      const auto traveller = spin([&] {
+        {
+          const portal open(there.itself);
+          spin(child);
+        }
+        await(place, 1);
+        return ended_on.load();
+      });
+      CHECK(traveller.await() == 0);
+      CHECK(ended_on == there.number);
+    }
+    SECTION("a failure abroad reaches its parent at home") {
+      const auto traveller = spin([&] {
+        {
+          const portal open(there.itself);
+          spin([] {
+            sleep_for(1ms);
+            throw first_error();
+          });
+        }
+        sleep();
+      });
+      CHECK_THROWS_AS(traveller.await(), first_error);
+    }
+    SECTION("or comes with its end") {
+      const auto traveller = spin([&] {
+        const portal open(there.itself);
+        spin([] { throw first_error(); });
+        shield([] { snooze(); });
+      });
+      CHECK_THROWS_AS(traveller.await(), first_error);
+    }
+  });
+}
+
+TEST_CASE("a job that travels is its worker's until it is over", "[teleport]") {
+  run_here([] {
+    thread_pool pool(2);
+    idle_thread there;
+    std::atomic<int> ended{0};
+    for (int i = 0; i < 100; ++i) {
+      pool.post([&] {
+        teleport(there.itself);
+        ++ended;
+      });
+    }
+    pool.drain();
+    CHECK(ended == 100);
+    const auto value = pool.submit([&] {
+      const portal open(there.itself);
+      return this_thread();
+    });
+    CHECK(value.get() == there.number);
+  });
+}
+
+TEST_CASE("a thread that ends sends its visitors home", "[teleport]") {
+  run_here([] {
+    std::atomic<int> place{0};
+    const int here = this_thread();
+    int last = 0;
+    std::optional<idle_thread> there(std::in_place);
+    const auto traveller = spin([&] {
+      try {
+        const portal open(there->itself);
+        ++place;
+        sleep();
+      } catch (const cancelled&) {
+        last = this_thread();
+        sleep_for(1ms);  // which it may, here
+        throw;
+      }
+    });
+    await(place, 1);
+    there.reset();
+    CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    CHECK(last == here);
+  });
+}
+
+TEST_CASE("on a strand one at a time, in order, and while one waits another", "[teleport]") {
+  run_here([] {
+    thread_pool pool(4);
+    strand alone(pool);
+    std::vector<std::string> order;
+    event go_on;
+    alone.post([&] {
+      order.push_back("A1");
+      go_on.wait();
+      order.push_back("A2");
+    });
+    alone.post([&] {
+      order.push_back("B1");
+      go_on.set();
+      order.push_back("B2");
+    });
+    pool.drain();
+    CHECK(order == std::vector<std::string>{"A1", "B1", "B2", "A2"});
+  });
+}
+
+TEST_CASE("many fibers of many threads count over a strand", "[teleport][stress]") {
+  run_here([] {
+    thread_pool pool(4);
+    strand alone(pool);
+    const std::size_t fibers = 100;
+    const std::size_t rounds = testing::scaled(1'000, testing::under_tsan ? 20 : 100);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < fibers; ++i) {
+      pool.post([&] {
+        for (std::size_t j = 0; j < rounds; ++j) {
+          const portal in(alone);
+          ++count;
+        }
+      });
+    }
+    pool.drain();
+    CHECK(count == fibers * rounds);
+  });
+}
+
+TEST_CASE("strands that enter each other do not deadlock", "[teleport][stress]") {
+  run_here([] {
+    thread_pool pool(2);
+    strand a(pool);
+    strand b(pool);
+    const std::size_t rounds = testing::scaled(10'000, testing::under_tsan ? 200 : 2'000);
+    const auto hops = [rounds](strand& first, strand& second) {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        const portal outer(first);
+        const portal inner(second);
+      }
+    };
+    auto one = pool.submit([&] { hops(a, b); });
+    auto other = pool.submit([&] { hops(b, a); });
+    one.get();
+    other.get();
+  });
+}
+
+TEST_CASE("what is bound to an executor is touched there alone", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    executor_bound<std::vector<int>> seen(there.itself);
+    const auto size = seen.call([](std::vector<int>& its) {
+      its.push_back(this_thread());
+      return std::make_unique<std::size_t>(its.size());
+    });
+    CHECK(*size == 1);
+    CHECK(seen.call([](std::vector<int>& its) { return its.front(); }) == there.number);
+    CHECK_THROWS_AS(seen.call([](std::vector<int>&) { throw first_error(); }), first_error);
+    CHECK(this_thread() == here);
+  });
+}
+
+TEST_CASE("an executor takes functions for anything that has post()", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    caller at_once;
+    std::atomic<int> ran_on{0};
+    executor where(there.itself);
+    where.post([&, owned = std::make_unique<int>(1)] { ran_on = this_thread(); });
+    there.itself.call([] {});
+    CHECK(ran_on == there.number);
+    where = at_once;
+    where.post([&] { ran_on = this_thread(); });
+    CHECK(ran_on == this_thread());
+  });
+}
+
+TEST_CASE("many hops between two threads", "[teleport][stress]") {
+  run_here([] {
+    idle_thread a;
+    idle_thread b;
+    const std::size_t hops = testing::scaled(100'000, testing::under_tsan ? 1'000 : 5'000);
+    std::size_t wrong = 0;
+    a.itself.call([&] {
+      const auto id = current().id();
+      for (std::size_t i = 0; i < hops; ++i) {
+        const bool to_b = i % 2 == 0;
+        teleport(to_b ? b.itself : a.itself);
+        if (this_thread() != (to_b ? b.number : a.number) || current().id() != id) ++wrong;
+      }
+    });
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("a loop that is not motet's calls a fiber as any function", "[teleport]") {
+  run_here([] {
+    foreign_loop loop;
+    const int here = this_thread();
+    for (int i = 0; i < 3; ++i) {
+      std::vector<int> seen;
+      {
+        const portal open(loop);
+        seen.push_back(this_thread());
+        teleport(loop);
+        const portal there_already(loop);
+        seen.push_back(this_thread());
+      }
+      seen.push_back(this_thread());
+      CHECK(seen == std::vector{loop.number(), loop.number(), here});
+    }
+    CHECK(loop.calls() == 3);
+    CHECK_THROWS_AS(
+        [&] {
+          const portal open(loop);
+          throw first_error();
+        }(),
+        first_error);
+    idle_thread there;
+    spin([&] {
+      teleport(loop);
+      teleport(there.itself);
+      sleep_for(1ms);
+      teleport(loop);
+    }).await();
+  });
+}
+
+TEST_CASE("on a loop that is not motet's a fiber cannot wait", "[teleport]") {
+  run_here([] {
+    foreign_loop loop;
+    idle_thread there;
+    const testing::descriptor_pair pipe = testing::make_pipe();
+    std::array<char, 8> bytes{};
+    motet::mutex free;
+    motet::mutex held;
+    const std::lock_guard holding(held);
+    int refused = 0;
+    const auto refuses = [&](auto what) {
+      try {
+        what();
+      } catch (const std::logic_error&) {
+        ++refused;
+      }
+    };
+    {
+      const portal open(loop);
+      refuses([] { sleep_for(1ms); });
+      refuses([] { sleep(); });
+      refuses([&] { held.lock(); });
+      refuses([&] { shield([&] { held.lock(); }); });
+      refuses([&] { there.itself.call([] {}); });
+      refuses([&] { const portal further(there.itself); });
+      refuses([] { spin([] {}); });
+      refuses([] {
+        group children;
+        children.spin([] {});
+      });
+      refuses([] { suspend(); });
+      refuses([&] { io::read(pipe.first(), std::as_writable_bytes(std::span(bytes))); });
+      refuses([] { offload([] {}); });
+      snooze();
+      checkpoint();
+      free.lock();
+      free.unlock();
+    }
+    CHECK(refused == 11);
+    held.unlock();
+    held.lock();
+  });
+}
+
+TEST_CASE("a loop that is closed says so", "[teleport]") {
+  run_here([] {
+    foreign_loop loop;
+    std::atomic<bool> over{false};
+    std::atomic<int> busy{0};
+    loop.post([&] {
+      ++busy;
+      while (!over.load()) continue;
+    });
+    await(busy, 1);
+    std::vector<fiber<void>> travellers;
+    for (int i = 0; i < 100; ++i) travellers.push_back(spin([&] { const portal open(loop); }));
+    snooze();
+    loop.take_no_more();
+    over = true;
+    loop.close();
+    int told = 0;
+    for (const auto& each : travellers) {
+      try {
+        each.await();
+      } catch (const executor_stopped&) {
+        ++told;
+      }
+    }
+    CHECK(told == 100);
+    CHECK_THROWS_AS(teleport(loop), executor_stopped);
+  });
+}
+
+TEST_CASE("a stream goes along, and is used wherever its fiber is", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    net::tcp_listener listener(net::endpoint::loopback(0));
+    const auto echo = spin([&] {
+      net::tcp_stream peer = listener.accept();
+      std::array<std::byte, 1> byte{};
+      while (peer.read(byte) == 1) peer.write_all(byte);
+    });
+    net::tcp_stream stream = net::tcp_stream::connect(listener.local_endpoint());
+    const auto round_trip = [&](std::byte sent) {
+      std::array<std::byte, 1> byte{sent};
+      stream.write_all(byte);
+      byte[0] = std::byte{0};
+      return stream.read(byte) == 1 && byte[0] == sent;
+    };
+    for (int i = 0; i < 20; ++i) {
+      CHECK(round_trip(std::byte{1}));
+      const portal open(there.itself);
+      if (!round_trip(std::byte{2})) throw first_error();
+    }
+    stream.close();
+    echo.await();
+  });
+}
