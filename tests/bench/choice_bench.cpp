@@ -121,7 +121,8 @@ double finished_elsewhere(std::size_t workers, std::size_t count) {
   return cost(count, [&] {
     ring given;
     std::thread finisher([&] {
-      for (std::size_t finished = 0; finished < count;) {
+      std::size_t finished = 0;
+      while (finished < count) {
         given.take_all([&](std::size_t number) {
           choice.finish(number);
           ++finished;
