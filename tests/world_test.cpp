@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Random programs on four threads that spin, call and post to one another, give jobs to a pool,
-// talk over a channel, cancel, fail and end, while threads come and go. In the end nothing is lost,
-// doubled, leaked or stuck. A failure prints its seed; MOTET_TEST_SEED begins with that one, and
-// MOTET_TEST_SECONDS says how long.
+// talk over a channel, travel, cancel, fail and end, while threads come and go. In the end nothing
+// is lost, doubled, leaked or stuck. A failure prints its seed; MOTET_TEST_SEED begins with that
+// one, and MOTET_TEST_SECONDS says how long.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -124,6 +124,8 @@ class world {
   bool ending_ = false;
   channel<item> items_{4};
   thread_pool pool_{2, "world"};
+  strand alone_{pool_};
+  std::uint64_t entered_ = 0;  // on the strand alone
 };
 
 /// What one fiber does; its random numbers are its own.
@@ -156,6 +158,8 @@ class world::program {
   void spin_elsewhere();
   void call_elsewhere();
   void give_job();
+  void go_there_and_back();
+  void enter_strand();
   void push();
   void pop();
 
@@ -167,7 +171,7 @@ class world::program {
 
 void world::program::step() {
   const bool deeper = depth_ > 0;
-  switch (pick(14)) {
+  switch (pick(18)) {
     case 0:
     case 1:
       snooze();
@@ -202,6 +206,18 @@ void world::program::step() {
     case 13:
       if (pick(40) == 0) world_->replace(pick(4));
       return;
+    case 14:
+    case 15:
+      if (deeper) go_there_and_back();
+      return;
+    case 16:
+      enter_strand();
+      return;
+    case 17: {
+      const auto other = some_thread();
+      teleport(*other);
+      return;
+    }
   }
 }
 
@@ -233,6 +249,29 @@ void world::program::give_job() {
   } else {
     move_on_after(moment(), [&] { done.wait(); });
   }
+}
+
+void world::program::go_there_and_back() {
+  const auto other = some_thread();
+  const auto visit = [&] {
+    const portal there(*other);
+    if (pick(2) == 0) {
+      child()();
+    } else {
+      sleep_for(moment());
+    }
+  };
+  if (pick(2) == 0) {
+    visit();
+  } else {
+    with_timeout(moment(), visit);
+  }
+}
+
+void world::program::enter_strand() {
+  const portal in(world_->alone_);
+  ++world_->entered_;
+  if (pick(2) == 0) push();
 }
 
 void world::program::push() {
