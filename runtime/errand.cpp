@@ -52,6 +52,40 @@ bool errand::await() noexcept {
   return over_;
 }
 
+namespace {
+
+struct alarm : timer {
+  alarm(control_block& whose, wait_record& woken, clock::time_point when) noexcept : wait(&woken) {
+    fiber = &whose;
+    due = when;
+    fire = [](timer& over) noexcept {
+      home_of(*over.fiber).resume(*static_cast<alarm&>(over).wait, wake_reason::handed);
+    };
+  }
+  wait_record* wait;
+};
+
+}  // namespace
+
+/// The fiber sleeps nowhere else: there is room for its timer.
+errand::result errand::await_until(clock::time_point when) noexcept {
+  if (home_ == nullptr) {
+    over_ = gate_.wait_until(when);
+    return over_ ? result::over : result::late;
+  }
+  wait([&] {
+    wait_.reopen();
+    alarm late(*fiber_, wait_, when);
+    if (when != clock::time_point::max()) home_->arm(late);
+    home_->pend(*fiber_);
+    home_->park(wait_);
+    home_->unpend(*fiber_);
+    home_->disarm(late);
+  });
+  if (over_) return result::over;
+  return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;
+}
+
 void errand::await_end() noexcept {
   wait([this] { home_->park_until_over(wait_); });
 }

@@ -3,6 +3,8 @@
 // borrow from the frame it is in, for nobody leaves that before it is over.
 #pragma once
 
+#include <cstdint>
+#include <motet/clock.hpp>
 #include <motet/detail/post.hpp>
 #include <motet/detail/thread_gate.hpp>
 #include <motet/detail/wait_record.hpp>
@@ -22,6 +24,9 @@ class errand : public post {
   /// Waits until it is over, or its fiber is interrupted: then nothing has been thrown yet.
   /// Returns: whether it is over.
   bool await() noexcept;
+  enum class result : std::uint8_t { over, interrupted, late };
+  /// The same, but at most until `when`; may be called again.
+  result await_until(clock::time_point when) noexcept;
   /// Waits until it is over; nothing interrupts that.
   void await_end() noexcept;
 

@@ -16,7 +16,7 @@ void thread_gate::wait() noexcept {
   }
 }
 
-void thread_gate::wait_until(clock::time_point when) noexcept {
+bool thread_gate::wait_until(clock::time_point when) noexcept {
   const auto since_boot = when.time_since_epoch();
   const auto whole = std::chrono::floor<std::chrono::seconds>(since_boot);
   const timespec due{whole.count(), (since_boot - whole).count()};
@@ -25,6 +25,7 @@ void thread_gate::wait_until(clock::time_point when) noexcept {
     ::syscall(SYS_futex, &open_, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, nullptr,
               FUTEX_BITSET_MATCH_ANY);
   }
+  return open_.load(std::memory_order_acquire) != 0;
 }
 
 void thread_gate::open() noexcept {

@@ -95,6 +95,8 @@ FLOOR_OF = {
     "runtime/forward.cpp": "verbs",
     "runtime/journey.*": "verbs",
     "runtime/station.cpp": "verbs",
+    "runtime/timeslice_lock.cpp": "verbs",
+    "runtime/include/motet/timeslice_lock.hpp": "verbs",
     "runtime/traveller.hpp": "heart",
     "runtime/include/motet/detail/arrival.hpp": "verbs",
     "runtime/include/motet/executor.hpp": "verbs",

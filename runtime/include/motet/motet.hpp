@@ -33,3 +33,4 @@
 #include <motet/thread.hpp>
 #include <motet/thread_pool.hpp>
 #include <motet/time.hpp>
+#include <motet/timeslice_lock.hpp>

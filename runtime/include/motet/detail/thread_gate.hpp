@@ -12,7 +12,8 @@ class thread_gate {
  public:
   void wait() noexcept;
   /// Blocks until `when` at the longest.
-  void wait_until(clock::time_point when) noexcept;
+  /// Returns: whether it has been let through.
+  bool wait_until(clock::time_point when) noexcept;
   /// Lets it through, and with that perhaps ends the lifetime of this.
   void open() noexcept;
 

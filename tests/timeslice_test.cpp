@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// The lock that is handed on in order of arrival, and whose holder looks whether its turn is over.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::run_here;
+using region = timeslice_lock::unlocked_region;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+/// Without a switchpoint.
+void compute(std::chrono::nanoseconds span) {
+  const auto end = std::chrono::steady_clock::now() + span;
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+}  // namespace
+
+TEST_CASE("a timeslice_lock that is free is taken without a wait", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock;
+    lock.lock();
+    CHECK_THROWS_AS(lock.lock(), std::logic_error);
+    CHECK_FALSE(spin([&] { return lock.try_lock(); }).await());
+    CHECK_THROWS_AS(spin([&] { lock.unlock(); }).await(), std::logic_error);
+    for (int i = 0; i < 1000; ++i) lock.yield_if_due();
+    lock.unlock();
+    CHECK_THROWS_AS(lock.unlock(), std::logic_error);
+    CHECK(lock.try_lock());
+    lock.unlock();
+    CHECK(lock.stats().handovers == 0);
+    CHECK_THROWS_AS(timeslice_lock(0ms), std::invalid_argument);
+  });
+}
+
+TEST_CASE("it is handed on in order of arrival", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock;
+    words order;
+    lock.lock();
+    std::vector<fiber<void>> all;
+    for (const char* name : {"a", "b", "c"}) {
+      all.push_back(spin([&, name] {
+        const std::lock_guard in(lock);
+        order.emplace_back(name);
+        snooze();
+      }));
+    }
+    snooze();
+    lock.unlock();
+    CHECK_FALSE(lock.try_lock());  // it is a's already
+    for (const auto& each : all) each.await();
+    CHECK(order == words{"a", "b", "c"});
+    CHECK(lock.stats().handovers == 3);
+  });
+}
+
+TEST_CASE("who yields when its turn is over comes behind all others", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock(1us);
+    words order;
+    const auto take_turns = [&](const char* name) {
+      const std::lock_guard in(lock);
+      for (int i = 0; i < 3; ++i) {
+        order.emplace_back(name);
+        compute(5us);
+        lock.yield_if_due();
+      }
+    };
+    const auto a = spin([&] { take_turns("a"); });
+    const auto b = spin([&] { take_turns("b"); });
+    const auto c = spin([&] { take_turns("c"); });
+    lock.lock();
+    snooze();
+    lock.unlock();
+    await_all(a, b, c);
+    CHECK(order == words{"a", "b", "c", "a", "b", "c", "a", "b", "c"});
+    CHECK(lock.stats().forced >= 6);
+  });
+}
+
+TEST_CASE("within its turn a holder is not disturbed", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock(1h);
+    lock.lock();
+    const auto waits = spin([&] { const std::lock_guard in(lock); });
+    snooze();
+    for (int i = 0; i < 1000; ++i) lock.yield_if_due();
+    CHECK(lock.stats().handovers == 0);
+    lock.unlock();
+    waits.await();
+  });
+}
+
+TEST_CASE("threads share it equally, and never see what is half done", "[timeslice][stress]") {
+  timeslice_lock lock(200us);
+  long a = 0;
+  long b = 0;
+  std::atomic<bool> over{false};
+  std::atomic<bool> broken{false};
+  std::array<std::size_t, 3> shares{};
+  const auto hog = [&](std::size_t number) {
+    const std::lock_guard in(lock);
+    while (!over.load(std::memory_order_relaxed)) {
+      if (a + b != 0) broken = true;
+      ++a;
+      compute(2us);
+      --b;
+      ++shares[number];
+      lock.yield_if_due();
+    }
+  };
+  std::thread first([&] { hog(0); });
+  std::thread second([&] { hog(1); });
+  motet::thread third(testing::quiet(), [&] { hog(2); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(testing::scaled(2'000, 300)));
+  over = true;
+  first.join();
+  second.join();
+  third.await();
+  CHECK_FALSE(broken);
+  const auto total = static_cast<double>(shares[0] + shares[1] + shares[2]);
+  CHECK(total > 0);
+  for (const std::size_t share : shares) {
+    INFO(share << " of " << total);
+    CHECK((static_cast<double>(share) > total / 8 || testing::under_tsan || testing::under_asan));
+  }
+  CHECK(lock.stats().forced > 0);
+}
+
+TEST_CASE("nobody overtakes", "[timeslice][stress]") {
+  timeslice_lock lock(1us);
+  const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 1'000 : 5'000);
+  std::uint64_t count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (std::size_t j = 0; j < rounds / 4; ++j) {
+        const std::lock_guard in(lock);
+        ++count;
+      }
+    });
+  }
+  run_here([&] {
+    std::vector<fiber<void>> fibers;
+    for (int i = 0; i < 4; ++i) {
+      fibers.push_back(spin([&] {
+        for (std::size_t j = 0; j < rounds / 4; ++j) {
+          const std::lock_guard in(lock);
+          ++count;
+          lock.yield_if_due();
+        }
+      }));
+    }
+    for (const auto& each : fibers) each.await();
+  });
+  for (auto& each : threads) each.join();
+  CHECK(count == rounds * 2);
+}
+
+TEST_CASE("round what blocks it is given up, and taken again by an exception, too", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock;
+    lock.lock();
+    words order;
+    const auto other = spin([&] {
+      const std::lock_guard in(lock);
+      order.emplace_back("other");
+    });
+    {
+      const region open(lock);
+      sleep_for(1ms);
+      order.emplace_back("slept");
+    }
+    CHECK(order == words{"other", "slept"});
+    try {
+      const region open(lock);
+      throw std::runtime_error("blocked");
+    } catch (const std::runtime_error&) {
+      order.emplace_back("caught");
+    }
+    CHECK_FALSE(spin([&] { return lock.try_lock(); }).await());
+    lock.unlock();
+    other.await();
+    CHECK_THROWS_AS(region(lock), std::logic_error);
+  });
+}
+
+TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock;
+    lock.lock();
+    CHECK_FALSE(spin([&] { return move_on_after(1ms, [&] { lock.lock(); }); }).await());
+    const auto gone = spin([&] { const std::lock_guard in(lock); });
+    bool reached = false;
+    const auto stays = spin([&] {
+      const std::lock_guard in(lock);
+      reached = true;
+    });
+    snooze();
+    SECTION("before its turn has come") {
+      gone.cancel();
+      snooze();
+      lock.unlock();
+    }
+    SECTION("in the moment in which it has") {
+      lock.unlock();
+      gone.cancel();
+    }
+    try {
+      gone.await();
+    } catch (const fiber_cancelled&) {
+    }
+    stays.await();
+    CHECK(reached);
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEST_CASE("what is pending is thrown by who has its turn again", "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock(1us);
+    lock.lock();
+    bool held = false;
+    const auto yields = spin([&] {
+      const std::lock_guard in(lock);
+      compute(2us);
+      try {
+        lock.yield_if_due();
+      } catch (const cancelled&) {
+        held = !lock.try_lock();
+        throw;
+      }
+    });
+    snooze();
+    const auto next = spin([&] {
+      const std::lock_guard in(lock);
+      yields.cancel();
+    });
+    snooze();
+    lock.unlock();
+    CHECK_THROWS_AS(yields.await(), fiber_cancelled);
+    CHECK(held);
+    next.await();
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEST_CASE("a holder who never looks is told of once a turn", "[timeslice]") {
+  if (testing::on_sim()) return;
+  std::atomic<int> told{0};
+  std::atomic<std::int64_t> held{0};
+  timeslice_lock lock(1ms, [&](clock::duration span) {
+    ++told;
+    held = std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+  });
+  const auto stall = [&](auto begin_waiter) {
+    lock.lock();
+    begin_waiter();
+    std::this_thread::sleep_for(60ms);
+    const int before = told.load();
+    lock.unlock();
+    return before;
+  };
+  std::thread plain;
+  CHECK(stall([&] { plain = std::thread([&] { const std::lock_guard in(lock); }); }) == 1);
+  plain.join();
+  CHECK(held >= 10);
+  std::optional<motet::thread> with_fibers;
+  CHECK(stall([&] {
+          with_fibers.emplace(testing::quiet(), [&] { const std::lock_guard in(lock); });
+        }) == 2);
+  with_fibers->await();
+}
+
+TEST_CASE("what on_stall throws is thrown by the waiter", "[timeslice]") {
+  if (testing::on_sim()) return;
+  timeslice_lock lock(1ms, [](clock::duration) { throw std::runtime_error("stalled"); });
+  lock.lock();
+  std::string said;
+  std::thread waits([&] {
+    try {
+      lock.lock();
+    } catch (const std::runtime_error& error) {
+      said = error.what();
+    }
+  });
+  waits.join();
+  CHECK(said == "stalled");
+  lock.unlock();
+  CHECK(lock.stats().handovers == 0);
+}
+
+TEST_CASE("who waits when it is destroyed is told", "[timeslice]") {
+  run_here([] {
+    std::optional<timeslice_lock> lock(std::in_place);
+    lock->lock();
+    const auto waits = spin([&] { lock->lock(); });
+    snooze();
+    lock.reset();
+    CHECK_THROWS_AS(waits.await(), std::logic_error);
+  });
+}
