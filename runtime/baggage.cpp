@@ -62,7 +62,6 @@ void station::board() noexcept {
   cold_part& part = cold(block);
   if (!is_home()) {
     part.hosted = &whose.fiber;
-    id = std::exchange(block.id, whose.fiber.id);  // by which its locks know it
     locals = std::exchange(part.locals, std::move(whose.locals));
   } else {
     whose.away = false;
@@ -105,11 +104,7 @@ void station::alight() noexcept {
   clear(block, interrupt_scope);
   take_back_cancellation();
   whose.locals = std::exchange(part.locals, std::move(locals));
-  if (is_home()) {
-    whose.away = true;
-  } else {
-    block.id = id;
-  }
+  if (is_home()) whose.away = true;
   part.hosted = nullptr;
   forwarded pending;
   pending.raised = std::exchange(block.raised, nullptr);

@@ -63,7 +63,6 @@ struct station {
   stack runs_on;
   exception_state exceptions;
   int error_number = 0;
-  std::uint64_t id = 0;
   std::uint16_t shields = 0;
   scope_entry* scopes = nullptr;
   local_list locals;

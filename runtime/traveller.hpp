@@ -7,12 +7,6 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-/// Returns: the fiber that runs as `block`: itself, or a traveller.
-inline control_block& identity_of(control_block& block) noexcept {
-  const cold_part* part = cold_if_any(block);
-  return part == nullptr || part->hosted == nullptr ? block : *part->hosted;
-}
-
 /// Whether its stack is on another thread, or about to be. At home.
 bool is_away(const control_block& fiber) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/cold_part.hpp>
 #include <motet/detail/waiter.hpp>
 #include <mutex>
 
@@ -21,7 +22,7 @@ inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
 /// fiber's. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   if (thread == nullptr || thread->running().is_main) return this_thread_mark() | 1;
-  return mark_of(thread->running());
+  return mark_of(identity_of(thread->running()));
 }
 
 /// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has
@@ -29,7 +30,7 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
 inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
   if (holder == holder_mark(thread)) [[likely]]
     return true;
-  return thread != nullptr && holder == mark_of(thread->running());
+  return thread != nullptr && holder == mark_of(identity_of(thread->running()));
 }
 
 [[noreturn]] void refuse_to_unlock();

@@ -87,6 +87,12 @@ inline cold_part* cold_if_any(const control_block& block) noexcept {
       block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part)));
 }
 
+/// Returns: the fiber that runs as `block`: itself, or a traveller.
+inline control_block& identity_of(control_block& block) noexcept {
+  const cold_part* part = cold_if_any(block);
+  return part == nullptr || part->hosted == nullptr ? block : *part->hosted;
+}
+
 inline cold_part& cold(control_block& block) noexcept {
   void* place = block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part));
   if (block.has_cold_part) return *static_cast<cold_part*>(place);
