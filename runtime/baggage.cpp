@@ -129,7 +129,7 @@ void station::lend_cancellation() noexcept {
   }
   cold_part& part = cold(block);
   if (!std::exchange(lent_cancellation, true)) part.cancellation = whose.cancellation;
-  part.insisted = whose.insisted;
+  part.insisted = part.insisted || whose.insisted;
   block.interrupts |= interrupt_cancel;
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "thread_state.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI {
 
@@ -43,6 +44,7 @@ group::group(std::size_t limit) : family_(limit) {
 
 group::~group() {
   if (family_.owner == nullptr) return;
+  if (family_.owner->home != detail::self()) detail::go_to(*family_.owner);
   detail::thread_state& thread = home_of(*family_.owner);
   family_.closed = true;
   thread.leave_to_owner(family_);

@@ -32,11 +32,11 @@ journey_keeper::~journey_keeper() {
 journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
 
-hop::hop(station& from, const void* to) noexcept
+hop::hop(station& from, const executor& where) noexcept
     : its(from.whose),
       number(from.last_hop),
-      origin(from.lasts() ? from : its.home),
-      executor(to),
+      origin(from.origins > 0 ? from : its.home),
+      to(where),
       poster(&from.block) {
   retain(its);
 }
@@ -53,9 +53,15 @@ hop::~hop() {
 namespace {
 
 station* place_on(journey& its, const thread_state& thread) noexcept {
+  const std::lock_guard in(its.sharing);
   station* each = its.stations;
   while (each != nullptr && &each->thread != &thread) each = each->next;
   return each;
+}
+
+/// A forked child has none of the other threads.
+bool in_this_process(const journey& its) noexcept {
+  return its.made_in == process_generation.load(std::memory_order_relaxed);
 }
 
 /// Leaves the thread, for where the journey says. Whatever is read of a thread before is of another
@@ -64,7 +70,7 @@ void depart(journey& its) noexcept {
   station& from = *its.at;
   its.where.watched = from.block.where.watched;
   switch_context(its.where, from.waiting);
-  if (its.at->ends_here()) its.home.close();
+  if (its.home_closes) its.home.close();
 }
 
 }  // namespace
@@ -86,7 +92,7 @@ void visit(const hop& mine) noexcept {
     send_home(mine.its, std::current_exception());
     return;
   }
-  receive(mine.its, *self(), mine.executor);
+  receive(mine, *self());
 }
 
 }  // namespace
@@ -102,7 +108,7 @@ void arrival::operator()() const {
   } else if (station* known = place_on(mine.its, *thread)) {
     known->returning.arrive(known->returning, *thread);
   } else {
-    receive(mine.its, *thread, mine.executor);
+    receive(mine, *thread);
   }
 }
 
@@ -123,7 +129,8 @@ station* go(const executor& to, bool returns) {
   journey*& made = cold(fiber).travels.its;
   if (made == nullptr) made = new journey(fiber);
   journey& its = *made;
-  if (its.away && its.at->foreign_executor == executor_access::place(to)) return nullptr;
+  const auto& foreign = its.at->foreign;
+  if (foreign && executor_access::same(*foreign, to)) return nullptr;
   if (thread->foreign() && returns) {
     throw std::logic_error("a portal cannot lead back to a foreign executor");
   }
@@ -143,7 +150,7 @@ station* go(const executor& to, bool returns) {
 
 void come_back(station& origin) noexcept {
   journey& its = origin.whose;
-  if (its.at != &origin) {
+  if (its.at != &origin && in_this_process(its)) {
     its.back_to = &origin;
     depart(its);
   }
@@ -164,23 +171,48 @@ void collect_failures(journey& its) noexcept {
   }
 }
 
+bool has_places(journey& its) noexcept {
+  const std::lock_guard in(its.sharing);
+  return its.stations != &its.home;
+}
+
 /// Returns: where it has left children, other than where it is; else home.
 station& last_place_of(journey& its) noexcept {
+  const std::lock_guard in(its.sharing);
   station* each = its.stations;
   while (each == its.at && !each->is_home()) each = each->next;
+  each->expected = true;
   return *each;
 }
 
 }  // namespace
+
+/// Goes to the thread to which what it has left with `owner` belongs.
+void go_to(control_block& owner) noexcept {
+  const cold_part* part = cold_if_any(identity_of(self()->running()));
+  if (part == nullptr || part->travels.its == nullptr) return;
+  journey& its = *part->travels.its;
+  {
+    const std::lock_guard in(its.sharing);
+    station* each = its.stations;
+    while (each != nullptr && &each->block != &owner) each = each->next;
+    if (each == nullptr) return;
+    its.back_to = each;
+  }
+  depart(its);
+}
 
 /// Home is the last of the stations.
 void come_home(control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
   if (part == nullptr || part->travels.its == nullptr) return;
   journey& its = *part->travels.its;
-  if (its.made_in != process_generation.load(std::memory_order_relaxed)) std::exit(EXIT_SUCCESS);
+  if (!in_this_process(its)) {
+    if (&self()->running() == &fiber) return;
+    std::exit(std::uncaught_exceptions() > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+  }
   ++self()->running().shields;
-  while (its.stations != &its.home) {
+  while (has_places(its)) {
     if (&self()->running() != &fiber) {
       its.at->origins = 0;
       self()->end_children(its.at->block);
@@ -201,7 +233,8 @@ std::exception_ptr failure_abroad(control_block& fiber) noexcept {
   for (std::exception_ptr* each : {&its.failure, &its.left.failure}) {
     if (*each != nullptr) return std::exchange(*each, nullptr);
   }
-  return its.told != nullptr && its.told == fiber.raised ? its.told : nullptr;
+  const bool untold = its.told != nullptr && its.told == fiber.raised;
+  return untold ? std::exchange(its.told, nullptr) : nullptr;
 }
 
 void throw_failure_abroad(control_block& fiber) {

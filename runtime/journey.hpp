@@ -12,6 +12,7 @@
 #include <motet/detail/post.hpp>
 #include <motet/detail/sharing.hpp>
 #include <motet/executor.hpp>
+#include <optional>
 
 #include "thread_state.hpp"
 
@@ -54,9 +55,9 @@ struct station {
   journey& whose;
   thread_state& thread;
   control_block& block;
-  station* next = nullptr;  // of the journey
-  unsigned origins = 0;     // portals that lead back here
-  const void* foreign_executor = nullptr;
+  station* next = nullptr;          // of the journey
+  unsigned origins = 0;             // portals that lead back here
+  std::optional<executor> foreign;  // the executor that is served there
 
   // Its own, while the traveller runs here.
   context waiting;
@@ -75,6 +76,7 @@ struct station {
     station* to = nullptr;
   } returning;
   bool back = false;
+  bool expected = false;  // the traveller is about to come, to end it
   wait_record* away = nullptr;
   struct recall_timer : timer {
     station* from = nullptr;
@@ -87,7 +89,8 @@ struct station {
   void take_leave() noexcept;
   bool post_on() noexcept;
   bool call_back() noexcept;
-  void await_back() noexcept;
+  bool await_back() noexcept;
+  bool try_to_leave() noexcept;
   // baggage.cpp
   void board() noexcept;
   void alight() noexcept;
@@ -145,6 +148,7 @@ struct journey {
   bool called_back = false;
   // At home.
   bool home_open = false;
+  bool home_closes = false;  // when the traveller has gone on there
   bool away = false;
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: somebody has it
@@ -162,7 +166,7 @@ struct journey {
 
 /// One try to get somewhere.
 struct hop {
-  hop(station& from, const void* to) noexcept;
+  hop(station& from, const executor& where) noexcept;
   hop(const hop&) = delete;
   hop& operator=(const hop&) = delete;
   ~hop();
@@ -176,7 +180,7 @@ struct hop {
   journey& its;
   const std::uint64_t number;
   station& origin;  // where it is told that nobody took it
-  const void* const executor;
+  const executor to;
   const control_block* const poster;
   bool posting = true;   // seen by the poster's thread alone
   bool at_once = false;  // the function was called by post() itself
@@ -184,7 +188,9 @@ struct hop {
 
 /// What an executor refers to is nobody else's business.
 struct executor_access {
-  static const void* place(const executor& to) noexcept { return to.where_; }
+  static bool same(const executor& a, const executor& b) noexcept {
+    return a.where_ == b.where_ && a.kind_ == b.kind_;
+  }
   static bool is_here(const executor& to) { return to.kind_->is_here(to.where_); }
   static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.where_, fiber); }
 };
@@ -197,6 +203,6 @@ void forward(journey& to, forwarded&& news) noexcept;
 /// It could not go on where it wanted to.
 void send_home(journey& its, std::exception_ptr why) noexcept;
 /// Lets it run here, in a fiber that was made for that, until it leaves.
-void receive(journey& its, thread_state& here, const void* executor) noexcept;
+void receive(const hop& mine, thread_state& here) noexcept;
 
 }  // namespace motet::inline MOTET_ABI::detail

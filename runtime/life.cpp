@@ -33,6 +33,7 @@ void thread_state::fiber_main(void* block) {
     part->locals.end();
   }
   fiber.kind->destroy_body(fiber.body);
+  if (fiber.has_cold_part) come_home(fiber);
   if (!shared(fiber)) drop_result(fiber);
   publish(fiber);
   ended_ = &fiber;
@@ -92,6 +93,7 @@ void thread_state::drop_result(control_block& fiber) noexcept {
 
 /// A failure of its children is the fiber's own if it has none; the others, nobody's.
 void thread_state::inherit_failure(control_block& fiber) noexcept {
+  if (const std::exception_ptr abroad = failure_abroad(fiber)) tell_unhandled(options_, abroad);
   if (fiber.ended_by != outcome::error) {
     if (control_block* failed = take_failure(fiber, nullptr)) {
       fiber.error = failed->error;

@@ -32,12 +32,13 @@ bool station::is_home() const noexcept {
 }
 
 bool station::ends_here() const noexcept {
+  const std::lock_guard in(whose.sharing);
   return is_home() && whose.stations == this;
 }
 
 bool station::leaves_children() const noexcept {
   const cold_part* part = cold_if_any(block);
-  if (part->failures != nullptr) return true;
+  if (part->failures != nullptr || part->own.next != nullptr) return true;
   for (const family* each = &part->own; each != nullptr; each = each->next) {
     if (each->size > 0) return true;
   }
@@ -45,10 +46,12 @@ bool station::leaves_children() const noexcept {
 }
 
 void station::enlist() noexcept {
+  const std::lock_guard in(whose.sharing);
   next = std::exchange(whose.stations, this);
 }
 
 void station::unlist() noexcept {
+  const std::lock_guard in(whose.sharing);
   station** each = &whose.stations;
   while (*each != this) each = &(*each)->next;
   *each = next;
@@ -84,7 +87,8 @@ void station::let_run() noexcept {
   error_number = std::exchange(*thread.live_errno_, whose.error_number);
   waiting.watched = std::exchange(block.where.watched, whose.where.watched);
   runs_on = std::exchange(block.runs_on, whose.runs_on);
-  switch_context(waiting, whose.where, ends_here());
+  whose.home_closes = ends_here();
+  switch_context(waiting, whose.where, whose.home_closes);
   take_leave();
 }
 
@@ -109,12 +113,9 @@ bool station::send_on() noexcept {
     if (!kept) enlist();
     return true;
   }
-  if (kept) {
-    await_back();
-  } else {
-    keep_timers(0);
-  }
-  return kept;
+  const bool runs_on_here = kept && await_back();
+  if (!runs_on_here) keep_timers(0);
+  return runs_on_here;
 }
 
 /// Returns: false if the traveller has not left.
@@ -123,7 +124,7 @@ bool station::post_on() noexcept {
   last_hop = ++whose.hops;
   std::shared_ptr<hop> mine;
   try {
-    mine = std::make_shared<hop>(*this, executor_access::place(to));
+    mine = std::make_shared<hop>(*this, to);
     whose.on_its_way.store(last_hop, std::memory_order_release);
     jitter();
     executor_access::send(to, arrival(mine));
@@ -146,30 +147,55 @@ bool station::call_back() noexcept {
   return true;
 }
 
-void station::await_back() noexcept {
+/// Returns: false if it has left the journey instead.
+bool station::await_back() noexcept {
   if (recall.due != clock::time_point::max() && last_hop != 0) thread.arm(recall);
   while (!back) {
+    const bool for_children = !is_home() && origins == 0;
+    if (for_children && try_to_leave()) {
+      thread.disarm(recall);
+      return false;
+    }
     wait_record wait("its stack, which is on another thread");
     wait.for_token = true;
     away = &wait;
+    family& children = cold(block).own;
+    children.waits_until = until::all_over;
+    if (for_children) children.waiter = &wait;
     thread.pend(block);
     const wake_reason woken = thread.park(wait);
     thread.unpend(block);
+    children.waiter = nullptr;
     away = nullptr;
     if (back) break;
     const bool due = !recall.armed() && recall.due <= thread.now();
     if ((woken == wake_reason::interrupted || due) && call_back()) break;
+    thread.disarm(recall);
     recall.due = clock::time_point::max();
     pass_on();
+    if (for_children && cancelled) thread.cancel_family(children, "its thread ends");
   }
   back = false;
   thread.disarm(recall);
+  return true;
 }
 
-void receive(journey& its, thread_state& here, const void* executor) noexcept {
+/// When the last child has ended nobody needs to come back, unless somebody is on the way.
+bool station::try_to_leave() noexcept {
+  if (leaves_children()) return false;
+  const std::lock_guard in(whose.sharing);
+  if (expected) return false;
+  station** each = &whose.stations;
+  while (*each != this) each = &(*each)->next;
+  *each = next;
+  return true;
+}
+
+void receive(const hop& mine, thread_state& here) noexcept {
+  journey& its = mine.its;
   station at(its, here, here.running());
   if (here.foreign()) {
-    at.foreign_executor = executor;
+    at.foreign = mine.to;
     at.block.interrupts |= interrupt_waits;
     cold(at.block).own.closed = true;
   }

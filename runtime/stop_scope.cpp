@@ -14,7 +14,9 @@ stop_scope::stop_scope(std::stop_token token, call_site site)
       callback_(std::move(token), end_scope{this}) {}
 
 void stop_scope::stop_requested() noexcept {
-  if (whose_.home == self() && !is_away(whose_)) {
+  thread_state* here = self();
+  const bool own = here != nullptr && &identity_of(here->running()) == &whose_;
+  if (own || (whose_.home == here && !is_away(whose_))) {
     end();
   } else {
     asked_.store(true, std::memory_order_release);

@@ -13,6 +13,7 @@
 #include "pool_state.hpp"
 #include "thread_link.hpp"
 #include "thread_state.hpp"
+#include "traveller.hpp"
 #include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI {
@@ -30,7 +31,7 @@ bool may_have_spun() noexcept {
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
-  std::exception_ptr first;
+  std::exception_ptr first = failure_abroad(fiber);
   while (control_block* failed = home.take_failure(fiber, nullptr)) {
     home.refresh_failures(fiber);
     if (first == nullptr) {
@@ -49,7 +50,7 @@ std::exception_ptr left_undone() noexcept {
 
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
   worker.failed.fetch_add(1, std::memory_order_relaxed);
-  origins::note(error, self()->running());
+  origins::note(error, identity_of(self()->running()));
 }
 
 void count_finished(worker_load& worker) noexcept {

@@ -28,6 +28,8 @@ class homecoming {
   control_block& fiber_;
 };
 
+/// Goes to where `owner`, one of the blocks it runs as, is at home.
+void go_to(control_block& owner) noexcept;
 /// Returns: for how many of its scopes a thread must have room for a timer.
 std::size_t timers_of_scopes(const scope_entry* innermost) noexcept;
 /// Returns: at home again, what a child abroad has failed with, if one has.

@@ -654,6 +654,69 @@ TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
   });
 }
 
+TEST_CASE("what it has left elsewhere keeps no pool from ending", "[teleport]") {
+  run_here([] {
+    std::atomic<int> ended{0};
+    {
+      thread_pool pool(1);
+      {
+        const portal open(pool);
+        spin([&] {
+          sleep_for(5ms);
+          ++ended;
+        });
+      }
+      pool.drain();
+      CHECK(ended == 1);
+    }
+    idle_thread there;
+    {
+      const portal open(there.itself);
+      spin([&] {
+        const at_end note([&] { ++ended; });
+        sleep();
+      });
+    }
+    there.itself.cancel();
+    CHECK_THROWS_AS(there.itself.await(), fiber_cancelled);
+    CHECK(ended == 2);
+  });
+}
+
+TEST_CASE("a group takes its fiber back to where it was made", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const int here = this_thread();
+    int ended_on = 0;
+    int after = 0;
+    spin([&] {
+      {
+        group children;
+        children.spin([&] {
+          const at_end note([&] { ended_on = this_thread(); });
+          sleep();
+        });
+        snooze();
+        teleport(there.itself);
+      }
+      after = this_thread();
+    }).await();
+    CHECK(ended_on == here);
+    CHECK(after == here);
+  });
+}
+
+TEST_CASE("abroad, too, a fiber cannot await itself", "[teleport]") {
+  run_here([] {
+    idle_thread there;
+    const auto traveller = spin([&] {
+      const portal open(there.itself);
+      current().await();
+    });
+    CHECK_THROWS_AS(traveller.await(), std::logic_error);
+  });
+}
+
 TEST_CASE("a job that travels is its worker's until it is over", "[teleport]") {
   run_here([] {
     thread_pool pool(2);

@@ -21,7 +21,8 @@ class executor {
   template <typename Where>
     requires(!std::is_same_v<std::remove_const_t<Where>, executor> &&
              requires(Where& where, detail::arrival f) { where.post(f); })
-  executor(Where& where) noexcept : where_(&where), kind_(&kind_of<Where>) {}
+  executor(Where& where) noexcept
+      : where_(const_cast<void*>(static_cast<const void*>(&where))), kind_(&kind_of<Where>) {}
 
   /// Has `f`, moved, called there.
   /// Switchpoint if what it refers to makes the caller wait; else not a switchpoint.
@@ -92,8 +93,8 @@ class strand {
   /// Throws: as thread_pool::post().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    using work = detail::posted_work<std::decay_t<F>>;
-    pool_->give_to(pool_->choose(worker_), work(std::in_place, std::forward<F>(f)), site);
+    detail::posted_work<std::decay_t<F>> work(std::in_place, std::forward<F>(f));
+    pool_->give_to(pool_->choose(worker_), std::move(work), site);
   }
 
  private:

@@ -27,8 +27,9 @@ class timeslice_lock {
 
   /// A holder who is waited for has at least `quantum` before yield_if_due() hands the lock on.
   /// `on_stall`, if given, is called by the first in line when the holder has had it for ten times
-  /// as long, once a turn, with how long; what it throws is thrown by the caller's lock(). Not a
-  /// switchpoint. Throws: std::invalid_argument for a quantum that is not positive.
+  /// as long, once a turn, with how long; what it throws is thrown by the caller's lock().
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument for a quantum that is not positive.
   explicit timeslice_lock(detail::timespan quantum = std::chrono::milliseconds(5),
                           std::function<void(clock::duration)> on_stall = {});
   timeslice_lock(const timeslice_lock&) = delete;
