@@ -43,12 +43,9 @@ void station::arm_or_fire(timer& alarm) noexcept {
   }
 }
 
-void station::board() noexcept {
-  shields = std::exchange(block.shields, whose.shields);
-  scopes = std::exchange(block.scopes, whose.scopes);
-  keep_timers(timers_of_scopes(whose.scopes));
+void station::unpack_scopes() noexcept {
   // A thread under the simulated backend has a time of its own.
-  const bool other_time = thread.virtual_time_ || whose.then_virtual;
+  const bool other_time = thread.virtual_time() || whose.then_virtual;
   const clock::duration shift = other_time ? thread.now() - whose.then : clock::duration::zero();
   for (scope_entry* each = block.scopes; each != nullptr; each = each->outer_) {
     each->fiber_ = &block;
@@ -59,51 +56,63 @@ void station::board() noexcept {
     if (std::exchange(entered.alarm_.packed, false)) arm_or_fire(entered.alarm_);
     if (entered.ended_) block.interrupts |= interrupt_scope;
   }
+}
+
+void station::pack_scopes() noexcept {
+  whose.then = thread.now();
+  whose.then_virtual = thread.virtual_time();
+  whose.due = never;
+  for (scope_entry* each = whose.its.scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (!entered.alarm_.armed()) continue;
+    entered.alarm_.packed = true;
+    whose.due = std::min(whose.due, entered.alarm_.due);
+    thread.disarm(entered.alarm_);
+  }
+  timers = timers_of_scopes(whose.its.scopes);
+  clear(block, interrupt_scope);
+}
+
+void station::board() noexcept {
+  own.shields = std::exchange(block.shields, whose.its.shields);
+  own.scopes = std::exchange(block.scopes, whose.its.scopes);
+  keep_timers(timers_of_scopes(block.scopes));
+  unpack_scopes();
   cold_part& part = cold(block);
-  if (!is_home()) {
-    part.hosted = &whose.fiber;
-    locals = std::exchange(part.locals, std::move(whose.locals));
-  } else {
+  own.locals = std::exchange(part.locals, std::move(whose.its.locals));
+  if (is_home()) {
     whose.away = false;
-    part.locals = std::move(whose.locals);
     take_result();
+  } else {
+    part.hosted = &whose.fiber;
   }
   if (cancelled) block.interrupts |= interrupt_cancel;
-  if (whose.cancelled) lend_cancellation();
+  if (whose.end.asked) lend_end();
   thread.refresh_failures(block);
   forwarded news;
   {
     const std::lock_guard in(whose.sharing);
     whose.at = this;
+    whose.sender = nullptr;
+    whose.wanted = false;
     news = std::exchange(whose.left, {});
   }
   apply(std::move(news));
 }
 
 void station::alight() noexcept {
-  cold_part& part = cold(block);
   {
     const std::lock_guard in(whose.sharing);
     whose.at = nullptr;
   }
-  whose.shields = std::exchange(block.shields, shields);
-  whose.scopes = std::exchange(block.scopes, scopes);
-  whose.then = thread.now();
-  whose.then_virtual = thread.virtual_time_;
-  recall.due = never;
-  for (scope_entry* each = whose.scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*each);
-    if (!entered.alarm_.armed()) continue;
-    entered.alarm_.packed = true;
-    recall.due = std::min(recall.due, entered.alarm_.due);
-    thread.disarm(entered.alarm_);
-  }
-  timers = timers_of_scopes(whose.scopes);
+  whose.its.shields = std::exchange(block.shields, own.shields);
+  whose.its.scopes = std::exchange(block.scopes, own.scopes);
+  pack_scopes();
+  cold_part& part = cold(block);
   thread.disarm(part.grace);
-  clear(block, interrupt_scope);
-  take_back_cancellation();
-  whose.locals = std::exchange(part.locals, std::move(locals));
+  take_back_end();
+  whose.its.locals = std::exchange(part.locals, std::move(own.locals));
   if (is_home()) whose.away = true;
   part.hosted = nullptr;
   forwarded pending;
@@ -111,7 +120,8 @@ void station::alight() noexcept {
   clear(block, interrupt_raised);
   pending.token_given = part.token.filled();
   pending.token = std::move(part.token);
-  forward(whose, std::move(pending));
+  const std::lock_guard in(whose.sharing);
+  merge(whose.left, std::move(pending));
 }
 
 /// At home, what stop() has given it meanwhile.
@@ -122,31 +132,27 @@ void station::take_result() noexcept {
 }
 
 /// What ends it at home ends it elsewhere, unless that thread ends what runs there anyway.
-void station::lend_cancellation() noexcept {
+void station::lend_end() noexcept {
   if (!is_home()) {
-    if (block.cancel_reason != nullptr && !lent_cancellation) return;
-    block.cancel_reason = whose.cancel_reason;
+    if (block.cancel_reason != nullptr && !lent_end) return;
+    block.cancel_reason = whose.end.reason;
   }
   cold_part& part = cold(block);
-  if (!std::exchange(lent_cancellation, true)) part.cancellation = whose.cancellation;
-  part.insisted = part.insisted || whose.insisted;
+  if (!std::exchange(lent_end, true)) part.cancellation = whose.end.about;
+  part.insisted = part.insisted || whose.end.insisted;
   block.interrupts |= interrupt_cancel;
 }
 
-void station::take_back_cancellation() noexcept {
+void station::take_back_end() noexcept {
   cold_part& part = cold(block);
   if ((block.interrupts & interrupt_cancel) == 0) return;
-  if (!is_home() && !lent_cancellation) {
+  clear(block, interrupt_cancel);
+  if (!is_home() && !lent_end) {
     cancelled = true;
-    clear(block, interrupt_cancel);
     return;
   }
-  whose.cancelled = true;
-  whose.cancel_reason = block.cancel_reason;
-  whose.cancellation = part.cancellation;
-  whose.insisted = part.insisted;
-  clear(block, interrupt_cancel);
-  lent_cancellation = false;
+  whose.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+  lent_end = false;
   if (is_home()) return;
   block.cancel_reason = nullptr;
   part.cancellation = {};
@@ -161,10 +167,7 @@ void station::pass_on() noexcept {
   const bool cancelled_here = (block.interrupts & interrupt_cancel) != 0;
   cancelled = cancelled || (cancelled_here && !is_home());
   if (cancelled_here && is_home()) {
-    news.cancelled = true;
-    news.insisted = part.insisted;
-    news.cancel_reason = block.cancel_reason;
-    news.cancellation = part.cancellation;
+    news.end = {true, part.insisted, block.cancel_reason, part.cancellation};
   }
   if (control_block* failed = thread.take_failure(block, nullptr)) {
     news.failure = failed->error;

@@ -44,6 +44,7 @@ void thread_state::start_over(backend_maker make) noexcept {
   fresh.blocks = 1;
   mail_ = caller.mail = &fresh;
   main_ = &caller;
+  calls_main_ = true;  // where it was spun
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = timers_.size();
   timers_wanted_ = timers_of_a_fiber + timers_of_scopes(caller.scopes);

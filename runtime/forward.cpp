@@ -12,8 +12,6 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-namespace {
-
 /// The first exception stands, the last token does, as with a fiber that is at home.
 void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
@@ -21,62 +19,67 @@ void merge(forwarded& into, forwarded&& more) noexcept {
   if (more.token_given) std::swap(into.token, more.token);
   into.token_given = into.token_given || more.token_given;
   into.stops = into.stops || more.stops;
-  if (!more.cancelled) return;
-  into.cancelled = true;
-  into.insisted = more.insisted;
-  into.cancel_reason = more.cancel_reason;
-  into.cancellation = more.cancellation;
+  if (more.end.asked) into.end = more.end;
 }
+
+namespace {
 
 bool any(const forwarded& news) noexcept {
-  return news.raised != nullptr || news.failure != nullptr || news.token_given || news.cancelled ||
-         news.stops;
+  return news.raised != nullptr || news.failure != nullptr || news.token_given || news.stops ||
+         news.end.asked;
 }
 
-/// On a thread on which the traveller was when it was told to look.
+/// On a thread on which the traveller was, or which could call it back, when it was told to look.
 void look(journey& its, thread_state& here) noexcept {
   forwarded news;
   station* at = nullptr;
+  station* sender = nullptr;
   {
     const std::lock_guard in(its.sharing);
     its.nudged = false;
     if (its.at != nullptr && &its.at->thread == &here) {
       at = its.at;
       news = std::exchange(its.left, {});
-    } else if (its.at != nullptr && any(its.left)) {
-      its.nudged = its.at->thread.mail().push(its.nudge);
+    } else if (its.at == nullptr && its.sender != nullptr && &its.sender->thread == &here) {
+      sender = its.sender;
+    } else if (its.at == nullptr || any(its.left)) {
+      nudge(its);
     }
-    if (its.nudged) retain(its);
   }
   if (at != nullptr) at->apply(std::move(news));
+  if (sender != nullptr) sender->look();
   release(its);
 }
 
 }  // namespace
 
+void nudge(journey& its) noexcept {
+  station* place = its.at != nullptr ? its.at : its.sender;
+  if (its.nudged || place == nullptr) return;
+  its.nudge.whose = &its;
+  its.nudge.arrive = [](post& item, thread_state& here) noexcept {
+    look(*static_cast<journey::nudge_post&>(item).whose, here);
+  };
+  its.nudged = place->thread.mail().push(its.nudge);
+  if (its.nudged) retain(its);
+}
+
 /// Of two exceptions at once the second is nobody's: whoever raised it could not know.
 void forward(journey& to, forwarded&& news) noexcept {
+  if (!any(news)) return;
   jitter();
   const std::lock_guard in(to.sharing);
   merge(to.left, std::move(news));
-  if (to.nudged || to.at == nullptr || !any(to.left)) return;
-  to.nudge.whose = &to;
-  to.nudge.arrive = [](post& item, thread_state& here) noexcept {
-    look(*static_cast<journey::nudge_post&>(item).whose, here);
-  };
-  to.nudged = to.at->thread.mail().push(to.nudge);
-  if (to.nudged) retain(to);
+  if (to.at == nullptr) to.wanted = true;
+  nudge(to);
 }
 
 void station::apply(forwarded&& news) noexcept {
   journey& its = whose;
-  if (news.cancelled) {
-    its.insisted = its.insisted || news.insisted;
-    if (!std::exchange(its.cancelled, true)) {
-      its.cancel_reason = news.cancel_reason;
-      its.cancellation = news.cancellation;
-    }
-    lend_cancellation();
+  if (news.end.asked) {
+    if (!its.end.asked) its.end = news.end;
+    its.end.insisted = its.end.insisted || news.end.insisted;
+    lend_end();
     thread.interrupt_fiber(block, interrupt_cancel);
   }
   if (news.stops) thread.end_stopped_scopes(block);

@@ -4,12 +4,10 @@
 
 #include <cstdlib>
 #include <motet/cancel.hpp>
-#include <optional>
+#include <stdexcept>
 #include <utility>
 
-#include "foreign_visit.hpp"
 #include "mailbox.hpp"
-#include "thread_link.hpp"
 #include "traveller.hpp"
 #include "unhandled.hpp"
 
@@ -25,32 +23,18 @@ void release(journey& used) noexcept {
   if (used.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &used;
 }
 
+/// Nobody finds its block from now on.
 journey_keeper::~journey_keeper() {
-  if (its != nullptr) release(*its);
+  if (its == nullptr) return;
+  if (in_this_process(*its)) {
+    const std::lock_guard in(its->sharing);
+    its->at = nullptr;
+  }
+  release(*its);
 }
 
 journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
-
-hop::hop(station& from, const executor& where) noexcept
-    : its(from.whose),
-      number(from.last_hop),
-      origin(from.origins > 0 ? from : its.home),
-      to(where),
-      poster(&from.block) {
-  retain(its);
-}
-
-/// Nobody has called the function, and now nobody can.
-hop::~hop() {
-  if (claim()) {
-    its.refused = std::make_exception_ptr(executor_stopped());
-    origin.thread.mail().push(origin.returning);
-  }
-  release(its);
-}
-
-namespace {
 
 station* place_on(journey& its, const thread_state& thread) noexcept {
   const std::lock_guard in(its.sharing);
@@ -59,10 +43,7 @@ station* place_on(journey& its, const thread_state& thread) noexcept {
   return each;
 }
 
-/// A forked child has none of the other threads.
-bool in_this_process(const journey& its) noexcept {
-  return its.made_in == process_generation.load(std::memory_order_relaxed);
-}
+namespace {
 
 /// Leaves the thread, for where the journey says. Whatever is read of a thread before is of another
 /// one afterwards.
@@ -75,43 +56,6 @@ void depart(journey& its) noexcept {
 
 }  // namespace
 
-/// It could not go on where it wanted to.
-void send_home(journey& its, std::exception_ptr why) noexcept {
-  its.refused = std::move(why);
-  its.home.thread.mail().push(its.home.returning);
-}
-
-namespace {
-
-/// On a thread that has no runtime.
-void visit(const hop& mine) noexcept {
-  std::optional<foreign_visit> visited;
-  try {
-    visited.emplace();
-  } catch (...) {
-    send_home(mine.its, std::current_exception());
-    return;
-  }
-  receive(mine, *self());
-}
-
-}  // namespace
-
-void arrival::operator()() const {
-  hop& mine = *hop_;
-  if (!mine.claim()) return;
-  thread_state* thread = self();
-  if (thread == nullptr) {
-    visit(mine);
-  } else if (&thread->running() == mine.poster && mine.posting) {
-    mine.at_once = true;
-  } else if (station* known = place_on(mine.its, *thread)) {
-    known->returning.arrive(known->returning, *thread);
-  } else {
-    receive(mine, *thread);
-  }
-}
-
 bool is_away(const control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
   return part != nullptr && part->travels.its != nullptr && part->travels.its->away;
@@ -119,33 +63,70 @@ bool is_away(const control_block& fiber) noexcept {
 
 namespace {
 
-/// Returns: where it has come from; null if it was there already.
-station* go(const executor& to, bool returns) {
-  thread_state* thread = &here();
-  thread->deliver();
-  if (executor_access::is_here(to)) return nullptr;
-  control_block& fiber = identity_of(thread->running());
-  if (fiber.ending && !returns) throw std::logic_error("a fiber that ends does so at home");
+/// Throws: std::logic_error if nothing would bring it home again.
+void check_comes_home(const control_block& fiber) {
+  if (fiber.ending) throw std::logic_error("a fiber that ends does so at home");
+  if (fiber.is_main && !home_of(fiber).calls_main()) {
+    throw std::logic_error("what has called a main fiber cannot go along: take a portal, or run()");
+  }
+}
+
+journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.its;
   if (made == nullptr) made = new journey(fiber);
-  journey& its = *made;
-  const auto& foreign = its.at->foreign;
-  if (foreign && executor_access::same(*foreign, to)) return nullptr;
-  if (thread->foreign() && returns) {
+  return *made;
+}
+
+/// Home needs a stack, unless its fiber does not leave it after all.
+class opened_home {
+ public:
+  explicit opened_home(journey& its) : its_(its) {
+    if (!its.home_open) its.home.open();
+  }
+  opened_home(const opened_home&) = delete;
+  opened_home& operator=(const opened_home&) = delete;
+  ~opened_home() {
+    if (its_.home_open && its_.at->is_home() && its_.home.ends_here()) its_.home.close();
+  }
+
+ private:
+  journey& its_;
+};
+
+/// Leaves for an executor.
+/// Returns: whether it has come there; false: it was called back.
+/// Throws: what has kept it from going there.
+bool leave_for(journey& its, const executor& to, bool returns) {
+  station& from = *its.at;
+  auto how = std::make_shared<hop>(from, to, returns);
+  const opened_home open(its);
+  executor_access::take_room(to);
+  if (returns) ++from.origins;
+  its.leaving = std::move(how);
+  depart(its);
+  const bool called_back = std::exchange(its.called_back, false);
+  if (!called_back && its.refused == nullptr) return true;
+  if (returns) --from.origins;
+  if (its.refused != nullptr) std::rethrow_exception(std::exchange(its.refused, nullptr));
+  return false;
+}
+
+/// Returns: where it has come from; null if it was there already.
+station* go(const executor& to, bool returns) {
+  thread_state& thread = here();
+  thread.deliver();
+  if (executor_access::is_here(to)) return nullptr;
+  control_block& fiber = identity_of(thread.running());
+  if (!returns) check_comes_home(fiber);
+  journey& its = journey_of(fiber);
+  if (its.at == nullptr) throw std::logic_error("an executor's post() cannot go anywhere itself");
+  station& from = *its.at;
+  if (from.served && executor_access::same(*from.served, to)) return nullptr;
+  if (returns && from.must_be_left()) {
     throw std::logic_error("a portal cannot lead back to a foreign executor");
   }
-  for (;; thread->deliver()) {
-    if (!its.home_open) its.home.open();
-    station& from = *its.at;
-    if (returns) ++from.origins;
-    its.to = &to;
-    depart(its);
-    const bool called_back = std::exchange(its.called_back, false);
-    if (!called_back && its.refused == nullptr) return &from;
-    if (returns) --from.origins;
-    if (its.refused != nullptr) std::rethrow_exception(std::exchange(its.refused, nullptr));
-    thread = self();
-  }
+  while (!leave_for(its, to, returns)) self()->deliver();
+  return &from;
 }
 
 void come_back(station& origin) noexcept {
@@ -160,15 +141,8 @@ void come_back(station& origin) noexcept {
 /// What its children there have failed with is the fiber's, if it has no failure of its own.
 void collect_failures(journey& its) noexcept {
   thread_state& here = *self();
-  while (control_block* failed = here.take_failure(here.running(), nullptr)) {
-    here.refresh_failures(here.running());
-    if (its.failure == nullptr) {
-      its.failure = failed->error;
-    } else {
-      tell_unhandled(here.settings(), failed->error);
-    }
-    here.release(*failed);
-  }
+  if (its.failure == nullptr) its.failure = here.next_failure(here.running());
+  here.tell_untold(here.running());
 }
 
 bool has_places(journey& its) noexcept {
@@ -229,28 +203,13 @@ std::exception_ptr failure_abroad(control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
   if (part == nullptr || part->travels.its == nullptr) return nullptr;
   journey& its = *part->travels.its;
+  if (!in_this_process(its)) return nullptr;
   const std::lock_guard in(its.sharing);
   for (std::exception_ptr* each : {&its.failure, &its.left.failure}) {
     if (*each != nullptr) return std::exchange(*each, nullptr);
   }
   const bool untold = its.told != nullptr && its.told == fiber.raised;
   return untold ? std::exchange(its.told, nullptr) : nullptr;
-}
-
-void throw_failure_abroad(control_block& fiber) {
-  if (const std::exception_ptr error = failure_abroad(fiber)) std::rethrow_exception(error);
-}
-
-bool runs_here(const thread& where) {
-  return runs_here(*where.link());
-}
-
-bool runs_here(const thread_pool& where) {
-  return where.on_own_thread();
-}
-
-bool runs_here(const strand& where) noexcept {
-  return runs_here(where.pool_->worker(where.worker_));
 }
 
 }  // namespace detail

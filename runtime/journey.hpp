@@ -18,8 +18,27 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-struct journey;
 struct forwarded;
+struct journey;
+struct visit;
+
+/// What of a fiber is neither in its frames nor in its family.
+struct baggage {
+  stack runs_on;
+  exception_state exceptions;
+  int error_number = 0;
+  std::uint16_t shields = 0;
+  scope_entry* scopes = nullptr;
+  local_list locals;
+};
+
+/// That the fiber is to end.
+struct end_request {
+  bool asked = false;
+  bool insisted = false;
+  const char* reason = nullptr;
+  lasting_interruption about;
+};
 
 /// A place where the traveller runs, or has run and has left something: home, or in the frame of a
 /// fiber of another thread. Its code waits on a stack of its own while the traveller's runs here.
@@ -31,9 +50,11 @@ struct station {
   bool is_home() const noexcept;
   /// Whether the traveller can come back here.
   bool lasts() const noexcept { return is_home() || origins > 0 || leaves_children(); }
+  /// Whether what is served there expects the traveller to leave for good.
+  bool must_be_left() const noexcept { return thread.foreign() || of != nullptr; }
 
   // Of home, whose code needs a stack while the traveller has another place.
-  /// Throws: stack_unavailable.
+  /// Throws: stack_unavailable, std::bad_alloc.
   void open();
   void close() noexcept;
   /// Whether the traveller, let run here, has no other place: then home is closed.
@@ -43,6 +64,8 @@ struct station {
   /// The traveller has left its stack: it goes where it wants to.
   /// Returns: false if it is gone for good; true when it is to run here.
   bool send_on() noexcept;
+  /// On its thread: there may be word for the traveller, which is on its way from here.
+  void look() noexcept;
 
   void enlist() noexcept;
   void unlist() noexcept;
@@ -55,19 +78,14 @@ struct station {
   journey& whose;
   thread_state& thread;
   control_block& block;
-  station* next = nullptr;          // of the journey
-  unsigned origins = 0;             // portals that lead back here
-  std::optional<executor> foreign;  // the executor that is served there
+  station* next = nullptr;         // of the journey
+  unsigned origins = 0;            // portals that lead back here
+  std::optional<executor> served;  // the one by which it came
+  visit* of = nullptr;             // to a fiber that goes on when the traveller has left
 
-  // Its own, while the traveller runs here.
   context waiting;
-  stack runs_on;
-  exception_state exceptions;
-  int error_number = 0;
-  std::uint16_t shields = 0;
-  scope_entry* scopes = nullptr;
-  local_list locals;
-  bool lent_cancellation = false;
+  baggage own;  // while the traveller runs here
+  bool lent_end = false;
 
   // While the traveller is elsewhere.
   std::size_t timers = 0;  // kept for its scopes
@@ -81,22 +99,27 @@ struct station {
   struct recall_timer : timer {
     station* from = nullptr;
   } recall;  // when the first of its scopes ends, should it still be on its way
-  std::uint64_t last_hop = 0;
 
  private:
   static void begin(void* home);
   bool leaves_children() const noexcept;
+  bool only_for_children() const noexcept { return !is_home() && origins == 0; }
+  void unlist_locked() noexcept;
   void take_leave() noexcept;
   bool post_on() noexcept;
-  bool call_back() noexcept;
   bool await_back() noexcept;
+  void await_news() noexcept;
+  bool call_back() noexcept;
+  clock::time_point recall_at() noexcept;
   bool try_to_leave() noexcept;
   // baggage.cpp
   void board() noexcept;
   void alight() noexcept;
+  void unpack_scopes() noexcept;
+  void pack_scopes() noexcept;
   void arm_or_fire(timer& alarm) noexcept;
-  void lend_cancellation() noexcept;
-  void take_back_cancellation() noexcept;
+  void lend_end() noexcept;
+  void take_back_end() noexcept;
   void take_result() noexcept;
   void pass_on() noexcept;
 };
@@ -108,10 +131,7 @@ struct forwarded {
   value_slot token;
   bool token_given = false;
   bool stops = false;  // one of its scopes may have to end
-  bool cancelled = false;
-  bool insisted = false;
-  const char* cancel_reason = nullptr;
-  lasting_interruption cancellation;
+  end_request end;
 };
 
 struct journey {
@@ -126,23 +146,16 @@ struct journey {
   std::exception_ptr failure;  // of a child abroad, which ends the fiber
   std::exception_ptr told;     // another one's, which was raised in it
 
-  // The baggage: of the traveller while it does not run, of its block while it does.
+  // Of the traveller while it does not run; what is its block's, while it does.
   context where;
-  stack runs_on;
-  exception_state exceptions;
-  int error_number = 0;
-  std::uint16_t shields = 0;
-  scope_entry* scopes = nullptr;
+  baggage its;
+  end_request end;
   clock::time_point then{};  // by the clock of the thread it left
   bool then_virtual = false;
-  local_list locals;
-  bool cancelled = false;
-  bool insisted = false;
-  const char* cancel_reason = nullptr;
-  lasting_interruption cancellation;
+  clock::time_point due{};  // by that clock: when the first of its scopes ends
 
   // Where it wants to go next, and what came of that.
-  const executor* to = nullptr;
+  std::shared_ptr<hop> leaving;
   station* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
@@ -152,12 +165,14 @@ struct journey {
   bool away = false;
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: somebody has it
-  std::uint64_t hops = 0;
 
   any_thread sharing;  // guards:
+  std::uint64_t hops = 0;
   forwarded left;
-  value_slot result;    // that stop() gave
-  station* at = &home;  // null: on its way
+  value_slot result;          // that stop() gave
+  station* at = &home;        // null: on its way
+  station* sender = nullptr;  // then, if it is not being sent back: who can call it back
+  bool wanted = false;        // and ought to
   struct nudge_post : post {
     journey* whose = nullptr;
   } nudge;
@@ -166,7 +181,7 @@ struct journey {
 
 /// One try to get somewhere.
 struct hop {
-  hop(station& from, const executor& where) noexcept;
+  hop(station& from, const executor& where, bool returns) noexcept;
   hop(const hop&) = delete;
   hop& operator=(const hop&) = delete;
   ~hop();
@@ -174,16 +189,16 @@ struct hop {
   /// Returns: whether the traveller is the caller's now.
   bool claim() noexcept {
     std::uint64_t mine = number;
-    return its.on_its_way.compare_exchange_strong(mine, 0, std::memory_order_acq_rel);
+    return mine != 0 && its.on_its_way.compare_exchange_strong(mine, 0, std::memory_order_acq_rel);
   }
 
   journey& its;
-  const std::uint64_t number;
-  station& origin;  // where it is told that nobody took it
   const executor to;
   const control_block* const poster;
-  bool posting = true;   // seen by the poster's thread alone
-  bool at_once = false;  // the function was called by post() itself
+  station& origin;           // where it is told that nobody took it
+  std::uint64_t number = 0;  // since it has been sent
+  bool posting = true;       // seen by the poster's thread alone
+  bool at_once = false;      // the function was called by post() itself
 };
 
 /// What an executor refers to is nobody else's business.
@@ -192,17 +207,28 @@ struct executor_access {
     return a.where_ == b.where_ && a.kind_ == b.kind_;
   }
   static bool is_here(const executor& to) { return to.kind_->is_here(to.where_); }
+  static void take_room(const executor& to) {
+    if (to.kind_->take_room != nullptr) to.kind_->take_room(to.where_);
+  }
   static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.where_, fiber); }
 };
 
 void retain(journey& kept) noexcept;
+/// Returns: its station there; or null.
+station* place_on(journey& its, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
-/// Leaves word for the traveller, and has the thread it is on look.
+inline bool in_this_process(const journey& its) noexcept {
+  return its.made_in == process_generation.load(std::memory_order_relaxed);
+}
+
+/// Leaves word for the traveller, and has the thread look that it is on, or that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
-/// It could not go on where it wanted to.
-void send_home(journey& its, std::exception_ptr why) noexcept;
-/// Lets it run here, in a fiber that was made for that, until it leaves.
-void receive(const hop& mine, thread_state& here) noexcept;
+/// Adds to what has been left for it. Under its lock.
+void merge(forwarded& into, forwarded&& more) noexcept;
+/// Has that thread look. Under its lock.
+void nudge(journey& its) noexcept;
+/// Lets it run here, in a fiber that was made for that, until it leaves; `of` is then told.
+void receive(const hop& mine, thread_state& here, visit* of = nullptr) noexcept;
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -56,8 +56,6 @@ void thread_state::run_body(control_block& fiber) noexcept {
       const homecoming back(fiber);
       fiber.kind->run(fiber.body, result_place(fiber), fiber.result);
     }
-    if (fiber.has_cold_part) [[unlikely]]
-      throw_failure_abroad(fiber);
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
     if (fiber.cancel_reason == nullptr) fiber.cancel_reason = how.reason();
@@ -91,25 +89,30 @@ void thread_state::drop_result(control_block& fiber) noexcept {
   fiber.kind->destroy_result(result_place(fiber));
 }
 
+/// Returns: what a child has failed with that the fiber was not told of, abroad first; or null.
+std::exception_ptr thread_state::next_failure(control_block& fiber) noexcept {
+  if (std::exception_ptr abroad = failure_abroad(fiber)) return abroad;
+  control_block* failed = take_failure(fiber, nullptr);
+  if (failed == nullptr) return nullptr;
+  std::exception_ptr error = failed->error;
+  refresh_failures(fiber);
+  release(*failed);
+  return error;
+}
+
 /// A failure of its children is the fiber's own if it has none; the others, nobody's.
 void thread_state::inherit_failure(control_block& fiber) noexcept {
-  if (const std::exception_ptr abroad = failure_abroad(fiber)) tell_unhandled(options_, abroad);
   if (fiber.ended_by != outcome::error) {
-    if (control_block* failed = take_failure(fiber, nullptr)) {
-      fiber.error = failed->error;
+    if (std::exception_ptr error = next_failure(fiber)) {
+      fiber.error = std::move(error);
       fiber.ended_by = outcome::error;
-      release(*failed);
     }
   }
   tell_untold(fiber);
 }
 
 void thread_state::tell_untold(control_block& parent) noexcept {
-  while (control_block* failed = take_failure(parent, nullptr)) {
-    refresh_failures(parent);
-    tell_unhandled(options_, failed->error);
-    release(*failed);
-  }
+  while (const std::exception_ptr error = next_failure(parent)) tell_unhandled(options_, error);
 }
 
 /// A fiber that has forked is the child's main fiber: the process ends with its body.
@@ -125,7 +128,6 @@ void thread_state::disarm_own(cold_part& part) noexcept {
 
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
-  fiber.raised = nullptr;
   if (cold_part* part = cold_if_any(fiber)) {
     part->token.reset();
     part->locals.end();  // what was made by destructors since
@@ -133,6 +135,7 @@ void thread_state::publish(control_block& fiber) noexcept {
     inherit_failure(fiber);
     disarm_own(*part);
   }
+  fiber.raised = nullptr;
   list<control_block, fibers_tag>::remove(fiber);
   timers_wanted_ -= timers_of_a_fiber;
   --living_;

@@ -179,6 +179,7 @@ session::session(const options& chosen) {
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
   main_ = &self()->main_fiber();
+  self()->will_call_main();
 }
 
 void session::end() {
@@ -186,11 +187,7 @@ void session::end() {
     const homecoming back(*main_);
   }
   ended_ = true;
-  const std::exception_ptr abroad = failure_abroad(*main_);
-  const std::exception_ptr first = finish(0, abroad == nullptr);
-  if (const std::exception_ptr error = abroad != nullptr ? abroad : first) {
-    std::rethrow_exception(error);
-  }
+  if (const std::exception_ptr first = finish(0, true)) std::rethrow_exception(first);
 }
 
 session::~session() {

@@ -8,8 +8,15 @@
 #include "journey.hpp"
 #include "mailbox.hpp"
 #include "traveller.hpp"
+#include "visit.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
+
+namespace {
+
+constexpr auto never = clock::time_point::max();
+
+}  // namespace
 
 station::station(journey& made_by, thread_state& there, control_block& as) noexcept
     : whose(made_by), thread(there), block(as) {
@@ -17,13 +24,10 @@ station::station(journey& made_by, thread_state& there, control_block& as) noexc
   returning.arrive = [](post& item, thread_state&) noexcept {
     station& reached = *static_cast<homing&>(item).to;
     reached.back = true;
-    if (reached.away != nullptr) reached.thread.resume(*reached.away, wake_reason::handed);
+    reached.look();
   };
   recall.fiber = &as;
-  recall.fire = [](timer& due) noexcept {
-    station& left = *static_cast<recall_timer&>(due).from;
-    if (left.away != nullptr) left.thread.resume(*left.away, wake_reason::handed);
-  };
+  recall.fire = [](timer& due) noexcept { static_cast<recall_timer&>(due).from->look(); };
   recall.from = this;
 }
 
@@ -38,11 +42,7 @@ bool station::ends_here() const noexcept {
 
 bool station::leaves_children() const noexcept {
   const cold_part* part = cold_if_any(block);
-  if (part->failures != nullptr || part->own.next != nullptr) return true;
-  for (const family* each = &part->own; each != nullptr; each = each->next) {
-    if (each->size > 0) return true;
-  }
-  return false;
+  return part->failures != nullptr || part->own.next != nullptr || part->own.size > 0;
 }
 
 void station::enlist() noexcept {
@@ -50,26 +50,38 @@ void station::enlist() noexcept {
   next = std::exchange(whose.stations, this);
 }
 
-void station::unlist() noexcept {
-  const std::lock_guard in(whose.sharing);
+void station::unlist_locked() noexcept {
   station** each = &whose.stations;
   while (*each != this) each = &(*each)->next;
   *each = next;
 }
 
+void station::unlist() noexcept {
+  const std::lock_guard in(whose.sharing);
+  unlist_locked();
+}
+
 void station::open() {
-  runs_on = thread.stacks_.take(thread.settings().stack_size);
-  exceptions = {};
-  sanitizer::describe(waiting.watched, runs_on.bottom, runs_on.size(), true);
-  const auto top = reinterpret_cast<std::uintptr_t>(runs_on.top) & ~std::uintptr_t{15};
+  thread.reserve_timers(1);  // to call it back
+  try {
+    own.runs_on = thread.stacks_.take(thread.settings().stack_size);
+  } catch (...) {
+    thread.unreserve_timer();
+    throw;
+  }
+  const stack& given = own.runs_on;
+  own.exceptions = {};
+  sanitizer::describe(waiting.watched, given.bottom, given.size(), true);
+  const auto top = reinterpret_cast<std::uintptr_t>(given.top) & ~std::uintptr_t{15};
   lay_out(waiting, reinterpret_cast<void*>(top), &station::begin, this);
   whose.home_open = true;
 }
 
 void station::close() noexcept {
   whose.home_open = false;
-  sanitizer::forget(waiting.watched, runs_on.bottom, runs_on.size());
-  thread.stacks_.give_back(runs_on);
+  thread.unreserve_timer();
+  sanitizer::forget(waiting.watched, own.runs_on.bottom, own.runs_on.size());
+  thread.stacks_.give_back(own.runs_on);
 }
 
 /// The traveller has left home.
@@ -83,36 +95,34 @@ void station::begin(void* home) {
 
 void station::let_run() noexcept {
   board();
-  exceptions = std::exchange(*thread.live_exceptions_, whose.exceptions);
-  error_number = std::exchange(*thread.live_errno_, whose.error_number);
+  own.exceptions = std::exchange(*thread.live_exceptions_, whose.its.exceptions);
+  own.error_number = std::exchange(*thread.live_errno_, whose.its.error_number);
   waiting.watched = std::exchange(block.where.watched, whose.where.watched);
-  runs_on = std::exchange(block.runs_on, whose.runs_on);
+  own.runs_on = std::exchange(block.runs_on, whose.its.runs_on);
   whose.home_closes = ends_here();
   switch_context(waiting, whose.where, whose.home_closes);
   take_leave();
 }
 
 void station::take_leave() noexcept {
-  whose.exceptions = std::exchange(*thread.live_exceptions_, exceptions);
-  whose.error_number = std::exchange(*thread.live_errno_, error_number);
+  whose.its.exceptions = std::exchange(*thread.live_exceptions_, own.exceptions);
+  whose.its.error_number = std::exchange(*thread.live_errno_, own.error_number);
   block.where.watched = waiting.watched;
-  whose.runs_on = std::exchange(block.runs_on, runs_on);
+  whose.its.runs_on = std::exchange(block.runs_on, own.runs_on);
   alight();
 }
 
-/// The traveller has left its stack: it goes where it wants to.
-/// Returns: false if it is gone for good; true when it is to run here.
 bool station::send_on() noexcept {
   const bool kept = lasts();
   if (!kept) unlist();
   if (station* to = std::exchange(whose.back_to, nullptr)) {
-    last_hop = 0;
     jitter();
     to->thread.mail().push(to->returning);
   } else if (!post_on()) {
     if (!kept) enlist();
     return true;
   }
+  if (visit* left = std::exchange(of, nullptr)) left->end();
   const bool runs_on_here = kept && await_back();
   if (!runs_on_here) keep_timers(0);
   return runs_on_here;
@@ -120,16 +130,19 @@ bool station::send_on() noexcept {
 
 /// Returns: false if the traveller has not left.
 bool station::post_on() noexcept {
-  const executor to = *whose.to;
-  last_hop = ++whose.hops;
-  std::shared_ptr<hop> mine;
+  const std::shared_ptr<hop> mine = std::move(whose.leaving);
+  {
+    const std::lock_guard in(whose.sharing);
+    mine->number = ++whose.hops;
+    whose.sender = &mine->origin;
+    whose.on_its_way.store(mine->number, std::memory_order_release);
+    if (&mine->origin != this && (whose.wanted || whose.due != never)) nudge(whose);
+  }
+  jitter();
   try {
-    mine = std::make_shared<hop>(*this, to);
-    whose.on_its_way.store(last_hop, std::memory_order_release);
-    jitter();
-    executor_access::send(to, arrival(mine));
+    executor_access::send(mine->to, arrival(mine));
   } catch (...) {
-    if (mine != nullptr && !mine->claim()) return true;
+    if (!mine->claim()) return true;
     whose.refused = std::current_exception();
     return false;
   }
@@ -137,46 +150,62 @@ bool station::post_on() noexcept {
   return !mine->at_once;
 }
 
-/// An interruption, or the end of one of its scopes, has it come back if it is still on its way.
+/// It comes back if it is still on its way.
 bool station::call_back() noexcept {
-  std::uint64_t number = std::exchange(last_hop, 0);
-  if (number == 0 ||
+  const std::lock_guard in(whose.sharing);
+  std::uint64_t number = whose.hops;
+  if (whose.sender != this ||
       !whose.on_its_way.compare_exchange_strong(number, 0, std::memory_order_acq_rel))
     return false;
   whose.called_back = true;
   return true;
 }
 
+/// Returns: when the traveller, on its way from here, is to be called back: at once if somebody
+/// wants it to do something, or when the first of its scopes ends. Simulated time does not pass on
+/// the way.
+clock::time_point station::recall_at() noexcept {
+  const std::lock_guard in(whose.sharing);
+  if (whose.sender != this) return never;
+  if (whose.wanted) return clock::time_point::min();
+  return whose.then_virtual || thread.virtual_time() ? never : whose.due;
+}
+
+void station::look() noexcept {
+  if (away != nullptr) thread.resume(*away, wake_reason::handed);
+}
+
+void station::await_news() noexcept {
+  wait_record wait("its stack, which is on another thread");
+  wait.for_token = true;
+  away = &wait;
+  family& children = cold(block).own;
+  children.waits_until = until::all_over;
+  if (only_for_children()) children.waiter = &wait;
+  thread.pend(block);
+  thread.park(wait);
+  thread.unpend(block);
+  children.waiter = nullptr;
+  away = nullptr;
+}
+
 /// Returns: false if it has left the journey instead.
 bool station::await_back() noexcept {
-  if (recall.due != clock::time_point::max() && last_hop != 0) thread.arm(recall);
   while (!back) {
-    const bool for_children = !is_home() && origins == 0;
-    if (for_children && try_to_leave()) {
-      thread.disarm(recall);
-      return false;
-    }
-    wait_record wait("its stack, which is on another thread");
-    wait.for_token = true;
-    away = &wait;
-    family& children = cold(block).own;
-    children.waits_until = until::all_over;
-    if (for_children) children.waiter = &wait;
-    thread.pend(block);
-    const wake_reason woken = thread.park(wait);
-    thread.unpend(block);
-    children.waiter = nullptr;
-    away = nullptr;
-    if (back) break;
-    const bool due = !recall.armed() && recall.due <= thread.now();
-    if ((woken == wake_reason::interrupted || due) && call_back()) break;
+    if (only_for_children() && try_to_leave()) return false;
+    const clock::time_point due = recall_at();
+    const bool passed = due <= thread.now();
+    if (passed && call_back()) return true;
+    recall.due = due;
+    if (!passed && due != never) thread.arm(recall);
+    await_news();
     thread.disarm(recall);
-    recall.due = clock::time_point::max();
     pass_on();
-    if (for_children && cancelled) thread.cancel_family(children, "its thread ends");
+    if (only_for_children() && cancelled) {
+      thread.cancel_family(cold(block).own, "its thread ends");
+    }
   }
   back = false;
-  thread.disarm(recall);
   return true;
 }
 
@@ -185,24 +214,24 @@ bool station::try_to_leave() noexcept {
   if (leaves_children()) return false;
   const std::lock_guard in(whose.sharing);
   if (expected) return false;
-  station** each = &whose.stations;
-  while (*each != this) each = &(*each)->next;
-  *each = next;
+  unlist_locked();
   return true;
 }
 
-void receive(const hop& mine, thread_state& here) noexcept {
+void receive(const hop& mine, thread_state& here, visit* of) noexcept {
   journey& its = mine.its;
   station at(its, here, here.running());
+  at.served = mine.to;
+  at.of = of;
   if (here.foreign()) {
-    at.foreign = mine.to;
     at.block.interrupts |= interrupt_waits;
     cold(at.block).own.closed = true;
   }
   try {
-    at.keep_timers(timers_of_scopes(its.scopes));
+    at.keep_timers(timers_of_scopes(its.its.scopes));
   } catch (...) {
-    send_home(its, std::current_exception());
+    send_back(mine, std::current_exception());
+    if (of != nullptr) of->end();
     return;
   }
   at.enlist();

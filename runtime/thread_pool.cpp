@@ -31,16 +31,8 @@ bool may_have_spun() noexcept {
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
-  std::exception_ptr first = failure_abroad(fiber);
-  while (control_block* failed = home.take_failure(fiber, nullptr)) {
-    home.refresh_failures(fiber);
-    if (first == nullptr) {
-      first = failed->error;
-    } else {
-      tell_unhandled(worker, failed->error);
-    }
-    home.release(*failed);
-  }
+  std::exception_ptr first = home.next_failure(fiber);
+  while (const std::exception_ptr other = home.next_failure(fiber)) tell_unhandled(worker, other);
   return first;
 }
 
@@ -162,24 +154,23 @@ void thread_pool::refuse_to_wait_here() const {
 
 /// Throws: executor_stopped; what is pending for a fiber that waits for room.
 void thread_pool::enter() const {
-  detail::pool_state& pool = *state_;
-  if (!in_this_process() || pool.stopping.load()) throw executor_stopped();
-  if (pool.room) {
-    pool.room->acquire();
-    if (pool.stopping.load()) {
-      pool.room->release();
-      throw executor_stopped();
-    }
-  }
+  if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
+  if (!state_->room) return;
+  state_->room->acquire();
+  check_entered();
 }
 
-detail::worker_load& thread_pool::choose() const {
-  enter();
+void thread_pool::check_entered() const {
+  if (!state_->stopping.load()) return;
+  if (state_->room) state_->room->release();
+  throw executor_stopped();
+}
+
+detail::worker_load& thread_pool::choose() const noexcept {
   return state_->loads[state_->choose()];
 }
 
-detail::worker_load& thread_pool::choose(std::size_t worker) const {
-  enter();
+detail::worker_load& thread_pool::choose(std::size_t worker) const noexcept {
   detail::worker_load& chosen = state_->loads[worker];
   chosen.given.fetch_add(1);
   return chosen;

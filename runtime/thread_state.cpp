@@ -110,9 +110,8 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   std::exception_ptr first;
   if (of_thread) {
     inherit_failure(*main_);
-  } else if (control_block* failed = leave_first ? take_failure(*main_, nullptr) : nullptr) {
-    first = failed->error;
-    release(*failed);
+  } else if (leave_first) {
+    first = next_failure(*main_);
   }
   tell_untold(*main_);
   disarm_own(cold(*main_));

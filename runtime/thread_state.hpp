@@ -150,6 +150,8 @@ class thread_state : public thread_core {
   [[gnu::noinline]] void end_children(control_block& fiber) noexcept;
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
   [[gnu::noinline]] control_block* take_failure(control_block& parent, const family* from) noexcept;
+  std::exception_ptr next_failure(control_block& fiber) noexcept;
+  void tell_untold(control_block& parent) noexcept;
   void withdraw_failure(control_block& failed) noexcept;
   /// The same for one of another thread, whose keeper is here if its parent is.
   void spare_keeper_of(const control_block& failed) noexcept;
@@ -193,7 +195,12 @@ class thread_state : public thread_core {
   // Away from home: journey.cpp and baggage.cpp.
   /// Whether it is for a fiber's visit to a thread that is not motet's, where it cannot wait.
   bool foreign() const noexcept { return foreign_; }
+  /// Whether its time is the backend's own.
+  bool virtual_time() const noexcept { return virtual_time_; }
   void be_foreign() noexcept { foreign_ = true; }
+  /// Whether its main fiber is at home again when what it calls has returned.
+  bool calls_main() const noexcept { return calls_main_; }
+  void will_call_main() noexcept { calls_main_ = true; }
   /// For what waits also when it is interrupted.
   /// Throws: std::logic_error there.
   void check_may_wait() const {
@@ -259,7 +266,6 @@ class thread_state : public thread_core {
   void close_mail() noexcept;
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
-  void tell_untold(control_block& parent) noexcept;
   void forget_failure(control_block& parent, control_block& failed) noexcept;
   void inherit_failure(control_block& fiber) noexcept;
 
@@ -338,6 +344,7 @@ class thread_state : public thread_core {
   bool deadlock_reported_ = false;
   bool takes_jobs_ = false;
   bool foreign_ = false;
+  bool calls_main_ = false;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };

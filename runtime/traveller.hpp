@@ -34,8 +34,6 @@ void go_to(control_block& owner) noexcept;
 std::size_t timers_of_scopes(const scope_entry* innermost) noexcept;
 /// Returns: at home again, what a child abroad has failed with, if one has.
 std::exception_ptr failure_abroad(control_block& fiber) noexcept;
-/// Throws: that.
-[[gnu::noinline]] void throw_failure_abroad(control_block& fiber);
 /// What has been asked of a fiber that is away is forwarded to it.
 void forward_stops(control_block& fiber) noexcept;
 void forward_result(control_block& fiber, value_slot&& value) noexcept;

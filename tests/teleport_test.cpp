@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fibers that go from thread to thread: what goes along, what stays, how they come back.
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <motet/motet.hpp>
 #include <mutex>
@@ -21,114 +16,22 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "places.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::at_end;
+using testing::await;
+using testing::caller;
+using testing::first_error;
+using testing::foreign_loop;
+using testing::forgetful;
+using testing::idle_thread;
 using testing::quiet;
 using testing::run_here;
-
-namespace {
-
-struct first_error : std::runtime_error {
-  first_error() : std::runtime_error("first") {}
-};
-
-/// The compiler takes std::this_thread::get_id() for the same all through a function.
-int this_thread() {
-  return ::gettid();
-}
-
-/// One that waits to be given work.
-struct idle_thread {
-  motet::thread itself{quiet(), [] { sleep(); }};
-  int number = itself.call([] { return this_thread(); });
-};
-
-/// Calls at once whatever it is given, as none of motet's own.
-struct caller {
-  template <typename F>
-  void post(F f) {
-    ++calls;
-    f();
-  }
-  int calls = 0;
-};
-
-/// Calls `function` when it goes.
-template <typename F>
-struct at_end {
-  explicit at_end(F called) : function(std::move(called)) {}
-  at_end(const at_end&) = delete;
-  at_end& operator=(const at_end&) = delete;
-  ~at_end() { function(); }
-  F function;
-};
-
-/// Loses what it is given.
-struct forgetful {
-  template <typename F>
-  void post(F) {}
-};
-
-/// A loop that knows nothing of motet, as that of a user interface does not.
-class foreign_loop {
- public:
-  ~foreign_loop() { close(); }
-  template <typename F>
-  void post(F f) {
-    const std::lock_guard in(lock_);
-    if (closed_) throw executor_stopped();
-    left_.emplace_back(std::move(f));
-    changed_.notify_one();
-  }
-  void take_no_more() {
-    const std::lock_guard in(lock_);
-    closed_ = true;
-    changed_.notify_one();
-  }
-  /// What is left is lost.
-  void close() {
-    take_no_more();
-    if (runs_.joinable()) runs_.join();
-    left_.clear();
-  }
-  int number() const { return number_; }
-  std::size_t calls() const { return calls_; }
-
- private:
-  void run() {
-    number_ = this_thread();
-    for (std::unique_lock in(lock_);;) {
-      changed_.wait(in, [&] { return closed_ || !left_.empty(); });
-      if (closed_) return;
-      const std::function<void()> next = std::move(left_.front());
-      left_.pop_front();
-      in.unlock();
-      ++calls_;
-      next();
-      in.lock();
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> left_;
-  bool closed_ = false;
-  std::atomic<int> number_{0};
-  std::atomic<std::size_t> calls_{0};
-  std::thread runs_{[this] { run(); }};
-};
-
-/// Waits until `reached`, at most ten seconds, without a switchpoint that could be interrupted.
-void await(const std::atomic<int>& place, int reached) {
-  shield([&] {
-    for (int i = 0; i < 10'000 && place.load() < reached; ++i) sleep_for(1ms);
-  });
-}
-
-}  // namespace
+using testing::this_thread;
 
 TEST_CASE("a fiber goes to another thread, and ends at home", "[teleport]") {
   run_here([] {

@@ -15,6 +15,8 @@ namespace motet::inline MOTET_ABI {
 
 /// Refers to something that calls functions: a thread, a thread_pool, a strand, or anything else
 /// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
+/// A fiber that goes there has left its stack already when `post` is called: nothing interrupts a
+/// `post` that waits, and it cannot go anywhere itself.
 /// What it refers to must outlive what is asked of it. Any thread may use it.
 class executor {
  public:
@@ -41,8 +43,18 @@ class executor {
     static_cast<Where*>(where)->post(std::move(f));
   }
   template <typename Where>
+  static constexpr bool has_limit = requires(const Where& known) { detail::take_room(known); };
+  template <typename Where>
+  static void take_room_in(void* where) {
+    if constexpr (has_limit<Where>) detail::take_room(*static_cast<const Where*>(where));
+  }
+  template <typename Where>
   static void send_to(void* where, const detail::arrival& fiber) {
-    static_cast<Where*>(where)->post(fiber);
+    if constexpr (has_limit<Where>) {
+      detail::give(*static_cast<const Where*>(where), fiber);
+    } else {
+      static_cast<Where*>(where)->post(fiber);
+    }
   }
   template <typename Where>
   static bool is_here([[maybe_unused]] const void* where) {
@@ -53,7 +65,9 @@ class executor {
     }
   }
   template <typename Where>
-  static constexpr detail::executor_kind kind_of{&post_to<Where>, &send_to<Where>, &is_here<Where>};
+  static constexpr detail::executor_kind kind_of{&post_to<Where>, &is_here<Where>,
+                                                 has_limit<Where> ? &take_room_in<Where> : nullptr,
+                                                 &send_to<Where>};
 
   void* where_;
   const detail::executor_kind* kind_;
@@ -94,11 +108,14 @@ class strand {
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
     detail::posted_work<std::decay_t<F>> work(std::in_place, std::forward<F>(f));
+    pool_->enter();
     pool_->give_to(pool_->choose(worker_), std::move(work), site);
   }
 
  private:
   friend bool detail::runs_here(const strand& where) noexcept;
+  friend void detail::take_room(const strand& where);
+  friend void detail::give(const strand& where, const detail::arrival& fiber);
 
   thread_pool* pool_;
   std::size_t worker_;

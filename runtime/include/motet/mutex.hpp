@@ -21,8 +21,9 @@ inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
 /// Who holds a lock: a fiber, or a thread. What a thread took before it had fibers is its main
 /// fiber's. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
-  if (thread == nullptr || thread->running().is_main) return this_thread_mark() | 1;
-  return mark_of(identity_of(thread->running()));
+  if (thread == nullptr) return this_thread_mark() | 1;
+  const control_block& fiber = identity_of(thread->running());
+  return fiber.is_main ? fiber.home->mark() | 1 : mark_of(fiber);
 }
 
 /// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has

@@ -19,8 +19,13 @@ class strand;
 class thread;
 class thread_pool;
 namespace detail {
+class arrival;
 bool runs_here(const strand& where) noexcept;
 bool runs_here(const thread_pool& where);
+void take_room(const strand& where);
+void take_room(const thread_pool& where);
+void give(const strand& where, const arrival& fiber);
+void give(const thread_pool& where, const arrival& fiber);
 }  // namespace detail
 namespace net {
 class tcp_listener;
@@ -101,24 +106,32 @@ class thread_pool {
   friend class strand;
   friend bool detail::runs_here(const thread_pool& where);
   friend bool detail::runs_here(const strand& where) noexcept;
+  friend void detail::take_room(const thread_pool& where);
+  friend void detail::take_room(const strand& where);
+  friend void detail::give(const thread_pool& where, const detail::arrival& fiber);
+  friend void detail::give(const strand& where, const detail::arrival& fiber);
 
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
   void start(std::size_t workers, std::string_view name);
+  /// Takes room for a job, where that is limited.
   void enter() const;
+  /// Throws: executor_stopped; then the room is free again.
+  void check_entered() const;
   /// Returns: one to whose load a job has been added.
-  detail::worker_load& choose() const;
-  void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
+  detail::worker_load& choose() const noexcept;
   /// Returns: that one.
-  detail::worker_load& choose(std::size_t worker) const;
+  detail::worker_load& choose(std::size_t worker) const noexcept;
+  void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
   std::size_t next_for_strand() const noexcept;
   template <typename Work>
-  void give_to(detail::worker_load& chosen, Work&& work, call_site site) {
+  void give_to(detail::worker_load& chosen, Work&& work, call_site site) const {
     detail::pool_task<Work> task(chosen, std::move(work));
     hand_over(chosen, detail::job_slot::holding(std::move(task), site));
   }
   template <typename Work>
   void give(Work&& work, call_site site) {
+    enter();
     give_to(choose(), std::move(work), site);
   }
   bool on_own_thread() const;

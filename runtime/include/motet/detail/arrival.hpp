@@ -32,8 +32,11 @@ class arrival {
 
 struct executor_kind {
   void (*post)(void* where, std::function<void()>&& f);
-  void (*send)(void* where, const arrival& fiber);
   bool (*is_here)(const void* where);
+  /// Waits until send() need not; null: it never need.
+  void (*take_room)(void* where);
+  /// Has that room, also if it throws.
+  void (*send)(void* where, const arrival& fiber);
 };
 
 /// Whether the calling fiber runs there.
@@ -41,6 +44,14 @@ bool runs_here(const thread& where);
 bool runs_here(const thread_pool& where);
 bool runs_here(const strand& where) noexcept;
 bool runs_here(const inline_executor&) noexcept;
+
+/// Waits until one more job may be given, which give() then does at once.
+/// Throws: executor_stopped; what is pending for this fiber.
+void take_room(const thread_pool& where);
+void take_room(const strand& where);
+/// Throws: executor_stopped, std::bad_alloc.
+void give(const thread_pool& where, const arrival& fiber);
+void give(const strand& where, const arrival& fiber);
 
 }  // namespace detail
 

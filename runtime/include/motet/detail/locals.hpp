@@ -56,6 +56,7 @@ class local_list {
   void swap(local_list& other) noexcept {
     std::swap(newest_, other.newest_);
     std::swap(newest_value_, other.newest_value_);
+    std::swap(dying_, other.dying_);
   }
   [[gnu::noinline]] void end_all() noexcept;
 

@@ -21,6 +21,8 @@ struct station;
 struct thread_core {
   control_block& running() const noexcept { return *running_; }
   bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
+  /// Returns: this_thread_mark() of its thread. Any thread.
+  std::uintptr_t mark() const noexcept { return mark_; }
 
   /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
   /// Returns at once if something is pending that interrupts it.
@@ -84,6 +86,7 @@ struct thread_core {
   control_block* ended_ = nullptr;  // whoever runs next buries it
   mailbox* mail_ = nullptr;
   clock::time_point reading_{};  // of the clock, at the last poll that read it
+  const std::uintptr_t mark_ = this_thread_mark();
 
  private:
   control_block& next_runnable() noexcept;
