@@ -124,10 +124,12 @@ class strand {
 /// The running fiber goes on there. Its deadlines, shields and fiber_locals go along; its children
 /// and groups stay where they are. Whoever has a handle to it notices nothing. It ends where it was
 /// spun: it goes back there by itself. If it is there already this does nothing.
-/// Switchpoint. An interruption on the way there is thrown here, on the thread it has not left.
-/// Throws: executor_stopped, on the thread it has not left; std::bad_alloc, stack_unavailable; what
-///         `to`'s post() throws; what is pending for this fiber; std::logic_error in a destructor
-///         that runs when the fiber's function has been left.
+/// Switchpoint. What interrupts it on the way there is thrown on the thread it has not left; or at
+/// home, if it goes on from another thread to which no portal leads back.
+/// Throws: executor_stopped, in the same place; std::bad_alloc, stack_unavailable; what `to`'s
+///         post() throws; what is pending for this fiber; std::logic_error in a destructor that
+///         runs when the fiber's function has been left, in a main fiber that run() has not called,
+///         and in an executor's post().
 void teleport(executor to);
 
 /// Teleports, and back again at its end, also while an exception is on its way out. Where it came
