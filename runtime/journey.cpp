@@ -195,6 +195,7 @@ void come_home(control_block& fiber) noexcept {
     its.back_to = &last_place_of(its);
     depart(its);
   }
+  if (its.home_open) its.home.close();  // its last other place has gone without it
   --fiber.shields;
 }
 

@@ -12,6 +12,7 @@
 #include "faults.hpp"
 #include "mapping_guard.hpp"
 #include "ticks.hpp"
+#include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -104,6 +105,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   if (!of_thread) main_->ended_by = outcome::value;
   ++main_->shields;
+  come_home(*main_);
   end_children(*main_);
   end_locals(*main_);
   await_family(house_, until::all_over, false);

@@ -756,24 +756,6 @@ TEST_CASE("an executor takes functions for anything that has post()", "[teleport
   });
 }
 
-TEST_CASE("many hops between two threads", "[teleport][stress]") {
-  run_here([] {
-    idle_thread a;
-    idle_thread b;
-    const std::size_t hops = testing::scaled(100'000, testing::under_tsan ? 1'000 : 5'000);
-    std::size_t wrong = 0;
-    a.itself.call([&] {
-      const auto id = current().id();
-      for (std::size_t i = 0; i < hops; ++i) {
-        const bool to_b = i % 2 == 0;
-        teleport(to_b ? b.itself : a.itself);
-        if (this_thread() != (to_b ? b.number : a.number) || current().id() != id) ++wrong;
-      }
-    });
-    CHECK(wrong == 0);
-  });
-}
-
 TEST_CASE("a loop that is not motet's calls a fiber as any function", "[teleport]") {
   run_here([] {
     foreign_loop loop;
