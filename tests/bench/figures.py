@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What fibers cost, beside the limit of the machine and their peers, in interleaved runs.
 
-usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE] [--only figures|talk|work]
+usage: figures.py DIRECTORY [--rounds N] [--quick] [--document FILE] [--only figures|talk|work|ways]
   DIRECTORY    where the benchmarks were built
   --rounds     of each measurement (default 9); the median counts
   --quick      small sizes: only whether it all works
@@ -55,6 +55,15 @@ class Work(Row):
         self.cores = "0,1"
         self.programs = programs or {"motet": "pool_bench", "Boost.Fiber": "boost_pool_bench",
                                      "Go": "go_bench", "Asio": "asio_pool_bench"}
+
+
+class Way(Work):
+    """Fibers that go where something is, beside threads with a std::mutex."""
+
+    def __init__(self, label, args, target=None, peer=True):
+        super().__init__(label, args, target, {"motet": "ways_bench"})
+        if peer:
+            self.programs["std"] = "plain_bench"
 
 
 def ring(size):
@@ -125,13 +134,23 @@ WORK = [
          {"motet": "pool_bench", "Asio": "asio_pool_bench"}),
 ]
 
+WAYS = [
+    Way("a portal to a thread that is awake, and back", ("portal", 1, 100_000)),
+    Way("a portal to a thread that is asleep, and back", ("portal", 0, 20_000)),
+    Way("100 fibers of 2 threads count over a strand", ("strand", 0, 500_000)),
+    Way("the same with a mutex", ("mutex", 0, 2_000_000)),
+    Way("timeslice_lock nobody else wants", ("slice_free", 0, 5_000_000)),
+    Way("the same that another thread always wants", ("slice_wanted", 0, 20_000_000)),
+    Way("yield_if_due, nobody waits", ("yield_if_due", 0, 50_000_000), 2, peer=False),
+]
+
 # Each table: its rows and the picture beside the document.
 SETS = {"figures": (ROWS, "fibers.svg"), "talk": (TALK, "talk.svg"),
-        "work": (WORK, "work.svg")}
+        "work": (WORK, "work.svg"), "ways": (WAYS, "ways.svg")}
 
-PEERS = ("Boost.Fiber", "Go", "Asio")
+PEERS = ("Boost.Fiber", "Go", "Asio", "std")
 COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469",
-           "Asio": "#8d6cab"}
+           "Asio": "#8d6cab", "std": "#b5565a"}
 
 
 def measure(program, args, backend=None, quick=False, cores="0"):
@@ -186,6 +205,8 @@ def verdict(row, found):
     values = found["motet"]
     peers = [statistics.median(found[name]) for name in PEERS if found.get(name)]
     if target is None and isinstance(row, (Talk, Work)) and peers:
+        if isinstance(row, Way):
+            return "–"  # its peer is another thing, to choose from
         target = min(peers)
     if target is None:
         ratio = statistics.median(values) / statistics.median(found["limit"])
@@ -210,9 +231,10 @@ def picture(results):
     """Bars, one group a row, each drawn relative to the longest of its row."""
     width, left, bar, gap = 760, 300, 13, 12
     parts, y = [], 34
-    for place, (name, colour) in enumerate(COLOURS.items()):
+    present = [name for name in COLOURS if any(found.get(name) for _, found in results)]
+    for place, name in enumerate(present):
         x = left + 90 * place
-        parts.append(f'<rect x="{x}" y="8" width="11" height="11" fill="{colour}"/>'
+        parts.append(f'<rect x="{x}" y="8" width="11" height="11" fill="{COLOURS[name]}"/>'
                      f'<text x="{x + 16}" y="18">{name}</text>')
     for row, found in results:
         shown = [(name, statistics.median(values)) for name, values in found.items() if values

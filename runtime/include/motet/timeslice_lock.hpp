@@ -40,8 +40,7 @@ class timeslice_lock {
   /// Waits for its turn.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
-  /// lock
-  ///         is destroyed meanwhile; what on_stall throws.
+  ///         lock is destroyed meanwhile; what on_stall throws.
   void lock();
   /// Takes it if nobody holds it.
   /// Not a switchpoint.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// What it costs to go where something is, and to be there alone; see figures.py.
+#include <chrono>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <vector>
+
+#include "measure.hpp"
+
+namespace {
+
+using bench::cost;
+using namespace std::chrono_literals;
+
+constexpr std::size_t workers = 2;
+constexpr std::size_t fibers_of_each = 50;
+
+/// There and back is one iteration. A thread that does not wait awake is asleep each time.
+double portal(std::size_t awake, std::size_t count) {
+  motet::options how;
+  if (awake == 0) how.busy_wait = 0us;
+  motet::thread there(how, [] { motet::sleep(); });
+  return motet::run(how, [&] {
+    return motet::spin([&] {
+             return cost(count, [&] {
+               for (std::size_t i = 0; i < count; ++i) const motet::portal open(there);
+             });
+           })
+        .await();
+  });
+}
+
+/// Fibers of all workers of a pool, each of which does `work()` again and again.
+template <typename Work>
+double of_many(motet::thread_pool& pool, std::size_t count, Work work) {
+  constexpr std::size_t fibers = workers * fibers_of_each;
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < fibers; ++i) {
+        pool.post([&work, each = count / fibers] {
+          for (std::size_t k = 0; k < each; ++k) work();
+        });
+      }
+      pool.drain();
+    });
+  });
+}
+
+double strand(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  motet::strand own(pool);
+  motet::executor_bound<std::size_t> counter(own);
+  return of_many(pool, count, [&] { counter.call([](std::size_t& its) { ++its; }); });
+}
+
+double mutex(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  motet::mutex lock;
+  std::size_t counter = 0;
+  return of_many(pool, count, [&] {
+    const std::lock_guard in(lock);
+    ++counter;
+  });
+}
+
+double slice_free(std::size_t, std::size_t count) {
+  motet::timeslice_lock lock;
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) const std::lock_guard in(lock);
+    });
+  });
+}
+
+double yield_if_due(std::size_t, std::size_t count) {
+  motet::timeslice_lock lock;
+  return motet::run([&] {
+    const std::lock_guard in(lock);
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) lock.yield_if_due();
+    });
+  });
+}
+
+/// Two threads that both always want to be in, and count there; a turn is 1 ms.
+double slice_wanted(std::size_t, std::size_t count) {
+  motet::timeslice_lock lock(1ms);
+  std::size_t counter = 0;
+  return cost(count, [&] {
+    std::vector<motet::thread> threads;
+    for (std::size_t i = 0; i < workers; ++i) {
+      threads.emplace_back([&] {
+        const std::lock_guard in(lock);
+        while (counter < count) {
+          ++counter;
+          lock.yield_if_due();
+        }
+      });
+    }
+    for (const motet::thread& each : threads) each.await();
+  });
+}
+
+constexpr bench::subject subjects[] = {
+    {"portal", &portal},
+    {"strand", &strand},
+    {"mutex", &mutex},
+    {"slice_free", &slice_free},
+    {"slice_wanted", &slice_wanted},
+    {"yield_if_due", &yield_if_due},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  return bench::main_of(subjects, count, words);
+}
