@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "places.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -252,6 +253,44 @@ void give_work_to_threads() {
   require(offload([&] { return ++ran; }) == 5, "another value than was returned");
 }
 
+/// A thread that is not motet's calls what it is given.
+void visit_a_plain_thread() {
+  testing::foreign_loop loop;
+  const int here = testing::this_thread();
+  {
+    const portal there(loop);
+    require(testing::this_thread() == loop.number(), "a fiber is not where it went");
+  }
+  require(testing::this_thread() == here, "a fiber has not come back");
+}
+
+void go_elsewhere() {
+  motet::thread one([] { sleep(); });
+  thread_pool pool(1, "small", 2);
+  strand own(pool);
+  executor_bound<int> counted(own, 0);
+  const int here = testing::this_thread();
+  std::atomic<int> ran{0};
+  with_timeout(10s, [&] {
+    const portal there(one);
+    with_timeout(10s, [&] {
+      const portal further(pool);
+      sleep_for(10us);
+      spin([&] { ++ran; });
+    });
+    require(testing::this_thread() != here, "a fiber is not where it went");
+  });
+  require(testing::this_thread() == here, "a fiber has not come back");
+  spin([&] {
+    teleport(one);
+    teleport(own);
+    ++ran;
+  }).await();
+  require(counted.call([](int& its) { return ++its; }) == 1, "a call was lost");
+  pool.drain();
+  require(ran == 2, "a fiber did not run");
+}
+
 /// The smallest queues: they are full all the time.
 options tight() {
   options chosen;
@@ -270,6 +309,8 @@ void small_program() {
     spin_many();
     ask_another_thread();
     give_work_to_threads();
+    visit_a_plain_thread();
+    go_elsewhere();
   });
 }
 
