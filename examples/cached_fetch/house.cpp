@@ -2,6 +2,8 @@
 // See house.hpp.
 #include "house.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <iterator>
 #include <motet/debug.hpp>
@@ -13,8 +15,20 @@ namespace cached_fetch {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// Thousands of files, made and removed, are a file system's work rather than this program's: where
+/// there is one that is memory, that.
+std::filesystem::path place_for_directories() {
+  const std::filesystem::path in_memory = "/dev/shm";
+  const bool usable = ::access(in_memory.c_str(), W_OK | X_OK) == 0;
+  return usable ? in_memory : std::filesystem::temp_directory_path();
+}
+
+}  // namespace
+
 temporary_directory::temporary_directory() {
-  std::string name = (std::filesystem::temp_directory_path() / "cached_fetch_XXXXXX").string();
+  std::string name = (place_for_directories() / "cached_fetch_XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw std::system_error(errno, std::system_category(), "mkdtemp");
   }

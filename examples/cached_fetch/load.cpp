@@ -25,6 +25,7 @@ std::string run_load(const options& all) {
   const temporary_directory none;
   event_log log;
   log.turn_off();
+  measure_no_stretches();
   house here(all.size, all.cache_directory.value_or(none.path()), log);
 
   std::vector<double> latencies;

@@ -3,6 +3,7 @@
 #include "this_thread.hpp"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <iterator>
 #include <mutex>
+#include <optional>
 
 namespace cached_fetch {
 
@@ -19,11 +21,36 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
+/// When, how much the thread had computed, and how often it had gone to sleep.
+struct moment {
+  steady::time_point at;
+  std::chrono::microseconds computed;
+  long sleeps;
+};
+
+moment present() {
+  rusage used{};
+  ::getrusage(RUSAGE_THREAD, &used);
+  const auto span = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return {steady::now(), span(used.ru_utime) + span(used.ru_stime), used.ru_nvcsw};
+}
+
+/// How long the thread was occupied: a sleep counts, but that it had no processor is no fiber's
+/// fault.
+std::chrono::nanoseconds between(const moment& begin, const moment& end) {
+  if (begin.sleeps != end.sleeps) return end.at - begin.at;
+  return end.computed - begin.computed;
+}
+
+std::atomic<bool> measuring{true};
+
 struct record {
   std::string name;
   int number = 0;
-  steady::time_point since{};  // of the stretch that runs; the epoch: none does
-  std::atomic<steady::rep> longest{0};
+  std::optional<moment> since{};  // of the stretch that runs
+  std::atomic<std::chrono::nanoseconds::rep> longest{0};
 };
 
 /// Those of threads that have ended stay.
@@ -74,17 +101,21 @@ std::size_t count_threads() {
 }
 
 [[gnu::noinline]] void begin_stretch() {
-  this_thread().since = steady::now();
+  if (measuring.load(std::memory_order_relaxed)) this_thread().since = present();
 }
 
 [[gnu::noinline]] void end_stretch() {
   record& mine = this_thread();
-  if (mine.since == steady::time_point{}) return;
-  const auto length = (steady::now() - mine.since).count();
-  mine.since = {};
+  if (!mine.since) return;
+  const auto length = between(*mine.since, present()).count();
+  mine.since.reset();
   if (length > mine.longest.load(std::memory_order_relaxed)) {
     mine.longest.store(length, std::memory_order_relaxed);
   }
+}
+
+void measure_no_stretches() {
+  measuring = false;
 }
 
 void forget_stretches() {

@@ -46,6 +46,9 @@ class round {
     for (int i = 0; i < requests_at_the_close; ++i) ask();
     motet::sleep_for(random_.ms_up_to(40));
     house_.ui().loop().close();
+    for (const asked_for& each : asked_) {  // the user's wish may have been dropped with the rest
+      if (each.what.is_cancelled) each.its->cancel();
+    }
     for (const asked_for& each : asked_) await(each);
   }
 

@@ -10,6 +10,7 @@ namespace {
 
 void only_in_memory(report& found, stage& here, plan how) {
   here.fetch().put_into_memory("m", "m world!");
+  how.mem_get = 5ms;
   how.disk_get = 300ms;
   const request_ref asked = here.ask("m", how);
   here.expect_value(asked);
@@ -17,6 +18,7 @@ void only_in_memory(report& found, stage& here, plan how) {
   found.expect_time(its.at("ui") - asked->asked_at(), 0ms, 30ms, "a hit in memory");
   found.expect(its.finish_of("mem_get").outcome == "hit", "the memory did not hit");
   const event& loser = its.finish_as("cancelled");  // perhaps on its way to the disk
+  found.expect(its.count("start") == 3, "not both caches were asked");
   found.expect(loser.at <= its.at("ui"), "the loser was not waited for");
   found.expect_time(loser.at - asked->asked_at(), 0ms, 50ms, "the end of the loser");
   found.expect(!its.has("connect"), "a hit was fetched");
