@@ -27,7 +27,7 @@ void play(report& found, std::ostream& events, std::string& summary) {
   to_silence.server = silent.where();
   to_silence.network = 150ms;
   plan in_no_time = how;
-  in_no_time.overall = 140ms;
+  in_no_time.overall = 150ms;
 
   std::vector<request_ref> asked;
   const auto ask = [&](const std::string& key, const plan& its) {
@@ -41,12 +41,17 @@ void play(report& found, std::ostream& events, std::string& summary) {
   motet::sleep_for(15ms);
   const request_ref dates = ask("dates", in_no_time);
 
+  const auto kept = await_event(here.log(), "apple", "disk_set");
+  await_event(here.log(), "bread", "received");
+  motet::sleep_for(15ms);
+  here.its().cancel(bread);  // while it is being kept
+  motet::sleep_until(kept + 55ms);
+  here.its().ui().loop().stall(35ms);  // the answer has to wait for its user
   here.expect_value(apple);
   const request_ref again = ask("apple", how);
-  await_event(here.log(), "bread", "received");
-  here.its().cancel(bread);  // while it is being kept
   const request_ref eggs = ask("eggs", how);
   await_event(here.log(), "eggs", "sent");
+  motet::sleep_for(20ms);
   here.its().cancel(eggs);
 
   here.expect_value(again);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <iterator>
@@ -24,17 +25,18 @@ using steady = std::chrono::steady_clock;
 /// When, how much the thread had computed, and how often it had gone to sleep.
 struct moment {
   steady::time_point at;
-  std::chrono::microseconds computed;
+  std::chrono::nanoseconds computed;
   long sleeps;
 };
 
 moment present() {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);
-  const auto span = [](const timeval& time) {
-    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-  };
-  return {steady::now(), span(used.ru_utime) + span(used.ru_stime), used.ru_nvcsw};
+  timespec computed{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
+  return {steady::now(),
+          std::chrono::seconds(computed.tv_sec) + std::chrono::nanoseconds(computed.tv_nsec),
+          used.ru_nvcsw};
 }
 
 /// How long the thread was occupied: a sleep counts, but that it had no processor is no fiber's
