@@ -20,6 +20,7 @@ class server_process {
   /// Ends it.
   ~server_process();
 
+  pid_t process() const { return process_; }
   const motet::net::endpoint& where() const { return where_; }
 
  private:

@@ -9,10 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <ctime>
 #include <deque>
 #include <filesystem>
-#include <iterator>
+#include <fstream>
 #include <mutex>
 #include <optional>
 
@@ -22,27 +21,33 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// When, how much the thread had computed, and how often it had gone to sleep.
+/// When, how much the thread had computed, how often it had gone to sleep, and how often the kernel
+/// had taken its processor away.
 struct moment {
   steady::time_point at;
   std::chrono::nanoseconds computed;
   long sleeps;
+  long taken_away;
 };
 
 moment present() {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);
-  timespec computed{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
-  return {steady::now(),
-          std::chrono::seconds(computed.tv_sec) + std::chrono::nanoseconds(computed.tv_nsec),
-          used.ru_nvcsw};
+  const auto span = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return {steady::now(), span(used.ru_utime) + span(used.ru_stime), used.ru_nvcsw, used.ru_nivcsw};
 }
+
+/// The kernel's count of what a thread has computed grows by ticks.
+constexpr std::chrono::milliseconds long_enough_to_count{10};
 
 /// How long the thread was occupied: a sleep counts, but that it had no processor is no fiber's
 /// fault.
 std::chrono::nanoseconds between(const moment& begin, const moment& end) {
-  if (begin.sleeps != end.sleeps) return end.at - begin.at;
+  const std::chrono::nanoseconds length = end.at - begin.at;
+  const bool slept = begin.sleeps != end.sleeps && begin.taken_away == end.taken_away;
+  if (length < long_enough_to_count || slept) return length;
   return end.computed - begin.computed;
 }
 
@@ -98,8 +103,13 @@ void name_this_thread(const std::string& name) {
 }
 
 std::size_t count_threads() {
-  const std::filesystem::directory_iterator threads("/proc/self/task");
-  return static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(each.path() / "comm"), name);
+    if (!name.starts_with("iou-")) ++count;
+  }
+  return count;
 }
 
 [[gnu::noinline]] void begin_stretch() {

@@ -22,7 +22,7 @@ void name_this_thread(const std::string& name);
 /// The calling thread's number in the kernel.
 int thread_number();
 
-/// Of this process.
+/// Of this process; those that the kernel has made for its rings are not the program's.
 std::size_t count_threads();
 
 /// A stretch of a fiber between two switchpoints begins, or ends, on the calling thread.

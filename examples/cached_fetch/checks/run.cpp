@@ -61,8 +61,13 @@ void play_whole(report& found, const std::function<void()>& play) {
   } catch (const std::exception& error) {
     found.expect(false, std::string("an exception: ") + error.what());
   }
-  found.expect(count_threads() == threads, "threads are left");
+  // The kernel may be a moment late with what has been given back.
+  const auto all_back = [&] {
+    return count_threads() == threads && count_descriptors() == descriptors;
+  };
+  for (int i = 0; i < 100 && !all_back(); ++i) motet::sleep_for(std::chrono::milliseconds(10));
   const std::size_t left = count_descriptors();
+  found.expect(count_threads() == threads, "threads are left");
   found.expect(left == descriptors, "descriptors are left: " + std::to_string(left) + " of " +
                                         std::to_string(descriptors));
 }
