@@ -7,6 +7,7 @@
 #include "foreign_visit.hpp"
 #include "journey.hpp"
 #include "mailbox.hpp"
+#include "traveller.hpp"
 #include "visit.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -34,7 +35,7 @@ hop::~hop() {
 
 namespace {
 
-/// On a thread that has no runtime.
+/// On a thread that has no runtime, but perhaps another visitor, whose function runs this one.
 void visit_foreign_thread(const hop& mine) noexcept {
   std::optional<foreign_visit> visited;
   try {
@@ -46,26 +47,33 @@ void visit_foreign_thread(const hop& mine) noexcept {
   receive(mine, *self());
 }
 
-/// Whether the running fiber has nothing that a visitor could take for its own.
-bool is_blank(thread_state& thread) noexcept {
-  const control_block& fiber = thread.running();
-  return !fiber.is_main && fiber.scopes == nullptr && fiber.shields == 0 && thread.could_be_new();
-}
-
 /// Who serves the executor goes on when the visitor has left. If it is to end, so is the visit;
-/// whatever else pends is thrown at it later.
+/// whatever else comes for it meanwhile waits.
 void await_leave(visit& guest, control_block& runs_it) noexcept {
   thread_state& home = *guest.home;
-  for (bool heard = false; !guest.over; heard = true) {
+  control_block& host = home.running();
+  std::uint8_t waits = 0;
+  while (!guest.over && !home.in_exit(runs_it)) {
     wait_record wait("a fiber that visits it");
-    wait.interruptible = !heard;
     guest.waiting = &wait;
     home.park(wait);
     guest.waiting = nullptr;
-    if (!heard && (home.running().interrupts & interrupt_cancel) != 0) {
+    if ((host.interrupts & interrupt_cancel) != 0 && !home.in_shield(host)) {
       home.cancel(runs_it, "who let it run there ends", {});
     }
+    waits |= std::exchange(host.interrupts, std::uint8_t{0});
   }
+  host.interrupts |= waits;
+}
+
+void come_again(const hop& mine, station& known) noexcept {
+  try {
+    known.keep_timers(timers_of_scopes(mine.its.its.scopes));
+  } catch (...) {
+    send_back(mine, std::current_exception());
+    return;
+  }
+  known.returning.arrive(known.returning, known.thread);
 }
 
 void receive_apart(const hop& mine, thread_state& home) noexcept {
@@ -87,21 +95,26 @@ void receive_apart(const hop& mine, thread_state& home) noexcept {
 
 }  // namespace
 
-void arrival::operator()() const {
-  hop& mine = *hop_;
+void arrive(hop& mine, bool alone) noexcept {
   if (!in_this_process(mine.its) || !mine.claim()) return;
   thread_state* thread = self();
-  if (thread == nullptr) {
-    visit_foreign_thread(mine);
-  } else if (&thread->running() == mine.poster && mine.posting) {
+  if (thread != nullptr && &thread->running() == mine.poster && mine.posting) {
     mine.at_once = true;
+  } else if (thread == nullptr) {
+    visit_foreign_thread(mine);
   } else if (station* known = place_on(mine.its, *thread)) {
-    known->returning.arrive(known->returning, *thread);
-  } else if (thread->foreign() || is_blank(*thread)) {
+    come_again(mine, *known);
+  } else if (thread->foreign()) {
+    visit_foreign_thread(mine);
+  } else if (alone) {
     receive(mine, *thread);
   } else {
     receive_apart(mine, *thread);
   }
+}
+
+void arrival::operator()() const {
+  arrive(*hop_, false);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

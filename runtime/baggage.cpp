@@ -6,6 +6,7 @@
 
 #include "journey.hpp"
 #include "traveller.hpp"
+#include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -102,10 +103,6 @@ void station::board() noexcept {
 }
 
 void station::alight() noexcept {
-  {
-    const std::lock_guard in(whose.sharing);
-    whose.at = nullptr;
-  }
   whose.its.shields = std::exchange(block.shields, own.shields);
   whose.its.scopes = std::exchange(block.scopes, own.scopes);
   pack_scopes();
@@ -121,7 +118,9 @@ void station::alight() noexcept {
   pending.token_given = part.token.filled();
   pending.token = std::move(part.token);
   const std::lock_guard in(whose.sharing);
-  merge(whose.left, std::move(pending));
+  whose.at = nullptr;
+  merge(pending, std::move(whose.left));  // which is newer
+  whose.left = std::move(pending);
 }
 
 /// At home, what stop() has given it meanwhile.
@@ -159,7 +158,6 @@ void station::take_back_end() noexcept {
   part.insisted = false;
 }
 
-/// What has come for a block whose traveller is elsewhere.
 void station::pass_on() noexcept {
   cold_part& part = cold(block);
   forwarded news;
@@ -169,9 +167,12 @@ void station::pass_on() noexcept {
   if (cancelled_here && is_home()) {
     news.end = {true, part.insisted, block.cancel_reason, part.cancellation};
   }
-  if (control_block* failed = thread.take_failure(block, nullptr)) {
-    news.failure = failed->error;
-    thread.release(*failed);
+  while (std::exception_ptr error = thread.take_error_of_child(block)) {
+    try {
+      news.failures.push_back(error);
+    } catch (const std::bad_alloc&) {
+      tell_unhandled(thread.settings(), error);
+    }
   }
   news.token_given = part.token.filled();
   news.token = std::move(part.token);

@@ -2,11 +2,12 @@
 // A fiber on a thread that has no runtime.
 #pragma once
 
+#include <cstdint>
 #include <motet/detail/abi.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 
-/// What the fiber finds there instead of one.
+/// What the fiber finds there instead of one, and what another one has found there before.
 class foreign_visit {
  public:
   /// Throws: std::bad_alloc; std::system_error if there is no descriptor for it.
@@ -14,6 +15,9 @@ class foreign_visit {
   foreign_visit(const foreign_visit&) = delete;
   foreign_visit& operator=(const foreign_visit&) = delete;
   ~foreign_visit();
+
+ private:
+  const std::uintptr_t before_;  // what stood in the runtime's place
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -12,10 +12,11 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-/// The first exception stands, the last token does, as with a fiber that is at home.
+/// The first exception that was raised stands, the last token does, as with a fiber that is at
+/// home; its children's failures are all kept.
 void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
-  if (into.failure == nullptr) std::swap(into.failure, more.failure);
+  into.failures.splice(into.failures.end(), more.failures);
   if (more.token_given) std::swap(into.token, more.token);
   into.token_given = into.token_given || more.token_given;
   into.stops = into.stops || more.stops;
@@ -24,9 +25,13 @@ void merge(forwarded& into, forwarded&& more) noexcept {
 
 namespace {
 
+/// A token comes when the fiber does; what interrupts is to reach it at once.
+bool interrupts(const forwarded& news) noexcept {
+  return news.raised != nullptr || !news.failures.empty() || news.stops || news.end.asked;
+}
+
 bool any(const forwarded& news) noexcept {
-  return news.raised != nullptr || news.failure != nullptr || news.token_given || news.stops ||
-         news.end.asked;
+  return news.token_given || interrupts(news);
 }
 
 /// On a thread on which the traveller was, or which could call it back, when it was told to look.
@@ -67,9 +72,11 @@ void nudge(journey& its) noexcept {
 /// Of two exceptions at once the second is nobody's: whoever raised it could not know.
 void forward(journey& to, forwarded&& news) noexcept {
   if (!any(news)) return;
+  const bool urgent = interrupts(news);
   jitter();
   const std::lock_guard in(to.sharing);
   merge(to.left, std::move(news));
+  if (to.at == nullptr && !urgent) return;
   if (to.at == nullptr) to.wanted = true;
   nudge(to);
 }
@@ -85,12 +92,10 @@ void station::apply(forwarded&& news) noexcept {
   if (news.stops) thread.end_stopped_scopes(block);
   forwarded later;
   if (news.raised != nullptr && !thread.raise(block, news.raised)) later.raised = news.raised;
-  if (news.failure != nullptr) {
-    if (thread.raise(block, news.failure)) {
-      its.told = news.failure;
-    } else {
-      later.failure = news.failure;
-    }
+  later.failures = std::move(news.failures);
+  if (!later.failures.empty() && thread.raise(block, later.failures.front())) {
+    its.told = std::move(later.failures.front());
+    later.failures.pop_front();
   }
   if (news.token_given) {
     thread.give_token(block, std::move(news.token));

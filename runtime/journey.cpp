@@ -43,6 +43,13 @@ station* place_on(journey& its, const thread_state& thread) noexcept {
   return each;
 }
 
+bool has_place_in(const journey& its, const pool_state* pool) noexcept {
+  const std::lock_guard in(its.sharing);
+  const station* each = its.stations;
+  while (each != nullptr && each->thread.pool() != pool) each = each->next;
+  return each != nullptr;
+}
+
 namespace {
 
 /// Leaves the thread, for where the journey says. Whatever is read of a thread before is of another
@@ -71,8 +78,13 @@ void check_comes_home(const control_block& fiber) {
   }
 }
 
+/// One of the parent process leads nowhere.
 journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.its;
+  if (made != nullptr && !in_this_process(*made)) {
+    if (&self()->running() != &fiber) throw std::logic_error("a fiber that has forked abroad");
+    release(*std::exchange(made, nullptr));
+  }
   if (made == nullptr) made = new journey(fiber);
   return *made;
 }
@@ -100,7 +112,7 @@ bool leave_for(journey& its, const executor& to, bool returns) {
   station& from = *its.at;
   auto how = std::make_shared<hop>(from, to, returns);
   const opened_home open(its);
-  executor_access::take_room(to);
+  how->has_room = executor_access::take_room(to, its);
   if (returns) ++from.origins;
   its.leaving = std::move(how);
   depart(its);
@@ -116,10 +128,13 @@ station* go(const executor& to, bool returns) {
   thread_state& thread = here();
   thread.deliver();
   if (executor_access::is_here(to)) return nullptr;
+  const cold_part* part = cold_if_any(thread.running());
+  if (part != nullptr && part->sends) {
+    throw std::logic_error("an executor's post() cannot go anywhere itself");
+  }
   control_block& fiber = identity_of(thread.running());
   if (!returns) check_comes_home(fiber);
   journey& its = journey_of(fiber);
-  if (its.at == nullptr) throw std::logic_error("an executor's post() cannot go anywhere itself");
   station& from = *its.at;
   if (from.served && executor_access::same(*from.served, to)) return nullptr;
   if (returns && from.must_be_left()) {
@@ -136,13 +151,6 @@ void come_back(station& origin) noexcept {
     depart(its);
   }
   --origin.origins;
-}
-
-/// What its children there have failed with is the fiber's, if it has no failure of its own.
-void collect_failures(journey& its) noexcept {
-  thread_state& here = *self();
-  if (its.failure == nullptr) its.failure = here.next_failure(here.running());
-  here.tell_untold(here.running());
 }
 
 bool has_places(journey& its) noexcept {
@@ -190,7 +198,7 @@ void come_home(control_block& fiber) noexcept {
     if (&self()->running() != &fiber) {
       its.at->origins = 0;
       self()->end_children(its.at->block);
-      collect_failures(its);
+      its.at->pass_on();
     }
     its.back_to = &last_place_of(its);
     depart(its);
@@ -206,8 +214,10 @@ std::exception_ptr failure_abroad(control_block& fiber) noexcept {
   journey& its = *part->travels.its;
   if (!in_this_process(its)) return nullptr;
   const std::lock_guard in(its.sharing);
-  for (std::exception_ptr* each : {&its.failure, &its.left.failure}) {
-    if (*each != nullptr) return std::exchange(*each, nullptr);
+  if (!its.left.failures.empty()) {
+    std::exception_ptr first = std::move(its.left.failures.front());
+    its.left.failures.pop_front();
+    return first;
   }
   const bool untold = its.told != nullptr && its.told == fiber.raised;
   return untold ? std::exchange(its.told, nullptr) : nullptr;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <list>
 #include <memory>
 #include <motet/detail/cold_part.hpp>
 #include <motet/detail/post.hpp>
@@ -74,6 +75,8 @@ struct station {
   void keep_timers(std::size_t count);
   /// What has been left for the traveller, which is here.
   void apply(forwarded&& news) noexcept;
+  /// What has come for the block is left for the traveller.
+  void pass_on() noexcept;
 
   journey& whose;
   thread_state& thread;
@@ -121,13 +124,12 @@ struct station {
   void lend_end() noexcept;
   void take_back_end() noexcept;
   void take_result() noexcept;
-  void pass_on() noexcept;
 };
 
 /// What has been asked of the fiber at home, and is to reach it where it is.
 struct forwarded {
   std::exception_ptr raised;
-  std::exception_ptr failure;  // of a child
+  std::list<std::exception_ptr> failures;  // of children
   value_slot token;
   bool token_given = false;
   bool stops = false;  // one of its scopes may have to end
@@ -143,8 +145,7 @@ struct journey {
   const std::uint32_t made_in = process_generation.load(std::memory_order_relaxed);
   station home;
   station* stations = &home;
-  std::exception_ptr failure;  // of a child abroad, which ends the fiber
-  std::exception_ptr told;     // another one's, which was raised in it
+  std::exception_ptr told;  // a child's failure, which was raised in it
 
   // Of the traveller while it does not run; what is its block's, while it does.
   context where;
@@ -166,7 +167,7 @@ struct journey {
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: somebody has it
 
-  any_thread sharing;  // guards:
+  mutable any_thread sharing;  // guards:
   std::uint64_t hops = 0;
   forwarded left;
   value_slot result;          // that stop() gave
@@ -197,8 +198,9 @@ struct hop {
   const control_block* const poster;
   station& origin;           // where it is told that nobody took it
   std::uint64_t number = 0;  // since it has been sent
-  bool posting = true;       // seen by the poster's thread alone
-  bool at_once = false;      // the function was called by post() itself
+  bool has_room = false;
+  bool posting = true;   // seen by the poster's thread alone
+  bool at_once = false;  // the function was called by post() itself
 };
 
 /// What an executor refers to is nobody else's business.
@@ -207,8 +209,8 @@ struct executor_access {
     return a.where_ == b.where_ && a.kind_ == b.kind_;
   }
   static bool is_here(const executor& to) { return to.kind_->is_here(to.where_); }
-  static void take_room(const executor& to) {
-    if (to.kind_->take_room != nullptr) to.kind_->take_room(to.where_);
+  static bool take_room(const executor& to, const journey& traveller) {
+    return to.kind_->take_room != nullptr && to.kind_->take_room(to.where_, traveller);
   }
   static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.where_, fiber); }
 };
@@ -222,6 +224,10 @@ inline bool in_this_process(const journey& its) noexcept {
   return its.made_in == process_generation.load(std::memory_order_relaxed);
 }
 
+/// Whether it has a place on a thread of that pool.
+bool has_place_in(const journey& its, const pool_state* pool) noexcept;
+/// The function of an executor has been called; `alone`: by a fiber that was made for that.
+void arrive(hop& mine, bool alone) noexcept;
 /// Leaves word for the traveller, and has the thread look that it is on, or that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
 /// Adds to what has been left for it. Under its lock.

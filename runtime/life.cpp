@@ -89,15 +89,19 @@ void thread_state::drop_result(control_block& fiber) noexcept {
   fiber.kind->destroy_result(result_place(fiber));
 }
 
+std::exception_ptr thread_state::take_error_of_child(control_block& parent) noexcept {
+  control_block* failed = take_failure(parent, nullptr);
+  if (failed == nullptr) return nullptr;
+  std::exception_ptr error = failed->error;
+  refresh_failures(parent);
+  release(*failed);
+  return error;
+}
+
 /// Returns: what a child has failed with that the fiber was not told of, abroad first; or null.
 std::exception_ptr thread_state::next_failure(control_block& fiber) noexcept {
   if (std::exception_ptr abroad = failure_abroad(fiber)) return abroad;
-  control_block* failed = take_failure(fiber, nullptr);
-  if (failed == nullptr) return nullptr;
-  std::exception_ptr error = failed->error;
-  refresh_failures(fiber);
-  release(*failed);
-  return error;
+  return take_error_of_child(fiber);
 }
 
 /// A failure of its children is the fiber's own if it has none; the others, nobody's.
@@ -131,6 +135,7 @@ void thread_state::publish(control_block& fiber) noexcept {
   if (cold_part* part = cold_if_any(fiber)) {
     part->token.reset();
     part->locals.end();  // what was made by destructors since
+    come_home(fiber);
     end_children(fiber);
     inherit_failure(fiber);
     disarm_own(*part);

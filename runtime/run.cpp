@@ -163,14 +163,14 @@ void end_runtime_of_job() noexcept {
   if (self() != nullptr) finish(0, false);
 }
 
-foreign_visit::foreign_visit() {
+foreign_visit::foreign_visit() : before_(read_self()) {
   auto* made = new thread_state({}, std::make_unique<foreign_backend>());
   made->be_foreign();
   set_self(made);
 }
 
 foreign_visit::~foreign_visit() {
-  finish(0, false);
+  finish(before_, false);
 }
 
 session::session(const options& chosen) {

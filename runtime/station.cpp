@@ -139,15 +139,22 @@ bool station::post_on() noexcept {
     if (&mine->origin != this && (whose.wanted || whose.due != never)) nudge(whose);
   }
   jitter();
+  cold_part& part = cold(block);
+  part.sends = true;
+  ++block.shields;
+  std::exception_ptr why;
   try {
     executor_access::send(mine->to, arrival(mine));
   } catch (...) {
-    if (!mine->claim()) return true;
-    whose.refused = std::current_exception();
-    return false;
+    why = std::current_exception();
   }
+  --block.shields;
+  part.sends = false;
   mine->posting = false;
-  return !mine->at_once;
+  if (mine->at_once) return false;
+  if (why == nullptr || !mine->claim()) return true;
+  whose.refused = std::move(why);
+  return false;
 }
 
 /// It comes back if it is still on its way.
@@ -192,6 +199,10 @@ void station::await_news() noexcept {
 /// Returns: false if it has left the journey instead.
 bool station::await_back() noexcept {
   while (!back) {
+    pass_on();
+    if (only_for_children() && cancelled) {
+      thread.cancel_family(cold(block).own, "its thread ends");
+    }
     if (only_for_children() && try_to_leave()) return false;
     const clock::time_point due = recall_at();
     const bool passed = due <= thread.now();
@@ -200,10 +211,6 @@ bool station::await_back() noexcept {
     if (!passed && due != never) thread.arm(recall);
     await_news();
     thread.disarm(recall);
-    pass_on();
-    if (only_for_children() && cancelled) {
-      thread.cancel_family(cold(block).own, "its thread ends");
-    }
   }
   back = false;
   return true;

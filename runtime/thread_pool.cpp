@@ -45,11 +45,11 @@ void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept
   origins::note(error, identity_of(self()->running()));
 }
 
-void count_finished(worker_load& worker) noexcept {
+void count_finished(worker_load& worker, bool has_room) noexcept {
   pool_state& pool = *worker.pool;
   worker.finished.fetch_add(1);
   pool.tell_idle(worker);
-  if (pool.room) pool.room->release();
+  if (has_room && pool.room) pool.room->release();
 }
 
 void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
@@ -68,6 +68,7 @@ void name_this_thread(const std::string& name, std::size_t number) {
 /// A worker's main fiber: nothing that is thrown at it ends it before its time.
 void work(pool_state& pool, const std::string& name, std::size_t number) {
   name_this_thread(name, number);
+  self()->works_for(&pool);
   shield([&] {
     pool.stopped.wait();
     pool.await_idle(number, 1);
@@ -157,12 +158,12 @@ void thread_pool::enter() const {
   if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
   if (!state_->room) return;
   state_->room->acquire();
-  check_entered();
+  check_entered(true);
 }
 
-void thread_pool::check_entered() const {
+void thread_pool::check_entered(bool has_room) const {
   if (!state_->stopping.load()) return;
-  if (state_->room) state_->room->release();
+  if (has_room && state_->room) state_->room->release();
   throw executor_stopped();
 }
 

@@ -108,6 +108,8 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   come_home(*main_);
   end_children(*main_);
   end_locals(*main_);
+  come_home(*main_);  // a destructor may have been elsewhere
+  end_children(*main_);
   await_family(house_, until::all_over, false);
   std::exception_ptr first;
   if (of_thread) {

@@ -31,6 +31,7 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+struct pool_state;
 struct station;
 
 class thread_state : public thread_core {
@@ -150,6 +151,8 @@ class thread_state : public thread_core {
   [[gnu::noinline]] void end_children(control_block& fiber) noexcept;
   /// Returns: the first failed child of that family (any, if null) that the fiber was not told of.
   [[gnu::noinline]] control_block* take_failure(control_block& parent, const family* from) noexcept;
+  /// Returns: what it has failed with, or null.
+  std::exception_ptr take_error_of_child(control_block& parent) noexcept;
   std::exception_ptr next_failure(control_block& fiber) noexcept;
   void tell_untold(control_block& parent) noexcept;
   void withdraw_failure(control_block& failed) noexcept;
@@ -198,6 +201,13 @@ class thread_state : public thread_core {
   /// Whether its time is the backend's own.
   bool virtual_time() const noexcept { return virtual_time_; }
   void be_foreign() noexcept { foreign_ = true; }
+  /// The pool that its thread is a worker of, or null.
+  const pool_state* pool() const noexcept { return pool_; }
+  void works_for(const pool_state* which) noexcept { pool_ = which; }
+  /// Whether `fiber` has called std::exit and waits for the others.
+  bool in_exit(const control_block& fiber) const noexcept {
+    return exit_waiter_ != nullptr && exit_waiter_->fiber == &fiber;
+  }
   /// Whether its main fiber is at home again when what it calls has returned.
   bool calls_main() const noexcept { return calls_main_; }
   void will_call_main() noexcept { calls_main_ = true; }
@@ -345,6 +355,7 @@ class thread_state : public thread_core {
   bool takes_jobs_ = false;
   bool foreign_ = false;
   bool calls_main_ = false;
+  const pool_state* pool_ = nullptr;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };

@@ -43,14 +43,20 @@ class executor {
     static_cast<Where*>(where)->post(std::move(f));
   }
   template <typename Where>
-  static constexpr bool has_limit = requires(const Where& known) { detail::take_room(known); };
+  static constexpr bool has_limit = requires(const Where& known, const detail::journey& traveller) {
+    detail::take_room(known, traveller);
+  };
   template <typename Where>
-  static void take_room_in(void* where) {
-    if constexpr (has_limit<Where>) detail::take_room(*static_cast<const Where*>(where));
+  static bool take_room_in(void* where, const detail::journey& traveller) {
+    if constexpr (has_limit<Where>) {
+      return detail::take_room(*static_cast<const Where*>(where), traveller);
+    } else {
+      return false;
+    }
   }
   template <typename Where>
   static void send_to(void* where, const detail::arrival& fiber) {
-    if constexpr (has_limit<Where>) {
+    if constexpr (requires(const Where& known) { detail::give(known, fiber); }) {
       detail::give(*static_cast<const Where*>(where), fiber);
     } else {
       static_cast<Where*>(where)->post(fiber);
@@ -114,7 +120,7 @@ class strand {
 
  private:
   friend bool detail::runs_here(const strand& where) noexcept;
-  friend void detail::take_room(const strand& where);
+  friend bool detail::take_room(const strand& where, const detail::journey& traveller);
   friend void detail::give(const strand& where, const detail::arrival& fiber);
 
   thread_pool* pool_;

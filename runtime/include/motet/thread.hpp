@@ -24,7 +24,9 @@ options options_here();
 /// Throws: executor_stopped if it takes no more.
 void leave(thread_link& to, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
+class arrival;
 bool runs_here(const thread& where);
+void give(const thread& where, const arrival& fiber);
 handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned);
 handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
 
@@ -118,6 +120,7 @@ class thread {
  private:
   friend class thread_pool;
   friend bool detail::runs_here(const thread& where);
+  friend void detail::give(const thread& where, const detail::arrival& fiber);
   thread(const options& how, detail::job_slot&& body);
   /// Waits for the end of the main fiber, however that ends.
   void await_main() const;

@@ -20,10 +20,11 @@ class thread;
 class thread_pool;
 namespace detail {
 class arrival;
+struct journey;
 bool runs_here(const strand& where) noexcept;
 bool runs_here(const thread_pool& where);
-void take_room(const strand& where);
-void take_room(const thread_pool& where);
+bool take_room(const strand& where, const journey& traveller);
+bool take_room(const thread_pool& where, const journey& traveller);
 void give(const strand& where, const arrival& fiber);
 void give(const thread_pool& where, const arrival& fiber);
 }  // namespace detail
@@ -106,8 +107,8 @@ class thread_pool {
   friend class strand;
   friend bool detail::runs_here(const thread_pool& where);
   friend bool detail::runs_here(const strand& where) noexcept;
-  friend void detail::take_room(const thread_pool& where);
-  friend void detail::take_room(const strand& where);
+  friend bool detail::take_room(const thread_pool& where, const detail::journey& traveller);
+  friend bool detail::take_room(const strand& where, const detail::journey& traveller);
   friend void detail::give(const thread_pool& where, const detail::arrival& fiber);
   friend void detail::give(const strand& where, const detail::arrival& fiber);
 
@@ -116,8 +117,9 @@ class thread_pool {
   void start(std::size_t workers, std::string_view name);
   /// Takes room for a job, where that is limited.
   void enter() const;
-  /// Throws: executor_stopped; then the room is free again.
-  void check_entered() const;
+  /// Throws: executor_stopped; then the room, if there was any, is free again.
+  void check_entered(bool has_room) const;
+  bool enter_unless_inside(const detail::journey& traveller) const;
   /// Returns: one to whose load a job has been added.
   detail::worker_load& choose() const noexcept;
   /// Returns: that one.

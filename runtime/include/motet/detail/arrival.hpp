@@ -16,6 +16,7 @@ class thread_pool;
 namespace detail {
 
 struct hop;
+struct journey;
 struct station;
 struct executor_access;
 
@@ -27,6 +28,7 @@ class arrival {
   void operator()() const;
 
  private:
+  friend class arrival_job;
   std::shared_ptr<hop> hop_;
 };
 
@@ -34,7 +36,8 @@ struct executor_kind {
   void (*post)(void* where, std::function<void()>&& f);
   bool (*is_here)(const void* where);
   /// Waits until send() need not; null: it never need.
-  void (*take_room)(void* where);
+  /// Returns: false if the fiber has a place there already, which is all it needs.
+  bool (*take_room)(void* where, const journey& traveller);
   /// Has that room, also if it throws.
   void (*send)(void* where, const arrival& fiber);
 };
@@ -45,13 +48,14 @@ bool runs_here(const thread_pool& where);
 bool runs_here(const strand& where) noexcept;
 bool runs_here(const inline_executor&) noexcept;
 
-/// Waits until one more job may be given, which give() then does at once.
+/// As executor_kind::take_room.
 /// Throws: executor_stopped; what is pending for this fiber.
-void take_room(const thread_pool& where);
-void take_room(const strand& where);
+bool take_room(const thread_pool& where, const journey& traveller);
+bool take_room(const strand& where, const journey& traveller);
 /// Throws: executor_stopped, std::bad_alloc.
 void give(const thread_pool& where, const arrival& fiber);
 void give(const strand& where, const arrival& fiber);
+void give(const thread& where, const arrival& fiber);
 
 }  // namespace detail
 

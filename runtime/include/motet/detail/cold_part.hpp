@@ -52,6 +52,7 @@ struct cold_part {
   local_list locals;
   journey_keeper travels;
   control_block* hosted = nullptr;  // the traveller that runs as this fiber
+  bool sends = false;               // it is giving one away
 };
 
 struct block_slab {

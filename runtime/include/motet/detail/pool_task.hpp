@@ -42,7 +42,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 std::exception_ptr left_undone() noexcept;
 /// On the fiber that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
-void count_finished(worker_load& worker) noexcept;
+void count_finished(worker_load& worker, bool has_room) noexcept;
 void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// What becomes of it is settled when it is destroyed, on its fiber, whose children are over then.
@@ -84,8 +84,9 @@ class pool_task {
     } else if (may_have_spun()) {
       look_at_children();
     }
+    const bool has_room = work_.has_room();
     work_.drop();
-    count_finished(*worker_);
+    count_finished(*worker_, has_room);
     work_.publish();
   }
 
@@ -130,6 +131,7 @@ class submitted_work {
     what_->error = told_to_others(std::move(error), "a job");
   }
   void leave_undone() noexcept { what_->error = left_undone(); }
+  static constexpr bool has_room() noexcept { return true; }
   void drop() noexcept { what_->function.reset(); }
   void publish() noexcept { what_->publish(); }
 
@@ -155,6 +157,7 @@ class posted_work {
     tell_unhandled(worker, error);
   }
   void leave_undone() noexcept {}
+  static constexpr bool has_room() noexcept { return true; }
   void drop() noexcept { function_.reset(); }
   void publish() noexcept {}
 
