@@ -78,6 +78,12 @@ void check_comes_home(const control_block& fiber) {
   }
 }
 
+/// Whether its thread is beyond the point at which it could come back.
+bool takes_no_mail(const control_block& fiber) noexcept {
+  const std::lock_guard in(fiber.mail->lock());
+  return fiber.mail->closed();
+}
+
 /// One of the parent process leads nowhere.
 journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.its;
@@ -134,6 +140,7 @@ station* go(const executor& to, bool returns) {
   }
   control_block& fiber = identity_of(thread.running());
   if (!returns) check_comes_home(fiber);
+  if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
   journey& its = journey_of(fiber);
   station& from = *its.at;
   if (from.served && executor_access::same(*from.served, to)) return nullptr;
