@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ways that are not straight: no room where a fiber wants to go, nobody who calls it there, called
-// back from one place while on its way from another, and executors that a fiber serves.
+// back from one place while on its way from another.
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -79,22 +79,6 @@ struct astray {
       throw;
     }
   }
-};
-
-/// An executor that a fiber serves.
-class served_by_fiber {
- public:
-  template <typename F>
-  void post(F f) {
-    left_.push(std::function<void()>(std::move(f)));
-  }
-  void serve() {
-    for (const std::function<void()>& each : left_) each();
-  }
-  void close() { left_.close(); }
-
- private:
-  channel<std::function<void()>> left_{unbounded};
 };
 
 /// A pool that has no room until this goes.
@@ -293,99 +277,97 @@ TEST_CASE("who called a main fiber is not left for good", "[detour]") {
   });
 }
 
-TEST_CASE("a fiber that serves an executor and one that visits keep what is theirs", "[detour]") {
-  run_here([] {
-    served_by_fiber desk;
-    const int here = this_thread();
-    std::atomic<int> thrown_on{0};
-    std::atomic<int> place{0};
-    motet::thread there(testing::quiet(), [&] { shield([&] { desk.serve(); }); });
-    const int other = there.call([] { return this_thread(); });
-    const auto visits = [&](auto does) {
-      return [&, does] {
-        const portal open(desk);
-        ++place;
-        try {
-          does();
-        } catch (...) {
-          thrown_on = this_thread();
-          throw;
-        }
-      };
-    };
-    SECTION("its cancellation") {
-      const auto visitor = spin(visits([] { sleep(); }));
-      await(place, 1);
-      visitor.cancel();
-      CHECK_THROWS_AS(visitor.await(), fiber_cancelled);
-      CHECK(thrown_on == other);
-    }
-    SECTION("its deadline") {
-      CHECK_FALSE(move_on_after(2ms, visits([] { sleep(); })));
-      CHECK(thrown_on == other);
-    }
-    SECTION("its children") {
-      const auto visitor = spin([&] {
-        teleport(desk);
-        spin([] { throw first_error(); });
-        shield([] { snooze(); });
-      });
-      CHECK_THROWS_AS(visitor.await(), first_error);
-    }
-    SECTION("where it is already") {
-      visits([&] {
-        const portal again(desk);
-        teleport(desk);
-        CHECK(this_thread() == other);
-      })();
-    }
-    SECTION("the desk is free when its visitor has gone on") {
-      idle_thread further;
-      visits([&] { teleport(further.itself); })();
-      CHECK_THROWS_AS(visits([&] { const portal open(further.itself); })(), std::logic_error);
-      spin([&] {
-        teleport(desk);
-        spin([&] {
-          visits([] {})();  // would wait for ever if its parent's visit lasted
-        });
-        teleport(further.itself);
-      }).await();
-    }
-    visits([] {})();
-    CHECK(this_thread() == here);
-    desk.close();
-    there.await();
-  });
-}
+namespace {
 
-TEST_CASE("who serves an executor and is to end ends the visit", "[detour]") {
-  run_here([] {
-    served_by_fiber desk;
-    std::atomic<int> place{0};
-    std::optional<motet::thread> there(std::in_place, testing::quiet(), [&] { desk.serve(); });
-    const auto visitor = spin([&] {
-      teleport(desk);
-      ++place;
-      sleep();
-    });
-    await(place, 1);
-    there.reset();
-    CHECK_THROWS_AS(visitor.await(), fiber_cancelled);
-  });
-}
+/// An executor whose post() does something else as well.
+struct odd_executor {
+  std::function<void(const std::function<void()>&)> does;
+  void post(const std::function<void()>& f) const { does(f); }
+};
+
+}  // namespace
 
 TEST_CASE("a post() that travels is refused", "[detour]") {
   run_here([] {
     idle_thread there;
-    struct roundabout {
-      motet::thread* by;
-      void post(const std::function<void()>& f) const {
-        const portal open(*by);
-        f();
-      }
-    } to{&there.itself};
+    idle_thread further;
+    const odd_executor to{[&](const auto& f) {
+      const portal open(further.itself);
+      f();
+    }};
     CHECK_THROWS_AS(spin([&] { teleport(to); }).await(), std::logic_error);
     CHECK_THROWS_AS(spin([&] { const portal open(to); }).await(), std::logic_error);
+    CHECK_THROWS_AS(spin([&] {
+                      teleport(there.itself);
+                      teleport(to);
+                    }).await(),
+                    std::logic_error);
+  });
+}
+
+TEST_CASE("a post() that throws when it has called loses nobody", "[detour]") {
+  run_here([] {
+    const int here = this_thread();
+    const odd_executor to{[](const auto& f) {
+      f();
+      throw first_error();
+    }};
+    {
+      const portal open(to);
+      CHECK(this_thread() == here);
+    }
+    spin([&] { teleport(to); }).await();
+  });
+}
+
+TEST_CASE("a post() that waits is not interrupted, and keeps nothing back", "[detour]") {
+  run_here([] {
+    idle_thread there;
+    std::atomic<int> place{0};
+    const odd_executor to{[&](const auto& f) {
+      ++place;
+      sleep_for(5ms);
+      there.itself.post(f);
+    }};
+    const auto goes = [&] {
+      teleport(to);
+      sleep();
+    };
+    const auto traveller = spin(goes);
+    await(place, 1);
+    traveller.raise(std::make_exception_ptr(first_error()));
+    CHECK_THROWS_AS(traveller.await(), first_error);
+    const auto cancelled = spin(goes);
+    await(place, 2);
+    cancelled.cancel();
+    CHECK_THROWS_AS(cancelled.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("however often it comes back to a pool, a fiber takes room there once", "[detour]") {
+  run_here([] {
+    idle_thread there;
+    thread_pool pool(2, "small", 8);
+    strand first(pool);
+    strand second(pool);
+    executor_bound<int> ones(first, 0);
+    executor_bound<int> others(second, 0);
+    for (int i = 0; i < 8; ++i) {
+      pool.post([&, i] {
+        for (int k = 0; k < 20; ++k) {
+          executor_bound<int>& outer = i % 2 == 0 ? ones : others;
+          executor_bound<int>& inner = i % 2 == 0 ? others : ones;
+          outer.call(
+              [&](int& its) { its += inner.call([](int& counter) { return ++counter; }) > 0; });
+        }
+        const portal away(there.itself);
+        const portal back(pool);
+      });
+    }
+    pool.drain();
+    CHECK(ones.call([](int& its) { return its; }) == 160);
+    CHECK(others.call([](int& its) { return its; }) == 160);
+    for (int i = 0; i < 20; ++i) pool.submit([] {}).get();
   });
 }
 
@@ -402,6 +384,46 @@ TEST_CASE("what a job's child fails with abroad is the job's failure", "[detour]
     CHECK_THROWS_AS(job.get(), first_error);
     CHECK(pool.stats().front().failed == 1);
   });
+}
+
+TEST_CASE("none of several failures abroad is forgotten", "[detour]") {
+  constexpr int children = 4;
+  options how = testing::quiet();
+  std::atomic<int> unhandled{0};
+  how.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
+  int told = 0;
+  run(how, [&] {
+    idle_thread there;
+    std::optional<thread_pool> pool(std::in_place, 1);
+    std::atomic<int> failed{0};
+    const auto traveller = spin([&] {
+      teleport(*pool);
+      for (int i = 0; i < children; ++i) {
+        spin([&] {
+          shield([] { sleep_for(1ms); });
+          ++failed;
+          throw first_error();
+        });
+      }
+      shield([&] {
+        teleport(there.itself);
+        await(failed, children);
+      });
+      try {
+        for (;;) sleep_for(1ms);
+      } catch (const first_error&) {
+        ++told;
+      }
+    });
+    await(failed, children);
+    pool.reset();  // nothing of its own is left there
+    try {
+      traveller.await();
+    } catch (const first_error&) {
+      ++told;
+    }
+  });
+  CHECK(told + unhandled == children);
 }
 
 namespace {

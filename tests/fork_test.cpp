@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 
@@ -316,4 +317,24 @@ TEST_CASE("a child that a plain thread has forked counts its own threads alone",
           });
           return woken ? 0 : 1;
         }) == 0);
+}
+
+TEST_CASE("a child goes anywhere, wherever its fiber has been in the parent", "[fork][teleport]") {
+  testing::run_here([] {
+    motet::thread there(testing::quiet(), [] { sleep(); });
+    {
+      const portal open(there);
+    }
+    const int code = code_of_child([] {
+      motet::thread own(testing::quiet(), [] { sleep(); });
+      const auto here = ::gettid();
+      {
+        const portal open(own);
+        if (::gettid() == here) return 1;
+      }
+      return ::gettid() == here ? 0 : 2;
+    });
+    CHECK(code == 0);
+    const portal again(there);
+  });
 }
