@@ -9,6 +9,7 @@
 #include <motet/run.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "backends.hpp"
 #include "disabled.hpp"
@@ -163,13 +164,23 @@ void end_runtime_of_job() noexcept {
   if (self() != nullptr) finish(0, false);
 }
 
+namespace {
+
+/// By this thread's visits, of which there may be more than numbers for threads. 0: none, or one
+/// that goes on has them.
+thread_local std::uint64_t numbers_used = 0;
+
+}  // namespace
+
 foreign_visit::foreign_visit() : before_(read_self()) {
-  auto* made = new thread_state({}, std::make_unique<foreign_backend>());
+  auto* made =
+      new thread_state({}, std::make_unique<foreign_backend>(), std::exchange(numbers_used, 0));
   made->be_foreign();
   set_self(made);
 }
 
 foreign_visit::~foreign_visit() {
+  numbers_used = self()->numbers_used();
   finish(before_, false);
 }
 

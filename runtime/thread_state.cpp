@@ -34,12 +34,13 @@ void end_locals(control_block& fiber) noexcept {
 
 }  // namespace
 
-thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel)
+thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel,
+                           std::uint64_t numbers_used)
     : ticks_between_polls_(ticks_in(chosen.time_between_polls)),
       kernel_(std::move(kernel)),
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
-      next_id_(first_id()) {
+      next_id_(numbers_used == 0 ? first_id() : numbers_used + 1) {
   if (!virtual_time_) waiting_awake_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;

@@ -2,6 +2,7 @@
 // One thread on one page: who runs, who is runnable, what is due, what the kernel works on.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -37,7 +38,9 @@ struct station;
 class thread_state : public thread_core {
  public:
   /// Throws: what making the mailbox throws.
-  thread_state(const options& chosen, std::unique_ptr<backend> kernel);
+  /// `numbers_used`: what an earlier runtime of this thread says it has; 0: there was none.
+  thread_state(const options& chosen, std::unique_ptr<backend> kernel,
+               std::uint64_t numbers_used = 0);
   thread_state(const thread_state&) = delete;
   thread_state& operator=(const thread_state&) = delete;
   ~thread_state();
@@ -194,6 +197,8 @@ class thread_state : public thread_core {
 
   /// Returns: an identity for a scope that no other has.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
+  /// Returns: the last number that a fiber or a scope here has had.
+  std::uint64_t numbers_used() const noexcept { return std::max(next_id_, last_scope_); }
 
   // Away from home: journey.cpp and baggage.cpp.
   /// Whether it is for a fiber's visit to a thread that is not motet's, where it cannot wait.

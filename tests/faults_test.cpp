@@ -275,17 +275,21 @@ void go_elsewhere() {
     const portal there(one);
     with_timeout(10s, [&] {
       const portal further(pool);
+      group children;
+      children.spin([&] { ++ran; });
       sleep_for(10us);
-      spin([&] { ++ran; });
+      children.await_all();
     });
     require(testing::this_thread() != here, "a fiber is not where it went");
   });
   require(testing::this_thread() == here, "a fiber has not come back");
-  spin([&] {
+  group travellers;
+  travellers.spin([&] {
     teleport(one);
     teleport(own);
     ++ran;
-  }).await();
+  });
+  travellers.await_all();
   require(counted.call([](int& its) { return ++its; }) == 1, "a call was lost");
   pool.drain();
   require(ran == 2, "a fiber did not run");

@@ -320,6 +320,7 @@ TEST_CASE("a child that a plain thread has forked counts its own threads alone",
 }
 
 TEST_CASE("a child goes anywhere, wherever its fiber has been in the parent", "[fork][teleport]") {
+  if (testing::under_tsan) return;  // which lets no child start threads
   testing::run_here([] {
     motet::thread there(testing::quiet(), [] { sleep(); });
     {
