@@ -51,9 +51,9 @@ void say(const options& all, const char* kind, const std::vector<std::string>& w
 
 void play_whole(report& found, const std::function<void()>& play) {
   // What comes with the first wait of this thread, and with a first thread under a sanitizer,
-  // stays.
-  motet::sleep_for(std::chrono::milliseconds(1));
+  // stays. The kernel lists a thread for a moment longer than somebody can join it.
   std::thread([] {}).join();
+  motet::sleep_for(std::chrono::milliseconds(20));
   const std::size_t descriptors = count_descriptors();
   const std::size_t threads = count_threads();
   try {
@@ -63,11 +63,11 @@ void play_whole(report& found, const std::function<void()>& play) {
   }
   // The kernel may be a moment late with what has been given back.
   const auto all_back = [&] {
-    return count_threads() == threads && count_descriptors() == descriptors;
+    return count_threads() <= threads && count_descriptors() == descriptors;
   };
   for (int i = 0; i < 100 && !all_back(); ++i) motet::sleep_for(std::chrono::milliseconds(10));
   const std::size_t left = count_descriptors();
-  found.expect(count_threads() == threads, "threads are left");
+  found.expect(count_threads() <= threads, "threads are left");
   found.expect(left == descriptors, "descriptors are left: " + std::to_string(left) + " of " +
                                         std::to_string(descriptors));
 }
