@@ -236,7 +236,7 @@ TEST_CASE("a deadline goes along", "[teleport]") {
     idle_thread there;
     const int here = this_thread();
     int slept = 0;
-    const bool in_time = move_on_after(20ms, [&] {
+    const bool in_time = move_on_after(100ms, [&] {
       const portal open(there.itself);
       slept = this_thread();
       sleep();
@@ -247,7 +247,7 @@ TEST_CASE("a deadline goes along", "[teleport]") {
     // Made there, it comes back.
     CHECK_FALSE(spin([&] {
                   teleport(there.itself);
-                  return move_on_after(20ms, [&] {
+                  return move_on_after(100ms, [&] {
                     const portal open(there.itself);
                     sleep();
                   });
