@@ -11,6 +11,7 @@
 #include <new>
 
 #include "faults.hpp"
+#include "spare_mappings.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -25,6 +26,11 @@ struct block_pool::slab {
 };
 
 namespace {
+
+/// Slabs of threads that had few fibers, as one has that a fiber only visits.
+constinit spare_mappings spares;
+/// Of a slab that is kept, so many blocks are resident at the most.
+constexpr std::size_t few = 16;
 
 constexpr const char* no_memory =
     "no memory, or no address space, for another fiber's control block";
@@ -75,11 +81,13 @@ block_pool::slab& block_pool::slab_of(void* block) noexcept {
 void block_pool::unmap(slab& unused) noexcept {
   sanitizer::search_no_more(&unused, block_slab::size);
   sanitizer::unpoison(&unused, block_slab::size);
+  if (unused.touched <= few && spares.keep(&unused)) return;
   ::munmap(&unused, block_slab::size);
 }
 
 void block_pool::map_slab() {
-  auto* made = ::new (map_aligned(block_slab::size)) slab;
+  void* memory = spares.take();
+  auto* made = ::new (memory != nullptr ? memory : map_aligned(block_slab::size)) slab;
   sanitizer::search(made, block_slab::size);
   made->next = slabs_;
   slabs_ = made;

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 // On a thread that is not motet's, where a fiber is for as long as one function of it takes:
-// nothing is done by the kernel for it, and what cannot but wait ends with a wake.
+// nothing is done by the kernel for it. What cannot but wait naps, and looks again: that is too
+// rare to have a descriptor for it.
 #pragma once
-
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <motet/backend.hpp>
+#include <thread>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -25,25 +23,14 @@ class foreign_backend final : public backend {
     over_.push(op);
   }
   void poll(time_point deadline, completions& done) override {
-    if (over_.empty()) await_wake(deadline);
+    if (over_.empty()) std::this_thread::sleep_until(std::min(deadline, now() + nap));
     done.append(over_);
   }
-  void listen(int wake_descriptor) override { wake_descriptor_ = wake_descriptor; }
+  void listen(int) override {}
 
  private:
-  void await_wake(time_point deadline) const noexcept {
-    using std::chrono::milliseconds;
-    const auto left = std::max(deadline, now()) - now();
-    const auto whole = std::chrono::ceil<milliseconds>(std::min<clock::duration>(left, longest));
-    pollfd woken{wake_descriptor_, POLLIN, 0};
-    if (::poll(&woken, 1, static_cast<int>(whole.count())) != 1) return;
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
-  }
-
-  static constexpr std::chrono::seconds longest{1};
+  static constexpr std::chrono::milliseconds nap{1};
   completions over_;
-  int wake_descriptor_ = -1;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

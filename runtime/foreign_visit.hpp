@@ -10,7 +10,7 @@ namespace motet::inline MOTET_ABI::detail {
 /// What the fiber finds there instead of one, and what another one has found there before.
 class foreign_visit {
  public:
-  /// Throws: std::bad_alloc; std::system_error if there is no descriptor for it.
+  /// Throws: std::bad_alloc; stack_unavailable if there is no memory for what it needs.
   foreign_visit();
   foreign_visit(const foreign_visit&) = delete;
   foreign_visit& operator=(const foreign_visit&) = delete;

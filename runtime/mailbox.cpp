@@ -118,6 +118,7 @@ bool mailbox::end_sleep() noexcept {
 }
 
 void mailbox::wake() noexcept {
+  if (wake_descriptor_ < 0) return;  // its thread looks by itself
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
 }

@@ -17,7 +17,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
  public:
   /// Throws: std::system_error if there is no descriptor for it.
   mailbox();
-  /// One whose thread cannot sleep before open().
+  /// One without a descriptor: until open() its thread is not woken, but looks by itself.
   struct unopened {};
   explicit mailbox(unopened) noexcept;
   mailbox(const mailbox&) = delete;

@@ -12,6 +12,7 @@
 #include "disabled.hpp"
 #include "faults.hpp"
 #include "line.hpp"
+#include "spare_mappings.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -19,6 +20,7 @@ namespace motet::inline MOTET_ABI::detail {
 namespace {
 
 struct sigaction previous;
+constinit spare_mappings spares;
 
 bool overflows(const control_block& fiber, const void* address) noexcept {
   const auto* at = static_cast<const std::byte*>(address);
@@ -52,6 +54,22 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   call_previous(signal, info, context);
 }
 
+/// Source: getauxval(3): what the processor's state alone may take.
+std::size_t stack_size() noexcept {
+  return ::getauxval(AT_MINSIGSTKSZ) + std::size_t{32} * 1024;
+}
+
+void* map_stack() noexcept {
+  if (void* spare = spares.take()) return spare;
+  void* memory = faults::call("mmap", ::mmap, nullptr, stack_size(), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void unmap_stack(void* unused) noexcept {
+  if (!spares.keep(unused)) ::munmap(unused, stack_size());
+}
+
 bool install_once() noexcept {
   if (sanitizer::reports_faults || disabled("overflow_report")) return false;
   struct sigaction ours{};
@@ -67,17 +85,14 @@ alternate_stack::alternate_stack() noexcept {
   stack_t present{};
   if (!installed || ::sigaltstack(nullptr, &present) != 0) return;
   if ((present.ss_flags & SS_DISABLE) == 0) return;
-  const std::size_t size = ::getauxval(AT_MINSIGSTKSZ) + std::size_t{32} * 1024;
-  void* memory = faults::call("mmap", ::mmap, nullptr, size, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
-  const stack_t wanted{memory, 0, size};
-  if (::sigaltstack(&wanted, nullptr) != 0) {
-    ::munmap(memory, size);
-    return;
+  void* memory = map_stack();
+  if (memory == nullptr) return;
+  const stack_t wanted{memory, 0, stack_size()};
+  if (::sigaltstack(&wanted, nullptr) == 0) {
+    memory_ = memory;
+  } else {
+    unmap_stack(memory);
   }
-  memory_ = memory;
-  size_ = size;
 }
 
 alternate_stack::~alternate_stack() {
@@ -88,7 +103,7 @@ alternate_stack::~alternate_stack() {
     const stack_t none{nullptr, SS_DISABLE, 0};
     ::sigaltstack(&none, nullptr);
   }
-  ::munmap(memory_, size_);
+  unmap_stack(memory_);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

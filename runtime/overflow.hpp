@@ -3,7 +3,6 @@
 // which fiber it was. The line is written on a stack of the thread's own.
 #pragma once
 
-#include <cstddef>
 #include <motet/detail/abi.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
@@ -20,7 +19,6 @@ class alternate_stack {
 
  private:
   void* memory_ = nullptr;
-  std::size_t size_ = 0;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -175,7 +175,6 @@ thread_local std::uint64_t numbers_used = 0;
 foreign_visit::foreign_visit() : before_(read_self()) {
   auto* made =
       new thread_state({}, std::make_unique<foreign_backend>(), std::exchange(numbers_used, 0));
-  made->be_foreign();
   set_self(made);
 }
 

@@ -40,11 +40,12 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
       kernel_(std::move(kernel)),
       virtual_time_(kernel_->name() == "sim"),
       options_(chosen),
-      next_id_(numbers_used == 0 ? first_id() : numbers_used + 1) {
-  if (!virtual_time_) waiting_awake_.set_length(options_.busy_wait);
+      next_id_(numbers_used == 0 ? first_id() : numbers_used + 1),
+      foreign_(kernel_->name() == "none") {
+  if (!virtual_time_ && !foreign_) waiting_awake_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
-  mail_ = new mailbox;
+  mail_ = foreign_ ? new mailbox(mailbox::unopened{}) : new mailbox;
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
@@ -61,7 +62,8 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   house_.owner = main_;
   main_->spun_at = reading_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
-  const stack own = this_threads_stack();
+  stack own;
+  if constexpr (sanitizer::reports_faults) own = this_threads_stack();
   sanitizer::describe(main_->where.watched, own.bottom, own.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;

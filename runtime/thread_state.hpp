@@ -205,7 +205,6 @@ class thread_state : public thread_core {
   bool foreign() const noexcept { return foreign_; }
   /// Whether its time is the backend's own.
   bool virtual_time() const noexcept { return virtual_time_; }
-  void be_foreign() noexcept { foreign_ = true; }
   /// The pool that its thread is a worker of, or null.
   const pool_state* pool() const noexcept { return pool_; }
   void works_for(const pool_state* which) noexcept { pool_ = which; }
@@ -358,7 +357,7 @@ class thread_state : public thread_core {
   clock::duration between_looks_{};
   bool deadlock_reported_ = false;
   bool takes_jobs_ = false;
-  bool foreign_ = false;
+  const bool foreign_;
   bool calls_main_ = false;
   const pool_state* pool_ = nullptr;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread

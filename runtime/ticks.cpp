@@ -20,16 +20,22 @@ double measure_ticks_per_nanosecond() noexcept {
   return static_cast<double>(last - first) / static_cast<double>((to - from).count());
 }
 
-}  // namespace
-
 /// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm always is.
-bool ticks_are_steady() noexcept {
+bool says_its_counter_is_steady() noexcept {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
 #else
   return true;
 #endif
+}
+
+}  // namespace
+
+/// A virtual machine leaves the guest for each answer: it is asked once.
+bool ticks_are_steady() noexcept {
+  static const bool steady = says_its_counter_is_steady();
+  return steady;
 }
 
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept {

@@ -18,7 +18,10 @@ namespace motet::inline MOTET_ABI::detail {
 class waiting_awake {
  public:
   /// Waits for so long at the most; at first for nothing.
-  void set_length(std::chrono::nanoseconds length) noexcept { worth_ = ticks_in(length); }
+  void set_length(std::chrono::nanoseconds length) noexcept {
+    worth_ = ticks_in(length);
+    cores_ = usable_cores();
+  }
 
   bool worthwhile() const noexcept { return length_ > 0; }
 
@@ -70,7 +73,7 @@ class waiting_awake {
   std::uint64_t worth_ = 0;   // in ticks
   std::uint64_t length_ = 0;  // 0: it sleeps at once
   std::uint64_t crowded_until_ = 0;
-  const std::size_t cores_ = usable_cores();
+  std::size_t cores_ = 0;
   awake_thread counted_;
 };
 

@@ -77,6 +77,7 @@ FLOOR_OF = {
     "runtime/include/motet/detail/wait_record.hpp": "heart",
     "runtime/include/motet/detail/waiter.hpp": "heart",
     "runtime/block_pool.*": "heart",
+    "runtime/spare_mappings.hpp": "ground",
     "runtime/deadlock.cpp": "heart",
     "runtime/deliver.cpp": "heart",
     "runtime/dump.cpp": "heart",

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Visits: executors that a fiber serves, and loops within loops. Whoever serves and whoever comes
 // keep what is theirs.
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <motet/motet.hpp>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
 #include "catch.hpp"
+#include "faults.hpp"
 #include "places.hpp"
 #include "quiet.hpp"
+#include "sockets.hpp"
+#include "spare_mappings.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -76,6 +84,14 @@ class nested_loop {
     while (!closed_) do_one();
   }};
 };
+
+/// In kilobytes. Source: proc_pid_statm(5).
+long address_space() {
+  std::ifstream file("/proc/self/statm");
+  long pages = 0;
+  file >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE) / 1024;
+}
 
 }  // namespace
 
@@ -260,4 +276,41 @@ TEST_CASE("a visit within a visit leaves the first one as it was", "[visit]") {
     CHECK(first.await());
     CHECK(place == 2);
   });
+}
+
+TEST_CASE("a visit opens nothing, and what the first has mapped is kept for the next", "[visit]") {
+  run_here([] {
+    testing::foreign_loop loop;
+    std::size_t descriptors_there = 0;
+    long mapped_there = 0;
+    const auto visit = [&] {
+      const portal open(loop);
+      descriptors_there = testing::open_descriptors();
+      mapped_there = address_space();
+    };
+    visit();
+    const std::size_t descriptors = testing::open_descriptors();
+    const long mapped = address_space();
+    visit();
+    CHECK(descriptors_there == descriptors);
+    // Sanitizers map as they go; fault points are for those who map.
+    if constexpr (!detail::sanitizer::reports_faults && !detail::faults::enabled) {
+      CHECK(mapped_there - mapped < 500);
+    }
+  });
+}
+
+TEST_CASE("spare mappings are kept up to a limit, and each is given away once", "[visit]") {
+  detail::spare_mappings spares;
+  CHECK(spares.take() == nullptr);
+  std::array<char, 9> memory{};
+  if constexpr (!detail::faults::enabled) {
+    for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
+    CHECK_FALSE(spares.keep(&memory[8]));
+    std::set<void*> taken;
+    for (std::size_t i = 0; i < 8; ++i) taken.insert(spares.take());
+    CHECK(taken.size() == 8);
+    CHECK(taken.count(nullptr) == 0);
+    CHECK(spares.take() == nullptr);
+  }
 }
