@@ -11,13 +11,16 @@
 #include <motet/detail/context.hpp>
 #include <motet/motet.hpp>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "catch.hpp"
+#include "faults.hpp"
 #include "sockets.hpp"
+#include "spare_mappings.hpp"
 #include "stack_pool.hpp"
 #include "support.hpp"
 #include "valgrind.hpp"
@@ -282,4 +285,21 @@ TEST_CASE("a stack size that cannot be is refused", "[stack]") {
   CHECK_THROWS_AS(stack_pool::check_size(1000), std::invalid_argument);
   CHECK_THROWS_AS(stack_pool::check_size(~std::size_t{0}), std::invalid_argument);
   CHECK_NOTHROW(stack_pool::check_size(64 * 1024));
+}
+
+TEST_CASE("spare mappings are kept up to a limit, and each is given away once", "[stack]") {
+  spare_mappings spares;
+  CHECK(spares.take() == nullptr);
+  std::array<char, 9> memory{};
+  if (faults::enabled) {
+    CHECK_FALSE(spares.keep(memory.data()));
+    return;
+  }
+  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
+  CHECK_FALSE(spares.keep(&memory[8]));
+  std::set<void*> taken;
+  for (std::size_t i = 0; i < 8; ++i) taken.insert(spares.take());
+  CHECK(taken.size() == 8);
+  CHECK(taken.count(nullptr) == 0);
+  CHECK(spares.take() == nullptr);
 }
