@@ -137,6 +137,7 @@ WORK = [
 WAYS = [
     Way("a portal to a thread that is awake, and back", ("portal", 1, 100_000)),
     Way("a portal to a thread that is asleep, and back", ("portal", 0, 20_000)),
+    Way("a portal to a thread that is not motet's, and back", ("portal_to_loop", 0, 20_000)),
     Way("100 fibers of 2 threads count over a strand", ("strand", 0, 500_000)),
     Way("the same with a mutex", ("mutex", 0, 2_000_000)),
     Way("timeslice_lock nobody else wants", ("slice_free", 0, 5_000_000)),

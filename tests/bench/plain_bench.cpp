@@ -64,8 +64,8 @@ double wanted_mutex(std::size_t, std::size_t count) {
 }
 
 constexpr bench::subject subjects[] = {
-    {"portal", &turn_about},     {"strand", &wanted_mutex},       {"mutex", &wanted_mutex},
-    {"slice_free", &free_mutex}, {"slice_wanted", &wanted_mutex},
+    {"portal", &turn_about},  {"portal_to_loop", &turn_about}, {"strand", &wanted_mutex},
+    {"mutex", &wanted_mutex}, {"slice_free", &free_mutex},     {"slice_wanted", &wanted_mutex},
 };
 
 }  // namespace

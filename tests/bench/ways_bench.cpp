@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What it costs to go where something is, and to be there alone; see figures.py.
 #include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
 #include <motet/motet.hpp>
 #include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "measure.hpp"
@@ -27,6 +32,46 @@ double portal(std::size_t awake, std::size_t count) {
              });
            })
         .await();
+  });
+}
+
+/// A loop that knows nothing of motet. It ends with what it has been given.
+class plain_loop {
+ public:
+  ~plain_loop() {
+    post(nullptr);
+    runs_.join();
+  }
+  void post(std::function<void()> f) {
+    const std::lock_guard in(lock_);
+    left_.push_back(std::move(f));
+    changed_.notify_one();
+  }
+
+ private:
+  std::function<void()> next() {
+    std::unique_lock in(lock_);
+    changed_.wait(in, [this] { return !left_.empty(); });
+    std::function<void()> first = std::move(left_.front());
+    left_.pop_front();
+    return first;
+  }
+  void run() {
+    while (const std::function<void()> f = next()) f();
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> left_;
+  std::thread runs_{[this] { run(); }};
+};
+
+double portal_to_loop(std::size_t, std::size_t count) {
+  plain_loop there;
+  return motet::run([&] {
+    return cost(count, [&] {
+      for (std::size_t i = 0; i < count; ++i) const motet::portal open(there);
+    });
   });
 }
 
@@ -103,6 +148,7 @@ double slice_wanted(std::size_t, std::size_t count) {
 
 constexpr bench::subject subjects[] = {
     {"portal", &portal},
+    {"portal_to_loop", &portal_to_loop},
     {"strand", &strand},
     {"mutex", &mutex},
     {"slice_free", &slice_free},
