@@ -42,7 +42,7 @@ control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
   control_block& block = take_block();
   try {
     block.kind = &kind;
-    if (!result_is_small(kind)) make_room_for_result(block);
+    if (!kind.result_is_small) make_room_for_result(block);
     // A small body stands on the stack as any local does; a large one must not use it up.
     block.runs_on = stacks_.take(kind.size > 4096 ? stack_size + kind.size : stack_size);
   } catch (...) {
@@ -133,12 +133,8 @@ control_block& make(thread_state& thread, family* parents, spin_options* how, co
   }
 }
 
-launch::~launch() {
-  if (block_ != nullptr) home_of(*block_).unmake(*block_);
-}
-
-void* launch::body() const noexcept {
-  return block_->body;
+void launch::unmake() noexcept {
+  home_of(*block_).unmake(*block_);
 }
 
 [[gnu::flatten]] handle launch::start() noexcept {

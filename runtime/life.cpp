@@ -262,7 +262,7 @@ void release_after_end(control_block& unreferred) noexcept {
 
 void destroy_block(control_block& block) noexcept {
   if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
-  if (block.kind != nullptr && !result_is_small(*block.kind)) {
+  if (block.kind != nullptr && !block.kind->result_is_small) {
     ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }
   if (cold_part* part = cold_if_any(block)) part->~cold_part();

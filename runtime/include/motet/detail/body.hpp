@@ -15,11 +15,15 @@ namespace motet::inline MOTET_ABI::detail {
 /// Whether the place of a fiber's result holds an object, and whether that has been moved from.
 enum class result_state : std::uint8_t { none, stands, taken };
 
+/// In bytes; a larger one, or one with more than the usual alignment, is on the heap.
+inline constexpr std::size_t small_result = 32;
+
 struct body_kind {
   std::size_t size;
   std::size_t alignment;
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;
+  bool result_is_small;
   /// Calls the body and puts what it returns into `result`, where a value may stand already.
   void (*run)(void* body, void* result, result_state& state);
   void (*destroy_body)(void* body) noexcept;
@@ -72,8 +76,13 @@ struct body_kind_of {
     }
   }
 
-  static constexpr body_kind kind{sizeof(Body), alignof(Body), result_size(),   result_alignment(),
-                                  &run,         &destroy_body, &destroy_result, &place};
+  static constexpr bool result_is_small() {
+    return result_size() <= small_result && result_alignment() <= alignof(std::max_align_t);
+  }
+
+  static constexpr body_kind kind{sizeof(Body),       alignof(Body),     result_size(),
+                                  result_alignment(), result_is_small(), &run,
+                                  &destroy_body,      &destroy_result,   &place};
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -57,7 +57,6 @@ struct cold_part {
 
 struct block_slab {
   static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
-  static constexpr std::size_t small_result = 32;
   static constexpr std::size_t foreign_room = 256;
   static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
   static constexpr std::size_t blocks =
@@ -104,13 +103,8 @@ inline cold_part& cold(control_block& block) noexcept {
   return *made;
 }
 
-inline bool result_is_small(const body_kind& kind) noexcept {
-  return kind.result_size <= block_slab::small_result &&
-         kind.result_alignment <= alignof(std::max_align_t);
-}
-
 inline void* small_result_of(const control_block& block) noexcept {
-  return block_slab::beside(block, block_slab::results, block_slab::small_result);
+  return block_slab::beside(block, block_slab::results, small_result);
 }
 
 /// A large result is elsewhere; where, is noted in the place of a small one.
@@ -120,7 +114,7 @@ inline void*& large_result_of(const control_block& block) noexcept {
 
 /// Returns: where the fiber's result is, or is to be.
 inline void* result_place(const control_block& block) noexcept {
-  return result_is_small(*block.kind) ? small_result_of(block) : large_result_of(block);
+  return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

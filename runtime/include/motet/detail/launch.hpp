@@ -22,14 +22,19 @@ class launch {
   launch(family* parents, spin_options* how, const body_kind& kind, call_site site);
   launch(const launch&) = delete;
   launch& operator=(const launch&) = delete;
-  ~launch();
+  ~launch() {
+    if (block_ != nullptr) [[unlikely]]
+      unmake();
+  }
 
   /// Returns: where the callable is to be constructed.
-  void* body() const noexcept;
+  void* body() const noexcept { return block_->body; }
   /// Makes it runnable.
   handle start() noexcept;
 
  private:
+  void unmake() noexcept;
+
   control_block* block_;
 };
 
