@@ -17,7 +17,7 @@ sanitized=(-Doptimization=1 -Ddebug=false -Db_lundef=false)
 # shellcheck disable=SC2034
 asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true
   "-Dcpp_args=['-gline-tables-only','-fno-sanitize-recover=undefined',\
-'-fsanitize-address-outline-instrumentation','-fno-inline-functions']")
+'-mllvm','-asan-instrumentation-with-call-threshold=0','-fno-inline-functions']")
 # shellcheck disable=SC2034
 tsan_build=("${sanitized[@]}" -Db_sanitize=thread -Djitter=true -Dcpp_args=-gline-tables-only)
 
