@@ -67,10 +67,12 @@ bool distant_awaiter::give_up() noexcept {
 void distant_awaiter::come_home(thread_state& home) noexcept {
   if (abandoned_) {
     delete this;
-  } else if (among_ != nullptr) {
+    return;
+  }
+  over_ = true;
+  if (among_ != nullptr) {
     among_->win(home);
   } else {
-    over_ = true;
     home.resume(wait, wake_reason::handed);
   }
 }

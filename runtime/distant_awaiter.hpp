@@ -31,7 +31,8 @@ class distant_awaiter : public awaiter {
   bool give_up() noexcept;
   /// Nobody waits for the news that is under way.
   void abandon() noexcept { among_ = nullptr, abandoned_ = true; }
-  /// Whether the news has come, perhaps just after an interruption had ended the wait.
+  /// Whether the news has come, perhaps just after something else had ended the wait: then nothing
+  /// more comes, and this is the caller's to dispose of.
   bool over() const noexcept { return over_; }
   void dispose() noexcept { delete this; }
 

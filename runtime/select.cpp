@@ -164,7 +164,12 @@ void end_case::leave_list() noexcept {
   }
   full(arrived_core()).unpend(*of->wait.fiber);
   distant_awaiter* left = std::exchange(distant_, nullptr);
-  if (!left->give_up()) left->abandon();
+  if (left->give_up()) return;
+  if (left->over()) {
+    left->dispose();
+  } else {
+    left->abandon();
+  }
 }
 
 void end_case::finish() {

@@ -752,6 +752,17 @@ TEST_CASE("a served fiber that is cancelled is no failure", "[net]") {
   });
 }
 
+TEST_CASE("serve refuses a listener on which another thread accepts", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    motet::thread there([&] { listener.accept(); });
+    there.call([] {});  // runs when the thread's function waits
+    CHECK_THROWS_AS(listener.serve([](tcp_stream) {}), std::logic_error);
+    there.cancel();
+    CHECK_THROWS_AS(there.await(), fiber_cancelled);
+  });
+}
+
 TEST_CASE("a deadline ends serve once every connection's clean-up has run", "[net]") {
   struct farewell {
     int& open;

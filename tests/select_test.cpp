@@ -173,6 +173,20 @@ TEST_CASE("a fiber of another thread, too", "[select]") {
   });
 }
 
+TEST_CASE("a distant end that comes just after another branch leaves nothing behind", "[select]") {
+  run([] {
+    channel<int> numbers(1);
+    motet::thread there([] { motet::sleep(); });
+    const std::size_t rounds = testing::scaled(30'000, 2'000);
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const auto fiber = there.spin([&] { numbers.try_push(1); });
+      select(on_end(fiber), on_pop(numbers));
+      numbers.try_pop();
+      fiber.await();
+    }
+  });
+}
+
 TEST_CASE("a descriptor is a branch", "[select]") {
   run([] {
     pipe_ends ends;

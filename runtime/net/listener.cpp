@@ -105,6 +105,10 @@ bool concerns_one_connection(int error) {
   }
 }
 
+[[noreturn]] void refuse_other_thread() {
+  throw std::logic_error("a fiber of another thread accepts on the listener");
+}
+
 bool means_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -190,9 +194,7 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
 /// Whoever accepts must be out of it before the state goes.
 void tcp_listener::close() {
   if (state_ == nullptr) return;
-  if (state_->turn.taken_elsewhere()) {
-    throw std::logic_error("a fiber of another thread accepts on the listener");
-  }
+  if (state_->turn.taken_elsewhere()) refuse_other_thread();
   const std::unique_ptr<state> closed = std::move(state_);
   closed->turn.close();
   closed->socket.close();
@@ -244,6 +246,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
         error = std::make_error_code(std::errc::not_enough_memory);
       }
     }
+    if (state_ != nullptr && state_->turn.taken_elsewhere()) refuse_other_thread();
     if (concerns_one_connection(error.value())) continue;
     if (!means_exhaustion(error.value())) throw std::system_error(error, "accept");
     sleep_for(pause);

@@ -48,7 +48,7 @@ class tcp_listener {
   /// counted. What `on_error` throws goes to options.on_unhandled. When descriptors or memory run
   /// out it waits, from 1 ms up to 1 s, and tries again.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::system_error if the listener is unusable.
+  /// Throws: what is pending; std::system_error if it is unusable; as accept(), std::logic_error.
   template <typename Handler>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
     serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
