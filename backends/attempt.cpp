@@ -31,9 +31,17 @@ std::int32_t result_or_errno(T result) noexcept {
   return result < 0 ? -errno : static_cast<std::int32_t>(result);
 }
 
+/// A signal interrupts also what does not wait. Source: poll(2), EINTR.
+int poll_now(pollfd& look) noexcept {
+  for (;;) {
+    const int found = ::poll(&look, 1, 0);
+    if (found >= 0 || errno != EINTR) return found;
+  }
+}
+
 bool ready(int fd, short events) noexcept {
   pollfd look{fd, events, 0};
-  return ::poll(&look, 1, 0) != 0;
+  return poll_now(look) > 0;
 }
 
 /// A file or a disk is always ready, but may not have the data at hand.
@@ -116,7 +124,7 @@ std::int32_t try_connect(operation& op) noexcept {
 
 std::int32_t look_at(const operation& op) noexcept {
   pollfd look{op.fd, static_cast<short>(op.flags), 0};
-  const int found = ::poll(&look, 1, 0);
+  const int found = poll_now(look);
   if (found < 0) return -errno;
   if (found == 0) return -EAGAIN;
   return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;

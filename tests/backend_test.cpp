@@ -602,16 +602,18 @@ TEST_CASE("a signal does not end a connect", "[backend]") {
   machine m;
   const counted_signal alarms(SIGALRM);
   const full_listener busy;
-  for (int round = 0; round < 10; ++round) {
+  const std::size_t rounds = testing::scaled(2'000, 100);
+  for (std::size_t round = 0; round < rounds; ++round) {
     const fd socket = testing::make_tcp_socket();
     trial connect;
     describe_connect(connect, socket.get(), busy.address);
-    const itimerval soon{{0, 300}, {0, 300}};
+    const itimerval soon{{0, 30}, {0, 300}};
     ::setitimer(ITIMER_REAL, &soon, nullptr);
     m.submit(connect);
     m.look();
     const itimerval never{};
     ::setitimer(ITIMER_REAL, &never, nullptr);
+    CAPTURE(round, connect.op.result);
     REQUIRE(connect.ends == 0);
     REQUIRE(m.cancel(connect) == -ECANCELED);
   }
