@@ -12,8 +12,8 @@ test_build=(-Doptimization=2 -Ddebug=false -Dtests=true -Dexamples=true)
 # The builds that watch the program while it runs. Their traces need only lines, which compile more
 # quickly than all of debugging information, as does code that need not go on after a finding.
 sanitized=(-Doptimization=1 -Ddebug=false -Db_lundef=false)
-# AddressSanitizer's checks as calls, from functions of their own: that compiles in half the time,
-# and most of what the tests do is to wait.
+# AddressSanitizer's checks as calls, from functions of their own: tests compile in three quarters
+# of the time, and most of what the tests do is to wait.
 # shellcheck disable=SC2034
 asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true
   "-Dcpp_args=['-gline-tables-only','-fno-sanitize-recover=undefined',\
