@@ -22,12 +22,13 @@ void refuse_to_lock_again() {
 }
 
 void refuse_permits() {
-  throw std::invalid_argument("a semaphore counts permits from 1, and its limit from 0");
+  throw std::invalid_argument(
+      "a semaphore counts permits from 1, its limit from 0, and both to PTRDIFF_MAX");
 }
 
 void refuse_empty_pool() {
   throw std::invalid_argument(
-      "a resource_pool needs a limit of at least 1, and a way to make things");
+      "a resource_pool needs a limit of at least 1 that memory can hold, and a way to make things");
 }
 
 void refuse_to_use_returned() {

@@ -3,6 +3,8 @@
 // misuse. Each test is run for the shared form and for the local one.
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <limits>
 #include <motet/condition_variable.hpp>
 #include <motet/event.hpp>
 #include <motet/motet.hpp>
@@ -152,31 +154,67 @@ TEMPLATE_TEST_CASE("lock delivers what is pending even if it need not wait", "[m
   });
 }
 
-TEMPLATE_TEST_CASE("several that want the same two mutexes in either order all get them", "[mutex]",
+TEMPLATE_TEST_CASE("several that want the same two locks in either order all get them", "[mutex]",
                    FORMS) {
-  run([] {
-    typename TestType::mutex a;
-    typename TestType::mutex b;
+  const auto all_get = [](auto& a, auto& b) {
     int done = 0;
-    group all;
-    for (int i = 0; i < 7; ++i) {
-      all.spin([&, i] {
-        for (int round = 0; round < 100; ++round) {
-          if (i % 2 == 0) {
-            const std::scoped_lock both(a, b);
-            snooze();
-            ++done;
-          } else {
-            const std::scoped_lock both(b, a);
-            snooze();
-            ++done;
-          }
-        }
-      });
-    }
-    CHECK(move_on_after(30s, [&] { all.await_all(); }));
+    const auto hold = [&done](auto& first, auto& second) {
+      for (int round = 0; round < 100; ++round) {
+        const std::scoped_lock both(first, second);
+        snooze();
+        ++done;
+      }
+    };
+    run([&] {
+      group all;
+      for (int i = 0; i < 7; ++i) {
+        all.spin([&, i] { i % 2 == 0 ? hold(a, b) : hold(b, a); });
+      }
+      CHECK(move_on_after(10s, [&] { all.await_all(); }));
+    });
     CHECK(done == 700);
+  };
+  typename TestType::mutex a;
+  typename TestType::mutex b;
+  typename TestType::recursive_mutex deep;
+  typename TestType::shared_mutex c;
+  typename TestType::shared_mutex d;
+  all_get(a, b);
+  all_get(c, d);
+  all_get(a, c);
+  all_get(d, deep);
+}
+
+TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[mutex]", FORMS) {
+  typename TestType::shared_mutex a;
+  typename TestType::shared_mutex b;
+  int done = 0;
+  run([&] {
+    group all;
+    const auto repeat = [&](auto section) {
+      all.spin([&, section] {
+        for (int round = 0; round < 100; ++round) section();
+      });
+    };
+    const auto write = [&](auto& first, auto& second) {
+      const std::scoped_lock both(first, second);
+      snooze();
+      ++done;
+    };
+    const auto read = [&](auto& one) {
+      const std::shared_lock reading(one);
+      snooze();
+      ++done;
+    };
+    for (int i = 0; i < 3; ++i) {
+      repeat([&] { write(a, b); });
+      repeat([&] { write(b, a); });
+      repeat([&] { read(a); });
+      repeat([&] { read(b); });
+    }
+    CHECK(move_on_after(10s, [&] { all.await_all(); }));
   });
+  CHECK(done == 1200);
 }
 
 TEST_CASE("a lock that is older than the fibers of its thread can be given up", "[mutex]") {
@@ -280,6 +318,15 @@ TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
     CHECK_THROWS_AS(permits.try_acquire(-1), std::invalid_argument);
     CHECK_THROWS_AS(permits.release(0), std::invalid_argument);
     CHECK_THROWS_AS(permits.set_limit(-1), std::invalid_argument);
+    constexpr std::ptrdiff_t all = std::numeric_limits<std::ptrdiff_t>::max();
+    CHECK_THROWS_AS(permits.release(all), std::invalid_argument);
+    permits.release();
+    CHECK_THROWS_AS(permits.set_limit(all), std::invalid_argument);
+    CHECK(permits.try_acquire(2));
+    CHECK_FALSE(permits.try_acquire());
+    permits.set_limit(all);
+    CHECK(permits.try_acquire(all - 1));
+    CHECK_FALSE(permits.try_acquire());
   });
 }
 

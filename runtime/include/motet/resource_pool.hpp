@@ -32,7 +32,8 @@ class basic_resource_pool {
   /// Before an idle one is lent, `healthy(thing)` is asked, if there is one: if it says no, or
   /// throws, the thing is destroyed.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if `limit` is 0 or there is no `make`; std::bad_alloc.
+  /// Throws: std::invalid_argument if `limit` is 0 or no memory could hold as many, or there is no
+  ///         `make`; std::bad_alloc.
   basic_resource_pool(std::size_t limit, std::function<T()> make,
                       std::function<bool(T&)> healthy = {})
       : state_(new state(limit, std::move(make), std::move(healthy))) {}
@@ -63,8 +64,8 @@ class basic_resource_pool {
     state(std::size_t limit, std::function<T()> how, std::function<bool(T&)> check)
         : make(std::move(how)),
           healthy(std::move(check)),
-          slots(static_cast<std::ptrdiff_t>(limit)) {
-      if (limit == 0 || !make) refuse_empty_pool();
+          slots(limit <= idle.max_size() ? static_cast<std::ptrdiff_t>(limit) : 0) {
+      if (limit == 0 || limit > idle.max_size() || !make) refuse_empty_pool();
       idle.reserve(limit);
     }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <motet/detail/waiter.hpp>
 #include <mutex>
-#include <utility>
 
 namespace motet::inline MOTET_ABI {
 
@@ -59,19 +58,24 @@ class basic_semaphore {
 
   /// Gives `count` permits back, or adds as many.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if `count` is not positive.
+  /// Throws: std::invalid_argument, without effect, if `count` is not positive, or there would be
+  ///         more permits than a std::ptrdiff_t can count.
   void release(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();
-    change([&] { free_ += count; });
+    change([&] { return add(count); });
   }
 
   /// From now on there are `limit` permits in all. If that is less than are taken, as many as are
   /// too many are not given out again.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if it is negative.
+  /// Throws: std::invalid_argument, without effect, if it is negative, or as release().
   void set_limit(std::ptrdiff_t limit) {
     if (limit < 0) refuse_permits();
-    change([&] { free_ += limit - std::exchange(limit_, limit); });
+    change([&] {
+      if (!add(limit - limit_)) return false;
+      limit_ = limit;
+      return true;
+    });
   }
 
  private:
@@ -80,10 +84,19 @@ class basic_semaphore {
     thread_core* thread = self_core();
     chosen_ones freed;
     sharing_.lock();
-    how();
-    choose(freed, thread);
+    const bool possible = how();
+    if (possible) choose(freed, thread);
     sharing_.unlock();
+    if (!possible) refuse_permits();
     freed.tell(thread);
+  }
+
+  /// Returns: false, without effect, if there would be more than can be counted.
+  bool add(std::ptrdiff_t more) noexcept {
+    std::ptrdiff_t sum = 0;
+    if (__builtin_add_overflow(free_, more, &sum)) return false;
+    free_ = sum;
+    return true;
   }
 
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {

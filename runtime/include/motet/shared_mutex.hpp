@@ -29,10 +29,9 @@ class basic_shared_mutex {
   /// Takes it if nobody holds it in any way.
   /// Not a switchpoint.
   bool try_lock() {
+    thread_core* thread = self_core();
     const std::lock_guard in(sharing_);
-    if (!free_for(writing)) return false;
-    take(writing, holder_mark(self_core()));
-    return true;
+    return take_now(thread, writing, free_for(writing));
   }
 
   /// Gives up what lock() took.
@@ -55,10 +54,9 @@ class basic_shared_mutex {
   /// Takes it beside other readers if that needs no waiting.
   /// Not a switchpoint.
   bool try_lock_shared() {
+    thread_core* thread = self_core();
     const std::lock_guard in(sharing_);
-    if (!free_for(reading) || waiting_.front() != nullptr) return false;
-    take(reading, 0);
-    return true;
+    return take_now(thread, reading, free_for(reading) && waiting_.front() == nullptr);
   }
 
   /// Gives up what lock_shared() took.
@@ -87,9 +85,19 @@ class basic_shared_mutex {
     }
   }
 
+  bool take_now(thread_core* thread, way wanted, bool possible) noexcept {
+    if (possible) {
+      take(wanted, holder_mark(thread));
+    } else if (thread != nullptr) {
+      thread->backs_off(true);
+    }
+    return possible;
+  }
+
   void wait_for(way wanted) {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);
+    if (thread != nullptr) thread->backs_off(false);
     sharing_.lock();
     if (is_mark_of(thread, writer_)) {
       sharing_.unlock();
@@ -100,12 +108,32 @@ class basic_shared_mutex {
       sharing_.unlock();
       return;
     }
-    const bool reads = wanted == reading;
-    candidate waiting(reads ? "lock_shared of a mutex" : "lock of a mutex", thread, wanted, me);
+    candidate waiting(thread, wanted, me);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    // Those behind a writer who gives up may be able to go on.
-    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
+    wait_in_line(waiting, thread);
+    if (waiting.refused) [[unlikely]]
+      lock_again(thread, wanted, me);
+  }
+
+  /// First in line: takes it if it still can, or waits in front of all others.
+  void lock_again(thread_core* thread, way wanted, std::uintptr_t me) {
+    for (;;) {
+      chosen_ones freed;
+      sharing_.lock();
+      if (free_for(wanted)) {
+        take(wanted, me);
+        choose(freed, thread);
+        sharing_.unlock();
+        freed.tell(thread);
+        return;
+      }
+      candidate waiting(thread, wanted, me);
+      waiting_.push_front(waiting);
+      sharing_.unlock();
+      wait_in_line(waiting, thread);
+      if (!waiting.refused) return;
+    }
   }
 
   template <typename Change>
@@ -117,18 +145,30 @@ class basic_shared_mutex {
       sharing_.unlock();
       refuse_to_unlock();
     }
-    choose(freed, thread);
+    // As a mutex: what std::lock() gives up is not handed on.
+    if (thread != nullptr && thread->backs_off()) {
+      invite(freed, thread);
+    } else {
+      choose(freed, thread);
+    }
     sharing_.unlock();
     freed.tell(thread);
   }
 
   struct candidate : lone_waiter {
-    candidate(const char* what, thread_core* thread, std::size_t wanted, std::uintptr_t me) noexcept
-        : lone_waiter(what, thread, Sharing::shared), who(me) {
+    candidate(thread_core* thread, way wanted, std::uintptr_t me) noexcept
+        : lone_waiter(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", thread,
+                      Sharing::shared),
+          who(me) {
       number = wanted;
     }
     std::uintptr_t who;
   };
+
+  void wait_in_line(candidate& waiting, thread_core* thread) {
+    // Those behind a writer who gives up may be able to go on.
+    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
+  }
 
   /// Lets in from the front whoever can come in.
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
@@ -137,6 +177,17 @@ class basic_shared_mutex {
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       take(next->number, static_cast<candidate*>(next)->who);
       freed.add(*next);
+    }
+  }
+
+  /// Lets the first that could come in look, without letting it in.
+  void invite(chosen_ones& freed, const thread_core* chooser) noexcept {
+    while (waiter* next = waiting_.first_left()) {
+      if (!free_for(next->number)) return;
+      if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
+      next->refused = true;
+      freed.add(*next);
+      return;
     }
   }
 
