@@ -3,9 +3,19 @@
 // fiber, its scopes stay armed, it has no children and a mailbox of its own; whatever the kernel
 // does for the parent is let go of untouched. Handles to other fibers say what was when the
 // process forked. The parent notices nothing.
+#include <pthread.h>
+
+#include <motet/detail/waiter.hpp>
+
+#include "cores.hpp"
 #include "late_backend.hpp"
+#include "mapping_guard.hpp"
+#include "offload_threads.hpp"
+#include "origins.hpp"
+#include "roster.hpp"
 #include "thread_state.hpp"
 #include "traveller.hpp"
+#include "work_elsewhere.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -29,12 +39,12 @@ void abandon(family& left) noexcept {
 }  // namespace
 
 /// Runs in the child, and on the only thread that is left there.
-void thread_state::start_over(backend_maker make) noexcept {
+void thread_state::start_over() noexcept {
   kernel_->abandon();
   mailbox& fresh = *new mailbox(mailbox::unopened{});
-  kernel_ = std::make_unique<late_backend>([this, make, &fresh] {
+  kernel_ = std::make_unique<late_backend>([this, &fresh] {
     fresh.open();
-    auto made = make(options_);
+    auto made = kernel_for(options_);
     made->listen(fresh.wake_descriptor());
     return made;
   });
@@ -78,6 +88,41 @@ void thread_state::forget_others(control_block& caller) noexcept {
   caller.belongs_to = nullptr;
   if (caller.went_abroad.load(std::memory_order_relaxed)) requests_of(caller).abandon();
   blocks_.abandon(caller);
+}
+
+namespace {
+
+void lock_all() {
+  mapping_guard::lock();
+  offload_threads::lock();
+  mailbox::lock_all();
+  origins::lock();
+}
+
+void unlock_all() {
+  origins::unlock();
+  mailbox::unlock_all();
+  offload_threads::unlock();
+  mapping_guard::unlock();
+}
+
+void start_over_in_child() {
+  process_generation.fetch_add(1, std::memory_order_relaxed);
+  count_threads_anew();
+  mapping_guard::unlock();
+  origins::unlock();
+  mailbox::abandon_all();
+  offload_threads::abandon();
+  work_elsewhere::abandon();
+  roster_entry::abandon_all();
+  if (thread_state* thread = self()) thread->start_over();
+}
+
+}  // namespace
+
+void prepare_for_fork() noexcept {
+  [[maybe_unused]] static const int hooked =
+      ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
-// A backend that is made when it is first needed: a forked child that only calls exec(3) needs
-// none.
+// How a thread comes by its backend; and one that is made when it is first needed, for a forked
+// child that only calls exec(3) needs none.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <motet/backend.hpp>
+#include <motet/options.hpp>
 #include <utility>
 
 namespace motet::inline MOTET_ABI::detail {
+
+/// Makes the backend that `chosen` and the environment name.
+/// Throws: as make_backend().
+std::unique_ptr<backend> kernel_for(const options& chosen);
 
 class late_backend final : public backend {
  public:

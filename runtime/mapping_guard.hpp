@@ -15,18 +15,22 @@ class mapping_guard {
  public:
   mapping_guard(const mapping_guard&) = delete;
   mapping_guard& operator=(const mapping_guard&) = delete;
+  mapping_guard() { lock(); }
+  ~mapping_guard() { unlock(); }
+
 #if defined(MOTET_TSAN)
-  mapping_guard() { lock().lock(); }
-  ~mapping_guard() { lock().unlock(); }
+  // Also round a fork.
+  static void lock() { one_at_a_time().lock(); }
+  static void unlock() { one_at_a_time().unlock(); }
 
  private:
-  static std::mutex& lock() {
-    static std::mutex one_at_a_time;
-    return one_at_a_time;
+  static std::mutex& one_at_a_time() {
+    static std::mutex guarding;
+    return guarding;
   }
 #else
-  mapping_guard() {}
-  ~mapping_guard() {}
+  static void lock() {}
+  static void unlock() {}
 #endif
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
-#include <pthread.h>
-
 #include <cstdlib>
 #include <motet/detail/offloaded.hpp>
 #include <motet/detail/waiter.hpp>
@@ -16,12 +14,10 @@
 #include "dump_signal.hpp"
 #include "foreign_backend.hpp"
 #include "foreign_visit.hpp"
+#include "late_backend.hpp"
 #include "mapping_guard.hpp"
-#include "offload_threads.hpp"
-#include "origins.hpp"
 #include "thread_state.hpp"
 #include "traveller.hpp"
-#include "work_elsewhere.hpp"
 
 extern "C" {
 /// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
@@ -63,6 +59,8 @@ void check(const options& chosen) {
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 
+}  // namespace
+
 std::unique_ptr<backend> kernel_for(const options& chosen) {
   std::string name = chosen.backend;
   const char* wanted = std::getenv("MOTET_BACKEND");
@@ -75,28 +73,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   return make_backend(name, sizes);
 }
 
-void lock_all() {
-  offload_threads::lock();
-  mailbox::lock_all();
-  origins::lock();
-}
-
-void unlock_all() {
-  origins::unlock();
-  mailbox::unlock_all();
-  offload_threads::unlock();
-}
-
-void start_over_in_child() {
-  process_generation.fetch_add(1, std::memory_order_relaxed);
-  count_threads_anew();
-  origins::unlock();
-  mailbox::abandon_all();
-  offload_threads::abandon();
-  work_elsewhere::abandon();
-  roster_entry::abandon_all();
-  if (thread_state* thread = self()) thread->start_over(&kernel_for);
-}
+namespace {
 
 /// No store is moved past the assembly that reads it.
 void set_self(thread_core* thread) noexcept {
@@ -108,8 +85,7 @@ void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
   const int signal = dump_signal(chosen);
-  [[maybe_unused]] static const int hooked =
-      ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
+  prepare_for_fork();
   if (signal != 0) answer_dump_signal(signal);
   set_self(new thread_state(chosen, kernel_for(chosen)));
 }

@@ -184,10 +184,8 @@ class thread_state : public thread_core {
     return main_left_out_ && &fiber == main_;
   }
 
-  /// Makes another backend of the kind that was chosen.
-  using backend_maker = std::unique_ptr<backend> (*)(const options&);
   /// In a forked child: the running fiber is the main one, and the only one.
-  void start_over(backend_maker make) noexcept;
+  void start_over() noexcept;
 
   /// One line a fiber: name, state, what it waits for and for how long, where it was spun.
   void dump(std::ostream& out);

@@ -17,10 +17,11 @@ namespace motet::inline MOTET_ABI {
 namespace {
 
 constexpr int quanta_of_a_stall = 10;
+constexpr std::chrono::hours longest_quantum(365 * 24);
 
-clock::duration positive(detail::timespan quantum) {
-  if (quantum.length <= clock::duration::zero()) {
-    throw std::invalid_argument("a timeslice_lock's quantum must be positive");
+clock::duration checked(detail::timespan quantum) {
+  if (quantum.length <= clock::duration::zero() || quantum.length > longest_quantum) {
+    throw std::invalid_argument("a timeslice_lock's quantum must be positive, and at most a year");
   }
   return quantum.length;
 }
@@ -40,12 +41,13 @@ struct timeslice_lock::waiter {
 
 timeslice_lock::timeslice_lock(detail::timespan quantum,
                                std::function<void(clock::duration)> on_stall)
-    : quantum_(positive(quantum)),
+    : quantum_(checked(quantum)),
       quantum_ticks_(detail::ticks_in(quantum_)),
       on_stall_(std::move(on_stall)) {}
 
 timeslice_lock::~timeslice_lock() {
   sharing_.lock_at_end();
+  forget_gone();
   waiter* each = std::exchange(first_, nullptr);
   sharing_.unlock();
   while (each != nullptr) {
@@ -62,7 +64,16 @@ void timeslice_lock::take(std::uintptr_t mark) noexcept {
   ++turns_;
 }
 
+/// In a forked child nobody waits who waited before, and frames of theirs may be gone.
+void timeslice_lock::forget_gone() noexcept {
+  const std::uint32_t now = detail::process_generation.load(std::memory_order_relaxed);
+  if (std::exchange(filled_in_, now) == now) return;
+  first_ = last_ = nullptr;
+  waiting_.store(0, std::memory_order_relaxed);
+}
+
 void timeslice_lock::line_up(waiter& late) noexcept {
+  forget_gone();
   *(first_ == nullptr ? &first_ : &last_->next) = &late;
   last_ = &late;
   waiting_.store(waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -70,6 +81,7 @@ void timeslice_lock::line_up(waiter& late) noexcept {
 
 /// Returns: who holds it now, and is to be told; null: nobody.
 timeslice_lock::waiter* timeslice_lock::choose_next() noexcept {
+  forget_gone();
   waiter* next = first_;
   if (next == nullptr) {
     holder_.store(0, std::memory_order_relaxed);
@@ -131,6 +143,7 @@ void timeslice_lock::yield_if_over() {
   check_held(thread);
   if (detail::ticks() - turn_began_ < quantum_ticks_) return;
   sharing_.lock();
+  forget_gone();
   if (first_ == nullptr) {
     sharing_.unlock();
     return;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See turn.hpp.
 #include <motet/detail/turn.hpp>
+#include <motet/detail/waiter.hpp>
 #include <stdexcept>
+#include <string>
 
 #include "thread_state.hpp"
 
@@ -13,17 +15,29 @@ struct turn_wait : tagged_link<turn_tag> {
   bool closed = false;
 };
 
+/// In a forked child it is nobody's, and nobody waits who waited before.
+thread_state* turn::holder() noexcept {
+  const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
+  if (taken_in_.load(std::memory_order_relaxed) != now) [[unlikely]] {
+    waiting_.abandon();
+    holder_.store(nullptr, std::memory_order_relaxed);
+    taken_in_.store(now, std::memory_order_relaxed);
+  }
+  return holder_.load(std::memory_order_relaxed);
+}
+
 turn_result turn::take(const char* what, int fd) {
   thread_state& thread = here();
   if (closed_) return turn_result::closed;
-  thread_state* holder = holder_.load(std::memory_order_relaxed);
-  if (holder == nullptr) {
+  thread_state* owner = holder();
+  if (owner == nullptr) {
     holder_.store(&thread, std::memory_order_relaxed);
     user_ = &thread.running();
     return turn_result::taken;
   }
-  if (holder != &thread) {
-    throw std::logic_error("a fiber of another thread uses this direction of the stream");
+  if (owner != &thread) {
+    throw std::logic_error("a fiber of another thread has the " + std::string(what) + " " +
+                           std::to_string(fd));
   }
   turn_wait waiting(what, fd);
   waiting.wait.whom = &user_;
@@ -47,15 +61,16 @@ void turn::pass() noexcept {
 
 void turn::close() noexcept {
   closed_ = true;
+  thread_state* thread = holder();
   while (turn_wait* next = waiting_.pop_front()) {
     next->closed = true;
-    holder_.load(std::memory_order_relaxed)->resume(next->wait, wake_reason::handed);
+    thread->resume(next->wait, wake_reason::handed);
   }
 }
 
-bool turn::taken_elsewhere() const noexcept {
-  const thread_state* holder = holder_.load(std::memory_order_relaxed);
-  return holder != nullptr && holder != self();
+bool turn::taken_elsewhere() noexcept {
+  const thread_state* owner = holder();
+  return owner != nullptr && owner != self();
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

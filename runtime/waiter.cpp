@@ -94,7 +94,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
     chosen_ones told;
     bool left = false;
     sharing.lock_at_end();
-    for (waiter *each = waiting_.front(), *next; each != nullptr; each = next) {
+    for (waiter *each = first(), *next; each != nullptr; each = next) {
       next = waiting_.next(*each);
       if (take(*each, teller)) {
         each->of->destroyed = true;

@@ -2,7 +2,9 @@
 // Actors, promises, pools of things, rates and repetition, on one thread.
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <future>
+#include <limits>
 #include <memory>
 #include <motet/actor.hpp>
 #include <motet/every.hpp>
@@ -213,6 +215,10 @@ TEST_CASE("a pool makes what it lends when it must, and lends it again", "[pool]
     CHECK(made == 3);
     CHECK_THROWS_AS(resource_pool<int>(0, [] { return 1; }), std::invalid_argument);
     CHECK_THROWS_AS(resource_pool<int>(1, nullptr), std::invalid_argument);
+    constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t too_many : {all, all / 4}) {
+      CHECK_THROWS_AS(resource_pool<int>(too_many, [] { return 1; }), std::invalid_argument);
+    }
   });
 }
 
@@ -264,6 +270,9 @@ TEST_CASE("100 a second with a burst of 10: 110 take a second", "[rate]") {
     CHECK_THROWS_AS(rate_limiter(1, 0s), std::invalid_argument);
     CHECK_THROWS_AS(rate_limiter(1, 1s, 0), std::invalid_argument);
     CHECK_THROWS_AS(rate_limiter(1, 1h, 10'000'000), std::invalid_argument);
+    CHECK_THROWS_AS(rate_limiter(2, clock::duration::max()), std::invalid_argument);
+    rate_limiter boundless(std::numeric_limits<std::size_t>::max(), clock::duration::max());
+    CHECK(boundless.try_acquire());
     CHECK(rate_limiter(1'000'000, 1h, 10'000'000).try_acquire());
   });
 }

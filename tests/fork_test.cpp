@@ -67,6 +67,40 @@ int use_everything() {
 
 }  // namespace
 
+// First, when this process has had no fibers yet: they would see to it.
+TEST_CASE("in a child no plain thread is left that waited for a lock", "[fork]") {
+  mutex lock;
+  shared_mutex both;
+  semaphore permits(0);
+  timeslice_lock turns;
+  lock.lock();
+  both.lock();
+  turns.lock();
+  std::atomic<int> had{0};
+  std::vector<std::thread> waiting;
+  waiting.emplace_back([&] { lock.lock(), lock.unlock(), ++had; });
+  waiting.emplace_back([&] { both.lock(), both.unlock(), ++had; });
+  waiting.emplace_back([&] { permits.acquire(), ++had; });
+  waiting.emplace_back([&] { turns.lock(), turns.unlock(), ++had; });
+  std::this_thread::sleep_for(50ms);  // the child is right also if one waits later
+  CHECK(code_of_child([&] {
+          lock.unlock();
+          both.unlock();
+          permits.release();
+          turns.unlock();
+          if (!lock.try_lock()) return 1;
+          if (!both.try_lock()) return 2;
+          if (!permits.try_acquire()) return 3;
+          return turns.try_lock() ? 0 : 4;
+        }) == 0);
+  lock.unlock();
+  both.unlock();
+  permits.release();
+  turns.unlock();
+  for (auto& each : waiting) each.join();
+  CHECK(had == 4);
+}
+
 TEST_CASE("a child that was forked by the main fiber starts anew", "[fork]") {
   run([] {
     auto sleeper = spin([] { sleep(); });
@@ -126,6 +160,46 @@ TEST_CASE("in a child nobody is left who waited on what the two now have each", 
     happened.set();
     waiting.await_all();
     CHECK(popped == 7);
+  });
+}
+
+TEMPLATE_TEST_CASE("in a child nobody is left who waited for a rate", "[fork]", rate_limiter,
+                   local::rate_limiter) {
+  run([] {
+    TestType rate(1, 50ms);
+    rate.acquire();
+    auto waiting = spin([&] { rate.acquire(); });
+    snooze();
+    CHECK(code_of_child([&] {
+            if (!move_on_after(10s, [&] { rate.acquire(); })) return 1;
+            sleep_for(60ms);
+            return rate.try_acquire() ? 0 : 2;
+          }) == 0);
+    waiting.await();
+  });
+}
+
+TEST_CASE("in a child it is nobody's turn on a descriptor", "[fork][net]") {
+  run([] {
+    net::tcp_listener listener(net::endpoint::loopback(0));
+    auto near = net::tcp_stream::connect(listener.local_endpoint());
+    auto far = listener.accept();
+    group waiting;
+    waiting.spin([&] { listener.accept(); });
+    std::array<std::byte, 1> byte;
+    waiting.spin([&] { near.read(byte); });
+    waiting.spin([&] { near.read(byte); });
+    snooze();
+    CHECK(code_of_child([&] {
+            far.write_all(bytes_of("x"));
+            if (!move_on_after(5s, [&] { near.read(byte); })) return 1;
+            auto client = net::tcp_stream::connect(listener.local_endpoint());
+            if (!move_on_after(5s, [&] { listener.accept(); })) return 2;
+            near.close();
+            listener.close();
+            return 0;
+          }) == 0);
+    waiting.cancel();
   });
 }
 

@@ -47,6 +47,8 @@ TEST_CASE("a timeslice_lock that is free is taken without a wait", "[timeslice]"
     lock.unlock();
     CHECK(lock.stats().handovers == 0);
     CHECK_THROWS_AS(timeslice_lock(0ms), std::invalid_argument);
+    CHECK_THROWS_AS(timeslice_lock(clock::duration::max()), std::invalid_argument);
+    CHECK_THROWS_AS(timeslice_lock(24h * 366), std::invalid_argument);
   });
 }
 

@@ -109,6 +109,16 @@ bool concerns_one_connection(int error) {
   throw std::logic_error("a fiber of another thread accepts on the listener");
 }
 
+tcp_stream stream_on(int accepted, std::error_code& error) noexcept {
+  fd socket(accepted);
+  try {
+    return tcp_stream(std::move(socket));
+  } catch (const std::bad_alloc&) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
+  return {};
+}
+
 bool means_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -181,14 +191,7 @@ tcp_stream tcp_listener::accept() {
 tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
   const std::size_t number =
       detail::quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->accept(); });
-  if (error) return {};
-  fd accepted(static_cast<int>(number));
-  try {
-    return tcp_stream(std::move(accepted));
-  } catch (const std::bad_alloc&) {
-    error = std::make_error_code(std::errc::not_enough_memory);
-  }
-  return {};
+  return error ? tcp_stream() : stream_on(static_cast<int>(number), error);
 }
 
 /// Whoever accepts must be out of it before the state goes.
@@ -231,8 +234,9 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
   group connections;  // last: its fibers use all of the above until they are over
   auto pause = 1ms;
   for (;;) {
-    std::error_code error;
-    tcp_stream peer = accept(error);
+    const std::int32_t accepted = state_ == nullptr ? -EBADF : state_->accept();
+    std::error_code error(std::max(-accepted, 0), std::system_category());
+    tcp_stream peer = error ? tcp_stream() : stream_on(accepted, error);
     detail::here().deliver();
     if (!error) {
       pause = 1ms;
@@ -246,7 +250,6 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
         error = std::make_error_code(std::errc::not_enough_memory);
       }
     }
-    if (state_ != nullptr && state_->turn.taken_elsewhere()) refuse_other_thread();
     if (concerns_one_connection(error.value())) continue;
     if (!means_exhaustion(error.value())) throw std::system_error(error, "accept");
     sleep_for(pause);

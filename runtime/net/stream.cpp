@@ -92,7 +92,7 @@ struct tcp_stream::state {
     return 0;
   }
 
-  void check_threads() const {
+  void check_threads() {
     if (in.turn.taken_elsewhere() || out.turn.taken_elsewhere()) {
       throw std::logic_error("a fiber of another thread reads or writes on the stream");
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <motet/clock.hpp>
 #include <motet/detail/co_owned.hpp>
 #include <motet/detail/thread_gate.hpp>
@@ -11,6 +12,8 @@
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace motet::inline MOTET_ABI {
 
@@ -76,11 +79,10 @@ class basic_rate_limiter {
  private:
   static clock::duration interval(std::size_t count, timespan period, std::size_t burst) {
     if (count == 0 || period.length <= clock::duration::zero() || burst == 0) refuse_rate();
-    const auto parts = static_cast<clock::rep>(count);
-    const clock::duration part =
-        std::max(clock::duration(1), (period.length + clock::duration(parts - 1)) / parts);
-    if (burst > static_cast<std::size_t>(longest / part)) refuse_rate();
-    return part;
+    const auto length = static_cast<std::size_t>(period.length.count());
+    const std::size_t part = length / count + (length % count != 0 ? 1 : 0);  // rounded up
+    if (burst > longest / part) refuse_rate();
+    return clock::duration(static_cast<clock::rep>(part));
   }
 
   class state : public co_owned<Sharing> {
@@ -94,12 +96,13 @@ class basic_rate_limiter {
 
     bool take_in_passing(std::size_t cost) {
       const std::lock_guard in(this->sharing);
+      forget_gone();
       const bool nobody_waits = this->owners == 1;
       return nobody_waits && take(cost) == taken;
     }
 
     void wait_and_take(std::size_t cost) {
-      const std::lock_guard turn(turn_);
+      const std::lock_guard turn(*turn_);
       for (;;) {
         const clock::time_point fits = take_unless_ended(cost);
         if (fits == taken) return;
@@ -112,6 +115,14 @@ class basic_rate_limiter {
     }
 
    private:
+    /// In a forked child nobody waits who waited before, nor has a turn.
+    void forget_gone() {
+      const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
+      if (std::exchange(used_in_, now) == now) return;
+      this->owners = 1;
+      turn_.emplace();
+    }
+
     clock::time_point take_unless_ended(std::size_t cost) {
       const std::lock_guard in(this->sharing);
       if (this->ended) throw_destroyed();
@@ -132,13 +143,14 @@ class basic_rate_limiter {
     const clock::duration interval_;
     const std::size_t burst_;
     clock::time_point spoken_for_{};  // until then everything before the burst is
-    basic_mutex<Sharing> turn_;       // of those who wait
+    std::uint32_t used_in_ = process_generation.load(std::memory_order_relaxed);
+    std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // of those who wait
     last_call<Sharing> last_call_;
   };
 
   static constexpr clock::time_point taken = clock::time_point::min();
   /// Far enough from what a time point can hold.
-  static constexpr clock::duration longest = clock::duration::max() / 4;
+  static constexpr std::size_t longest = clock::duration::max().count() / 4;
 
   const co_owner<state> state_;
 };

@@ -29,7 +29,7 @@ class timeslice_lock {
   /// `on_stall`, if given, is called by the first in line when the holder has had it for ten times
   /// as long, once a turn, with how long; what it throws is thrown by the caller's lock().
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument for a quantum that is not positive.
+  /// Throws: std::invalid_argument for a quantum that is not positive, or longer than a year.
   explicit timeslice_lock(detail::timespan quantum = std::chrono::milliseconds(5),
                           std::function<void(clock::duration)> on_stall = {});
   timeslice_lock(const timeslice_lock&) = delete;
@@ -88,6 +88,7 @@ class timeslice_lock {
   // With the lock of `sharing_`.
   void take(std::uintptr_t mark) noexcept;
   void line_up(waiter& late) noexcept;
+  void forget_gone() noexcept;
   waiter* choose_next() noexcept;
   // Without.
   void await_turn(waiter& mine);
@@ -106,6 +107,7 @@ class timeslice_lock {
   std::uint64_t stalled_turn_ = 0;  // on_stall has been called in
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;
+  std::uint32_t filled_in_ = 0;  // this generation of the process
   statistics counted_;
 };
 

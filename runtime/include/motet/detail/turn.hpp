@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <motet/detail/list.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
@@ -24,14 +25,17 @@ class turn {
   void pass() noexcept;
   /// Sends away whoever waits, now and later.
   void close() noexcept;
-  bool in_use() const noexcept { return holder_.load(std::memory_order_relaxed) != nullptr; }
+  bool in_use() noexcept { return holder() != nullptr; }
   /// Returns: whether a fiber of another thread than this has it. Any thread.
-  bool taken_elsewhere() const noexcept;
+  bool taken_elsewhere() noexcept;
 
  private:
+  thread_state* holder() noexcept;
+
   std::atomic<thread_state*> holder_{nullptr};
   control_block* user_ = nullptr;  // the fiber that has it, or had it last
   bool closed_ = false;
+  std::atomic<std::uint32_t> taken_in_{0};  // this generation of the process
   list<turn_wait, turn_tag> waiting_;
 };
 

@@ -20,8 +20,11 @@ namespace motet::inline MOTET_ABI::detail {
 struct waiter;
 struct waiters_tag;
 
-/// How often this process has been forked since it began as another.
+/// How often this process has been forked since it began as another. Counted from the first
+/// prepare_for_fork().
 extern std::atomic<std::uint32_t> process_generation;
+/// Called before anything waits that a child must forget.
+void prepare_for_fork() noexcept;
 
 /// In the frame of who waits: a fiber, or a thread without fibers.
 class ticket : public post {
@@ -29,7 +32,11 @@ class ticket : public post {
   /// `thread` is null for a thread without fibers.
   ticket(const char* what, thread_core* thread, bool shared) noexcept : wait(what), home_(thread) {
     wait.shared = shared;
-    if (thread != nullptr) wait.fiber = &thread->running();
+    if (thread != nullptr) {
+      wait.fiber = &thread->running();
+    } else {
+      prepare_for_fork();
+    }
   }
 
   /// Waits until it is told, or interrupted.
@@ -46,12 +53,10 @@ class ticket : public post {
   }
 
   /// Returns: whether it could still be chosen.
-  bool open() const noexcept { return wait.ended() == wake_reason::none && !left_by_fork(); }
+  bool open() const noexcept { return wait.ended() == wake_reason::none; }
 
   /// Returns: whether it could be chosen. The primitive's lock is held.
   [[gnu::always_inline]] bool choose(const thread_core* chooser) noexcept {
-    if (left_by_fork()) [[unlikely]]
-      return false;
     // No other can be choosing it, if it stands in no other list; nor can it end otherwise now.
     if (chooser == home_ && chooser != nullptr && !in_many) [[likely]] {
       return wait.claim_unshared(wake_reason::handed);
@@ -76,10 +81,6 @@ class ticket : public post {
  private:
   bool block() noexcept;
   void tell_elsewhere() noexcept;
-  /// In a forked child nobody can be chosen who waited before.
-  bool left_by_fork() const noexcept {
-    return made_in_ != process_generation.load(std::memory_order_relaxed);
-  }
   /// On its own thread. It may have been chosen while it was still on its way to wait.
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
@@ -92,7 +93,6 @@ class ticket : public post {
   thread_core* home_;
   bool stands_by_ = false;
   bool told_ = false;
-  std::uint32_t made_in_ = process_generation.load(std::memory_order_relaxed);
   thread_gate gate_;
 };
 
@@ -155,32 +155,34 @@ struct lone_waiter : waiter {
 class wait_list {
  public:
   void push_back(waiter& one) noexcept {
+    forget_gone();
     one.enter();
     waiting_.push_back(one);
   }
 
   void push_front(waiter& one) noexcept {
+    forget_gone();
     one.enter();
     waiting_.push_front(one);
   }
 
   /// Returns: the first that still waits, without choosing it; or null.
   waiter* front() noexcept {
-    waiter* each = waiting_.front();
+    waiter* each = first();
     while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
     return each;
   }
 
   /// The same, but sends away those in front of it that have ended.
   waiter* first_left() noexcept {
-    waiter* each = waiting_.front();
+    waiter* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
     return each;
   }
 
   /// Returns: whether somebody else waits than this one.
   bool others_wait(const ticket& own) noexcept {
-    for (waiter* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+    for (waiter* each = first(); each != nullptr; each = waiting_.next(*each)) {
       if (each->of != &own && each->of->open()) return true;
     }
     return false;
@@ -188,10 +190,10 @@ class wait_list {
 
   /// Returns: the first that could be chosen, which is in the list no more; or null.
   [[gnu::always_inline]] waiter* choose(const thread_core* chooser) noexcept {
-    waiter* first = waiting_.front();
-    if (first == nullptr || take(*first, chooser)) [[likely]]
-      return first;
-    return choose_behind(*first, chooser);
+    waiter* oldest = first();
+    if (oldest == nullptr || take(*oldest, chooser)) [[likely]]
+      return oldest;
+    return choose_behind(*oldest, chooser);
   }
 
   /// Returns: whether that one could be chosen.
@@ -207,6 +209,21 @@ class wait_list {
   void send_away(Sharing& sharing) noexcept;
 
  private:
+  waiter* first() noexcept {
+    if (waiting_.empty()) return nullptr;
+    forget_gone();
+    return waiting_.front();
+  }
+
+  /// In a forked child nobody waits who waited before, and frames of theirs may be gone.
+  void forget_gone() noexcept {
+    const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
+    if (filled_in_ == now) [[likely]]
+      return;
+    waiting_.abandon();
+    filled_in_ = now;
+  }
+
   [[gnu::noinline]] waiter* choose_behind(waiter& ended, const thread_core* chooser) noexcept {
     waiter* each = next_after_ended(ended);
     while (each != nullptr && !take(*each, chooser)) each = next_after_ended(*each);
@@ -221,6 +238,7 @@ class wait_list {
   }
 
   list<waiter, waiters_tag> waiting_;
+  std::uint32_t filled_in_ = 0;  // this generation of the process
 };
 
 extern template void wait_list::send_away(any_thread&) noexcept;
