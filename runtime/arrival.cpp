@@ -6,6 +6,7 @@
 
 #include "foreign_visit.hpp"
 #include "journey.hpp"
+#include "made_exception.hpp"
 #include "mailbox.hpp"
 #include "traveller.hpp"
 #include "visit.hpp"
@@ -28,7 +29,7 @@ void send_back(const hop& failed, std::exception_ptr why) noexcept {
 /// Nobody has called the function, and now nobody can.
 hop::~hop() {
   if (in_this_process(its) && claim()) {
-    send_back(*this, std::make_exception_ptr(executor_stopped()));
+    send_back(*this, made_exception<executor_stopped>());
   }
   release(its);
 }
@@ -84,7 +85,7 @@ void receive_apart(const hop& mine, thread_state& home) noexcept {
     ::new (fresh.body()) visit_body(guest);
     runs_it = fresh.start();
   } catch (const cancelled&) {
-    send_back(mine, std::make_exception_ptr(executor_stopped()));
+    send_back(mine, made_exception<executor_stopped>());
     return;
   } catch (...) {
     send_back(mine, std::current_exception());

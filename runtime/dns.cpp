@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <memory>
 #include <motet/dns.hpp>
 #include <motet/offload.hpp>
@@ -34,7 +35,8 @@ class resolver_category final : public std::error_category {
 
   /// Never destroyed: errors may outlive statics.
   static const resolver_category& get() {
-    static const resolver_category& one = *new resolver_category;
+    alignas(resolver_category) static std::byte place[sizeof(resolver_category)];
+    static const resolver_category& one = *::new (place) resolver_category;
     return one;
   }
 };

@@ -6,6 +6,7 @@
 #include <motet/errors.hpp>
 #include <utility>
 
+#include "made_exception.hpp"
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
@@ -17,7 +18,7 @@ bool guest_link::call_off_before_it_begins() noexcept {
 }
 
 std::exception_ptr stopped() noexcept {
-  return std::make_exception_ptr(executor_stopped());
+  return made_exception<executor_stopped>();
 }
 
 /// The fiber exists, and will run when it is its turn.

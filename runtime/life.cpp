@@ -9,6 +9,7 @@
 
 #include "family_links.hpp"
 #include "guests.hpp"
+#include "made_exception.hpp"
 #include "origins.hpp"
 #include "traveller.hpp"
 #include "unhandled.hpp"
@@ -44,7 +45,7 @@ namespace {
 
 /// In the place of one that is none of C++'s.
 std::exception_ptr foreign_exception() noexcept {
-  return std::make_exception_ptr(std::runtime_error("an exception of another language"));
+  return made_exception<std::runtime_error>("an exception of another language");
 }
 
 }  // namespace

@@ -18,13 +18,13 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-/// All mailboxes of the process. Never destroyed: threads may outlive statics.
+/// All mailboxes of the process. Threads may outlive statics: it has no destructor.
 struct mailbox::registry {
   std::mutex lock;
   list<mailbox, mailboxes_tag> members;
 
   static registry& get() {
-    static registry& one = *new registry;
+    static constinit registry one;
     return one;
   }
 };

@@ -28,7 +28,7 @@ struct idle_thread : tagged_link<idle_tag> {
   thread_gate gate;
 };
 
-/// Never destroyed: its threads outlive statics.
+/// Its threads outlive statics: it has no destructor.
 struct thread_set {
   std::mutex lock;
   std::size_t threads = 0;
@@ -37,7 +37,7 @@ struct thread_set {
   list<blocking_call, blocking_calls_tag> line;
 
   static thread_set& get() {
-    static thread_set& one = *new thread_set;
+    static constinit thread_set one;
     return one;
   }
 };

@@ -11,6 +11,8 @@
 #include <motet/semaphore.hpp>
 #include <stdexcept>
 
+#include "made_exception.hpp"
+
 namespace motet::inline MOTET_ABI::detail {
 
 void refuse_to_unlock() {
@@ -54,15 +56,15 @@ void refuse_taken_value() {
 }
 
 std::exception_ptr broken_promise() noexcept {
-  return std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+  return made_exception<std::future_error>(std::future_errc::broken_promise);
 }
 
 std::exception_ptr told_to_others(std::exception_ptr error, const char* who) noexcept {
-  if (error == nullptr) return std::make_exception_ptr(std::invalid_argument("no exception"));
+  if (error == nullptr) return made_exception<std::invalid_argument>("no exception");
   try {
     std::rethrow_exception(error);
   } catch (const cancelled& asked) {
-    return std::make_exception_ptr(fiber_cancelled(who, asked.reason()));
+    return made_exception<fiber_cancelled>(who, asked.reason());
   } catch (...) {
     return error;
   }

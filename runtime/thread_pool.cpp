@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "made_exception.hpp"
 #include "origins.hpp"
 #include "pool_state.hpp"
 #include "thread_link.hpp"
@@ -37,7 +38,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
 }
 
 std::exception_ptr left_undone() noexcept {
-  return std::make_exception_ptr(fiber_cancelled("a job", "its pool was stopped"));
+  return made_exception<fiber_cancelled>("a job", "its pool was stopped");
 }
 
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {

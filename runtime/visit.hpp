@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "journey.hpp"
+#include "made_exception.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -34,7 +35,7 @@ class visit_body {
   visit_body& operator=(const visit_body&) = delete;
   ~visit_body() {
     if (its_ == nullptr) return;
-    send_back(*its_->by, std::make_exception_ptr(executor_stopped()));
+    send_back(*its_->by, made_exception<executor_stopped>());
     its_->end();
   }
 

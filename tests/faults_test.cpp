@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <map>
+#include <memory>
 #include <motet/motet.hpp>
 #include <new>
 #include <set>
@@ -43,9 +45,11 @@ class saboteur {
     for (auto& each : counted_) each.store(0);
     refuse(nullptr, 0, 0);
   }
-  void refuse(const char* name, std::size_t which, int error) {
+  /// From number `which` on, so many.
+  void refuse(const char* name, std::size_t which, int error, std::size_t in_a_row = 1) {
     armed_.store(nullptr);
     which_ = which;
+    in_a_row_ = in_a_row;
     error_ = error;
     armed_.store(name);
   }
@@ -54,8 +58,8 @@ class saboteur {
     const std::size_t place = place_of(name);
     const std::size_t turn = counted_[place].fetch_add(1);
     const char* armed = armed_.load();
-    if (armed == nullptr || std::string_view(armed) != name || turn != which_) return 0;
-    return error_;
+    if (armed == nullptr || std::string_view(armed) != name) return 0;
+    return turn >= which_ && turn - which_ < in_a_row_ ? error_ : 0;
   }
 
   std::map<std::string, std::size_t> counts() const {
@@ -80,6 +84,7 @@ class saboteur {
   std::array<std::atomic<std::size_t>, most_names> counted_{};
   std::atomic<const char*> armed_{nullptr};
   std::size_t which_ = 0;
+  std::size_t in_a_row_ = 1;
   int error_ = 0;
 };
 
@@ -253,6 +258,17 @@ void give_work_to_threads() {
   require(offload([&] { return ++ran; }) == 5, "another value than was returned");
 }
 
+void drop_a_promise() {
+  auto broken = std::make_unique<promise<int>>();
+  auto nothing = broken->get_future();
+  broken.reset();
+  try {
+    nothing.get();
+    require(false, "a future had a value that nobody gave");
+  } catch (const std::future_error&) {
+  }
+}
+
 /// A thread that is not motet's calls what it is given.
 void visit_a_plain_thread() {
   testing::foreign_loop loop;
@@ -313,6 +329,7 @@ void small_program() {
     spin_many();
     ask_another_thread();
     give_work_to_threads();
+    drop_a_promise();
     visit_a_plain_thread();
     go_elsewhere();
   });
@@ -387,6 +404,34 @@ bool is_invisible(const std::string& call, int error) {
 }
 
 }  // namespace
+
+TEST_CASE("while memory lacks, a program ends by a result or a clear error", "[faults]") {
+  detail::faults::choose.store(&choose);
+  faulty.forget();
+  REQUIRE(run_it() == "ended");
+  const std::size_t count = faulty.counts()[allocation];
+  const std::size_t descriptors = open_descriptors();
+  const std::size_t step =
+      std::max<std::size_t>(1, count / testing::scaled(100'000, testing::on_sim() ? 40 : 20));
+  std::size_t refused = 0;
+  for (const std::size_t in_a_row : {3U, 10U, 30U}) {
+    for (std::size_t which = 0; which < count; which += step) {
+      ::alarm(60);
+      faulty.forget();
+      faulty.refuse(allocation, which, ENOMEM, in_a_row);
+      const std::string how = run_it();
+      faulty.forget();
+      INFO("operator new number " << which << " and " << in_a_row - 1 << " more: " << how);
+      if (how != "ended" && how != "refused") CHECK(how == "refused");
+      refused += how == "refused" ? 1 : 0;
+      if (open_descriptors() != descriptors) REQUIRE(open_descriptors() == descriptors);
+    }
+  }
+  CHECK(refused > 0);
+  REQUIRE(run_it() == "ended");
+  ::alarm(0);
+  detail::faults::choose.store(nullptr);
+}
 
 TEST_CASE("whatever is refused once, a program ends by a result or a clear error", "[faults]") {
   detail::faults::choose.store(&choose);
