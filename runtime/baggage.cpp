@@ -87,6 +87,7 @@ void station::board() noexcept {
     take_result();
   } else {
     part.hosted = &whose.fiber;
+    block.hosts = true;
   }
   if (cancelled) block.interrupts |= interrupt_cancel;
   if (whose.end.asked) lend_end();
@@ -111,7 +112,7 @@ void station::alight() noexcept {
   take_back_end();
   whose.its.locals = std::exchange(part.locals, std::move(own.locals));
   if (is_home()) whose.away = true;
-  part.hosted = nullptr;
+  block.hosts = false;
   forwarded pending;
   pending.raised = std::exchange(block.raised, nullptr);
   clear(block, interrupt_raised);

@@ -18,12 +18,19 @@ inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
   return fiber.id << 1;
 }
 
-/// Who holds a lock: a fiber, or a thread. What a thread took before it had fibers is its main
-/// fiber's. Never 0.
+/// What a thread took before it had fibers is its main fiber's.
+inline std::uintptr_t mark_at(const thread_core& home, const control_block& fiber) noexcept {
+  return fiber.is_main ? home.mark() | 1 : mark_of(fiber);
+}
+
+/// Who holds a lock: a fiber, or a thread. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   if (thread == nullptr) return this_thread_mark() | 1;
-  const control_block& fiber = identity_of(thread->running());
-  return fiber.is_main ? fiber.home->mark() | 1 : mark_of(fiber);
+  const control_block& block = thread->running();
+  if (!block.hosts) [[likely]]
+    return mark_at(*thread, block);
+  const control_block& traveller = identity_of(thread->running());
+  return mark_at(*traveller.home, traveller);
 }
 
 /// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has
@@ -95,16 +102,18 @@ class basic_mutex {
     thread_core* thread = self_core();
     if (!held_by(thread)) [[unlikely]]
       refuse_to_unlock();
-    // std::lock() gives up what it has when it cannot get all. If it were handed on then, several
-    // such could hand one another their locks for ever: so it is free, and the first in line looks.
-    const bool gives_up = thread != nullptr && thread->backs_off();
     sharing_.lock();
     waiter* next = waiting_.choose(thread);
-    const bool handed = next != nullptr && !gives_up;
-    holder_.store(handed ? next->number : 0, std::memory_order_relaxed);
+    if (next == nullptr) {
+      holder_.store(0, std::memory_order_relaxed);
+      sharing_.unlock();
+      return;
+    }
+    // std::lock() gives up what it has when it cannot get all. If it were handed on then, several
+    // such could hand one another their locks for ever: so it is free, and the first in line looks.
+    next->refused = thread != nullptr && thread->backs_off();
+    holder_.store(next->refused ? 0 : next->number, std::memory_order_relaxed);
     sharing_.unlock();
-    if (next == nullptr) return;
-    next->refused = gives_up;
     next->of->tell(thread);
   }
 

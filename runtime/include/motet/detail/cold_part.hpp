@@ -51,7 +51,7 @@ struct cold_part {
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
   journey_keeper travels;
-  control_block* hosted = nullptr;  // the traveller that runs as this fiber
+  control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
   bool sends = false;               // it is giving one away
 };
 
@@ -89,8 +89,9 @@ inline cold_part* cold_if_any(const control_block& block) noexcept {
 
 /// Returns: the fiber that runs as `block`: itself, or a traveller.
 inline control_block& identity_of(control_block& block) noexcept {
-  const cold_part* part = cold_if_any(block);
-  return part == nullptr || part->hosted == nullptr ? block : *part->hosted;
+  if (block.hosts) [[unlikely]]
+    return *cold_if_any(block)->hosted;
+  return block;
 }
 
 inline cold_part& cold(control_block& block) noexcept {

@@ -59,7 +59,8 @@ struct switch_line {
   std::atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
   bool transient = false;
-  bool is_main = false;
+  bool is_main : 1 = false;
+  bool hosts : 1 = false;  // a traveller runs as this fiber
   std::uint16_t shields = 0;
   bool has_cold_part = false;
   bool named = false;
