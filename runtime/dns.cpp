@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -91,12 +92,14 @@ void check(std::string_view text, const char* what) {
   throw std::invalid_argument(std::string("resolve: ") + what + " is empty or contains a NUL");
 }
 
-/// getaddrinfo(3) takes a larger number for a port, but another one.
+/// getaddrinfo(3) takes a larger number for a port, but another one, and one behind spaces or a
+/// sign, which no name of a service begins with. Source: RFC 6335, 5.1.
 void check_port(std::string_view service) {
   std::uint16_t port = 0;
   const char* last = service.data() + service.size();
   const auto [end, error] = std::from_chars(service.data(), last, port);
-  if (end != last || error == std::errc()) return;
+  const bool signed_or_spaced = std::isalnum(static_cast<unsigned char>(service.front())) == 0;
+  if (!signed_or_spaced && (end != last || error == std::errc())) return;
   throw std::invalid_argument("resolve: a port must be a number from 0 to 65535");
 }
 

@@ -56,7 +56,7 @@ void throw_destroyed() {
 
 void throw_interruption() {
   if (thread_core* thread = self_core()) thread->throw_pending();
-  throw std::logic_error("the runtime of this thread has ended");
+  throw std::logic_error("this thread's runtime has ended");
 }
 
 constinit std::atomic<std::uint32_t> process_generation{0};

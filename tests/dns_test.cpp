@@ -165,7 +165,9 @@ TEST_CASE("what cannot be a name or a service is refused", "[dns]") {
     CHECK_THROWS_AS(dns::resolve("quick.test\0.evil"sv, 80), std::invalid_argument);
     CHECK_THROWS_AS(dns::resolve("quick.test", ""), std::invalid_argument);
     CHECK_THROWS_AS(dns::resolve("quick.test", "80\0"sv), std::invalid_argument);
-    CHECK_THROWS_AS(dns::resolve("127.0.0.1", "65536"), std::invalid_argument);
+    for (const char* port : {"65536", "+80", "-1", " 80", "\t80"}) {
+      CHECK_THROWS_AS(dns::resolve("127.0.0.1", port), std::invalid_argument);
+    }
     CHECK_THROWS_AS(dns::resolve("quick.test", "there is no such service"), std::system_error);
   });
 }

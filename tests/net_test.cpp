@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Endpoints, streams, listeners, and a server that outlives what goes wrong with its connections.
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -134,6 +135,15 @@ TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
     CHECK(endpoint(parsed.address(), parsed.length()) == parsed);
   }
   CHECK(endpoint::parse("[2001:0db8:0:0::1]:7").to_string() == "[2001:db8::1]:7");
+  CHECK(endpoint::parse("[fe80::1%1]:7").to_string() == "[fe80::1%1]:7");
+  CHECK_FALSE(endpoint::parse("[fe80::1%1]:7") == endpoint::parse("[fe80::1%2]:7"));
+  CHECK(endpoint::parse("[fe80::1%lo]:7").to_string() ==
+        "[fe80::1%" + std::to_string(::if_nametoindex("lo")) + "]:7");
+  for (const char* text : {"[fe80::1%]:7", "[fe80::1%0]:7", "[fe80::1%no-such-link]:7",
+                           "[fe80::1%4294967296]:7", "127.0.0.1%1:7"}) {
+    INFO(text);
+    CHECK_THROWS_AS(endpoint::parse(text), std::invalid_argument);
+  }
   CHECK(endpoint::parse("127.0.0.1:80") == endpoint::loopback(80));
   CHECK(endpoint::parse("0.0.0.0:80") == endpoint::any(80));
   CHECK(endpoint() == endpoint::any(0));

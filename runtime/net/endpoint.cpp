@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See net/endpoint.hpp.
 #include <arpa/inet.h>
+#include <net/if.h>
 
 #include <charconv>
 #include <cstring>
@@ -22,6 +23,20 @@ std::uint16_t parse_port(std::string_view text, std::string_view digits) {
     refuse(text, "the port must be a number from 0 to 65535");
   }
   return port;
+}
+
+/// Returns: the zone behind the %, which is taken off; 0: there is none.
+std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
+  const std::size_t sign = host.find('%');
+  if (sign == std::string::npos) return 0;
+  const std::string zone = host.substr(sign + 1);
+  host.resize(sign);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(zone.data(), zone.data() + zone.size(), number);
+  const bool is_number = error == std::errc() && end == zone.data() + zone.size();
+  if (!is_number) number = ::if_nametoindex(zone.c_str());
+  if (number == 0) refuse(text, "its zone is neither a number nor an interface");
+  return number;
 }
 
 }  // namespace
@@ -64,6 +79,7 @@ endpoint endpoint::parse(std::string_view text) {
   if (bracketed) {
     made.any_.v6.sin6_family = AF_INET6;
     made.any_.v6.sin6_port = htons(port);
+    made.any_.v6.sin6_scope_id = cut_off_zone(text, host);
     if (::inet_pton(AF_INET6, host.c_str(), &made.any_.v6.sin6_addr) != 1) {
       refuse(text, "the address is not one of IPv6");
     }
@@ -80,7 +96,9 @@ std::string endpoint::to_string() const {
   char text[INET6_ADDRSTRLEN] = "";
   if (any_.head.sa_family == AF_INET6) {
     ::inet_ntop(AF_INET6, &any_.v6.sin6_addr, text, sizeof text);
-    return "[" + std::string(text) + "]:" + std::to_string(port());
+    const std::uint32_t number = any_.v6.sin6_scope_id;
+    const std::string zone = number == 0 ? "" : "%" + std::to_string(number);
+    return "[" + (text + zone) + "]:" + std::to_string(port());
   }
   ::inet_ntop(AF_INET, &any_.v4.sin_addr, text, sizeof text);
   return std::string(text) + ":" + std::to_string(port());

@@ -77,7 +77,7 @@ class deadline {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool reset(detail::timespan limit);
-  /// The time is up later by `more`.
+  /// The time is up later by `more`; a negative span changes nothing.
   /// Returns: false, and changes nothing, if it is up already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.

@@ -46,6 +46,8 @@ std::size_t writev(int fd, std::span<const iovec> buffers);
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
 /// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
 /// Switchpoint.
+/// Throws: std::invalid_argument, or an error of that kind, for MSG_WAITALL: an interruption would
+///         lose what has come.
 /// Source: recv(2).
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags = 0);
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept;

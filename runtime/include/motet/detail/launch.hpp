@@ -5,6 +5,7 @@
 
 #include <motet/call_site.hpp>
 #include <motet/detail/body.hpp>
+#include <motet/detail/control_block.hpp>
 #include <motet/detail/handle.hpp>
 
 namespace motet::inline MOTET_ABI {

@@ -28,9 +28,11 @@ class endpoint {
   /// Returns: every IPv4 address of this host, with that port.
   /// Not a switchpoint.
   static endpoint any(std::uint16_t port) noexcept;
-  /// Reads "127.0.0.1:80" or "[::1]:80"; numbers only, names are not resolved.
+  /// Reads "127.0.0.1:80", "[::1]:80" or, with the zone of a link, by its number or its interface's
+  /// name, "[fe80::1%2]:80"; names of hosts are not resolved.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument that says what is wrong with the text.
+  /// Source: RFC 4007, 11.
   static endpoint parse(std::string_view text);
 
   /// Returns: the text that parse() reads.
