@@ -85,7 +85,7 @@ struct thread_core {
   int* live_errno_ = nullptr;
   control_block* ended_ = nullptr;  // whoever runs next buries it
   mailbox* mail_ = nullptr;
-  clock::time_point reading_{};  // of the clock, at the last poll that read it
+  clock::time_point reading_{};  // of the clock, or of the counter, at the last poll that asked
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
