@@ -60,6 +60,18 @@ bool thread_state::wait_awake() noexcept {
                              });
 }
 
+/// The counter says what time it is for less than the clock does, and is never behind it; but what
+/// fires is due by the clock.
+inline void thread_state::keep_time(bool waited) noexcept {
+  if (!waited) {
+    if (timers_.empty()) return;
+    reading_ = now();
+    if (timers_.first()->due > reading_) return;
+  }
+  reading_ = tick_clock_.read([&] { return kernel_->now(); });
+  if (!timers_.empty()) fire_timers();
+}
+
 void thread_state::poll(bool wait) noexcept {
   if (mail_->filled()) {
     collect_mail();
@@ -88,18 +100,6 @@ void thread_state::poll(bool wait) noexcept {
   length_at_poll_ = queue_.size();
   submitted_since_poll_ = false;
   set_countdown();
-}
-
-/// The counter says what time it is for less than the clock does, and is never behind it; but what
-/// fires is due by the clock.
-void thread_state::keep_time(bool waited) noexcept {
-  if (!waited) {
-    if (timers_.empty()) return;
-    reading_ = now();
-    if (timers_.first()->due > reading_) return;
-  }
-  reading_ = tick_clock_.read([&] { return kernel_->now(); });
-  fire_timers();
 }
 
 /// All that are due at the one reading of this poll. Firing makes runnable and arms nothing, so a

@@ -244,7 +244,7 @@ class thread_state : public thread_core {
 
   // poll.cpp
   bool wait_awake() noexcept;
-  void keep_time(bool waited) noexcept;
+  [[gnu::always_inline]] void keep_time(bool waited) noexcept;
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;
