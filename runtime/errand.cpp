@@ -2,8 +2,6 @@
 // See errand.hpp. The news is kept apart from the wait: an interruption may have ended that first.
 #include "errand.hpp"
 
-#include <motet/detail/waiter.hpp>
-
 #include "mailbox.hpp"
 #include "thread_state.hpp"
 
@@ -11,7 +9,6 @@ namespace motet::inline MOTET_ABI::detail {
 
 errand::errand(const char* what, std::int64_t subject) noexcept
     : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
-  if (home_ == nullptr) prepare_for_fork();
   arrive = [](post& item, thread_state& home) noexcept {
     static_cast<errand&>(item).come_home(home);
   };

@@ -118,11 +118,11 @@ void start_over_in_child() {
   if (thread_state* thread = self()) thread->start_over();
 }
 
+/// When the library is loaded: whoever waits first, perhaps a thread without fibers, holds a lock.
+[[maybe_unused]] const int hooked = ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
+
 }  // namespace
 
-void prepare_for_fork() noexcept {
-  [[maybe_unused]] static const int hooked =
-      ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
-}
+constinit std::atomic<std::uint32_t> process_generation{0};
 
 }  // namespace motet::inline MOTET_ABI::detail

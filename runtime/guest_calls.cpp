@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How a fiber gets a child, or has something called, on another thread. A child there has a keeper
 // here: a fiber that stands in its parent's family in its place, ends it and fails for it.
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <motet/thread.hpp>
 #include <new>
 #include <utility>

@@ -3,7 +3,6 @@
 // with run(), or by a hook when the thread, or the process, does.
 #include <cstdlib>
 #include <motet/detail/offloaded.hpp>
-#include <motet/detail/waiter.hpp>
 #include <motet/run.hpp>
 #include <stdexcept>
 #include <string>
@@ -85,7 +84,6 @@ void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
   const int signal = dump_signal(chosen);
-  prepare_for_fork();
   if (signal != 0) answer_dump_signal(signal);
   set_self(new thread_state(chosen, kernel_for(chosen)));
 }

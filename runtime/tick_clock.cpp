@@ -13,19 +13,21 @@ constexpr auto shortest_base = 10ms;
 constexpr auto longest_base = 1s;
 constexpr auto trusted_span = 1ms;
 constexpr double rounded_up = 1.001;
+/// So many are rounded up by more than they can be wrong, and are no overflow.
+constexpr std::uint64_t spans_compared = 16;
 
 }  // namespace
 
 void tick_clock::anchor(std::uint64_t at, clock::time_point reading, std::uint64_t took) noexcept {
   const std::uint64_t passed = at - anchor_ticks_;
-  const bool was_trusted = trusted_ > 0 && passed < trusted_;
+  const bool is_comparable = trusted_ > 0 && passed < spans_compared * trusted_;
   const auto expected = anchor_ + clock::duration((passed * scaled_rate_) >> rate_bits);
   anchor_ = reading;
   anchor_ticks_ = at;
   trusted_ = 0;
   if (unsteady_ || took >= a_moment) return;
   // A counter that has stood still, as in a machine that was moved, is not to be believed again.
-  if (was_trusted && expected + 10us < reading) {
+  if (is_comparable && expected + 10us < reading) {
     unsteady_ = true;
     return;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See turn.hpp.
 #include <motet/detail/turn.hpp>
-#include <motet/detail/waiter.hpp>
 #include <stdexcept>
 #include <string>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What is rare or long about waiting on a primitive. See detail/waiter.hpp.
+// What is rare or long about waiting on a primitive. See detail/waiter.hpp, detail/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
 
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <stdexcept>
 
 #include "mailbox.hpp"
@@ -59,8 +59,6 @@ void throw_interruption() {
   throw std::logic_error("this thread's runtime has ended");
 }
 
-constinit std::atomic<std::uint32_t> process_generation{0};
-
 void waiter::await_sent_away() const noexcept {
   patience sender;
   while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
@@ -94,7 +92,8 @@ void wait_list::send_away(Sharing& sharing) noexcept {
     chosen_ones told;
     bool left = false;
     sharing.lock_at_end();
-    for (waiter *each = first(), *next; each != nullptr; each = next) {
+    forget_gone();
+    for (waiter *each = waiting_.front(), *next; each != nullptr; each = next) {
       next = waiting_.next(*each);
       if (take(*each, teller)) {
         each->of->destroyed = true;

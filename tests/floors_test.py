@@ -77,6 +77,7 @@ FLOOR_OF = {
     "runtime/timer_queue.hpp": "heart",
     "runtime/include/motet/detail/wait_record.hpp": "heart",
     "runtime/include/motet/detail/waiter.hpp": "heart",
+    "runtime/include/motet/detail/wait_list.hpp": "heart",
     "runtime/block_pool.*": "heart",
     "runtime/spare_mappings.hpp": "ground",
     "runtime/deadlock.cpp": "heart",

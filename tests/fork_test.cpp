@@ -73,6 +73,8 @@ TEST_CASE("in a child no plain thread is left that waited for a lock", "[fork]")
   shared_mutex both;
   semaphore permits(0);
   timeslice_lock turns;
+  rate_limiter rate(1, 200ms);
+  rate.acquire();
   lock.lock();
   both.lock();
   turns.lock();
@@ -82,6 +84,7 @@ TEST_CASE("in a child no plain thread is left that waited for a lock", "[fork]")
   waiting.emplace_back([&] { both.lock(), both.unlock(), ++had; });
   waiting.emplace_back([&] { permits.acquire(), ++had; });
   waiting.emplace_back([&] { turns.lock(), turns.unlock(), ++had; });
+  waiting.emplace_back([&] { rate.acquire(), ++had; });
   std::this_thread::sleep_for(50ms);  // the child is right also if one waits later
   CHECK(code_of_child([&] {
           lock.unlock();
@@ -91,14 +94,16 @@ TEST_CASE("in a child no plain thread is left that waited for a lock", "[fork]")
           if (!lock.try_lock()) return 1;
           if (!both.try_lock()) return 2;
           if (!permits.try_acquire()) return 3;
-          return turns.try_lock() ? 0 : 4;
+          if (!turns.try_lock()) return 4;
+          std::this_thread::sleep_for(210ms);
+          return rate.try_acquire() ? 0 : 5;
         }) == 0);
   lock.unlock();
   both.unlock();
   permits.release();
   turns.unlock();
   for (auto& each : waiting) each.join();
-  CHECK(had == 4);
+  CHECK(had == 5);
 }
 
 TEST_CASE("a child that was forked by the main fiber starts anew", "[fork]") {

@@ -185,6 +185,43 @@ TEMPLATE_TEST_CASE("several that want the same two locks in either order all get
   all_get(d, deep);
 }
 
+TEMPLATE_TEST_CASE("who may look at what std::lock gave up is served before those behind",
+                   "[mutex]", FORMS) {
+  const auto order_at = [](auto& lock) {
+    std::string order;
+    run([&] {
+      typename TestType::mutex taken;
+      typename TestType::mutex third;
+      auto holder = spin([&] {
+        taken.lock();
+        suspend();
+      });
+      lock.lock();
+      group waiting;
+      for (const char name : {'B', 'C', 'D'}) {
+        waiting.spin([&, name] {
+          const std::lock_guard in(lock);
+          order += name;
+        });
+      }
+      settle();
+      CHECK_FALSE(taken.try_lock());
+      lock.unlock();  // as std::lock does: B may look
+      CHECK(lock.try_lock());
+      third.lock();  // an end to backing off
+      lock.unlock();
+      waiting.await_all();
+      holder.schedule();
+      holder.await();
+    });
+    return order;
+  };
+  typename TestType::mutex alone;
+  typename TestType::shared_mutex shared;
+  CHECK(order_at(alone) == "BCD");
+  CHECK(order_at(shared) == "BCD");
+}
+
 TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[mutex]", FORMS) {
   typename TestType::shared_mutex a;
   typename TestType::shared_mutex b;

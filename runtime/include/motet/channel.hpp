@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 #include <motet/detail/item_queue.hpp>
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <type_traits>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/detail/shelter.hpp>
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <motet/notification.hpp>
 
 namespace motet::inline MOTET_ABI {

@@ -2,7 +2,7 @@
 // Something that has happened, or not yet: sticky, unlike a notification.
 #pragma once
 
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <mutex>
 
 namespace motet::inline MOTET_ABI {

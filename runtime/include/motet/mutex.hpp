@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/cold_part.hpp>
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <mutex>
 
 namespace motet::inline MOTET_ABI {
@@ -111,7 +111,7 @@ class basic_mutex {
     }
     // std::lock() gives up what it has when it cannot get all. If it were handed on then, several
     // such could hand one another their locks for ever: so it is free, and the first in line looks.
-    next->refused = thread != nullptr && thread->backs_off();
+    if (thread != nullptr && thread->backs_off()) waiting_.expect(*next);
     holder_.store(next->refused ? 0 : next->number, std::memory_order_relaxed);
     sharing_.unlock();
     next->of->tell(thread);
@@ -129,6 +129,7 @@ class basic_mutex {
   [[gnu::noinline]] void lock_again(thread_core* thread, std::uintptr_t me) {
     for (;;) {
       sharing_.lock();
+      waiting_.arrived();
       if (holder_.load(std::memory_order_relaxed) == 0) {
         holder_.store(me, std::memory_order_relaxed);
         sharing_.unlock();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/wait_list.hpp>
 #include <mutex>
 
 namespace motet::inline MOTET_ABI {

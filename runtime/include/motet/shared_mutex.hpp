@@ -56,7 +56,7 @@ class basic_shared_mutex {
   bool try_lock_shared() {
     thread_core* thread = self_core();
     const std::lock_guard in(sharing_);
-    return take_now(thread, reading, free_for(reading) && waiting_.front() == nullptr);
+    return take_now(thread, reading, free_for(reading) && !waiting_.anybody());
   }
 
   /// Gives up what lock_shared() took.
@@ -103,7 +103,7 @@ class basic_shared_mutex {
       sharing_.unlock();
       refuse_to_lock_again();
     }
-    if (free_for(wanted) && waiting_.front() == nullptr) {
+    if (free_for(wanted) && !waiting_.anybody()) {
       take(wanted, me);
       sharing_.unlock();
       return;
@@ -121,6 +121,7 @@ class basic_shared_mutex {
     for (;;) {
       chosen_ones freed;
       sharing_.lock();
+      waiting_.arrived();
       if (free_for(wanted)) {
         take(wanted, me);
         choose(freed, thread);
@@ -185,7 +186,7 @@ class basic_shared_mutex {
     while (waiter* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
-      next->refused = true;
+      waiting_.expect(*next);
       freed.add(*next);
       return;
     }

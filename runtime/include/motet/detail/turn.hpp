@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/list.hpp>
+#include <motet/detail/waiter.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -35,7 +36,8 @@ class turn {
   std::atomic<thread_state*> holder_{nullptr};
   control_block* user_ = nullptr;  // the fiber that has it, or had it last
   bool closed_ = false;
-  std::atomic<std::uint32_t> taken_in_{0};  // this generation of the process
+  /// The generation of the process in which it was taken last.
+  std::atomic<std::uint32_t> taken_in_{process_generation.load(std::memory_order_relaxed)};
   list<turn_wait, turn_tag> waiting_;
 };
 
