@@ -16,7 +16,7 @@ import os
 
 COMMITTED = pathlib.Path(__file__).with_name("counts.json")
 TOLERANCE = 0.03
-FEW, MANY = 1_000, 5_000
+FEW, MANY = 5_000, 20_000
 RUNS = 3
 SUBJECTS = [("snooze", "libev"), ("spin_and_await", "libev"), ("deadline", "libev"),
             ("read", "libev"), ("read", "io_uring")]
