@@ -135,7 +135,7 @@ end_case::end_case(fiber_ref awaited)
   if (block_ == nullptr) refuse_empty_handle();
   tell = [](awaiter& told) noexcept {
     auto& self = static_cast<end_case&>(told);
-    return self.win(*self.of->wait.fiber->home);
+    return self.win(*self.of->fiber->home);
   };
 }
 
@@ -162,7 +162,7 @@ void end_case::leave_list() noexcept {
     list<awaiter, awaiters_tag>::remove(*this);
     return;
   }
-  full(arrived_core()).unpend(*of->wait.fiber);
+  full(arrived_core()).unpend(*of->fiber);
   distant_awaiter* left = std::exchange(distant_, nullptr);
   if (left->give_up()) return;
   if (left->over()) {
@@ -174,7 +174,7 @@ void end_case::leave_list() noexcept {
 
 void end_case::finish() {
   if (distant_ == nullptr) return;
-  full(arrived_core()).unpend(*of->wait.fiber);
+  full(arrived_core()).unpend(*of->fiber);
   std::exchange(distant_, nullptr)->dispose();
 }
 

@@ -79,9 +79,9 @@ void ticket::tell_elsewhere() noexcept {
   }
   arrive = [](post& item, thread_state& home) noexcept {
     auto& told = static_cast<ticket&>(item);
-    if (!home.left_out(*told.wait.fiber)) told.wake(home);
+    if (!home.left_out(*told.fiber)) told.wake(home);
   };
-  wait.fiber->mail->push(*this);
+  fiber->mail->push(*this);
 }
 
 template <typename Sharing>

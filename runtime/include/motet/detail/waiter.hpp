@@ -26,9 +26,9 @@ extern std::atomic<std::uint32_t> process_generation;
 class ticket : public post {
  public:
   /// `thread` is null for a thread without fibers.
-  ticket(const char* what, thread_core* thread, bool shared) noexcept : wait(what), home_(thread) {
+  ticket(const char* what, thread_core* thread, bool shared) noexcept
+      : wait(what), fiber(thread == nullptr ? nullptr : &thread->running()), home_(thread) {
     wait.shared = shared;
-    if (thread != nullptr) wait.fiber = &thread->running();
   }
 
   /// Waits until it is told, or interrupted.
@@ -66,6 +66,7 @@ class ticket : public post {
   }
 
   wait_record wait;
+  control_block* const fiber;  // for any thread, which `wait` is not; null: of a thread without
   waiter* chosen = nullptr;  // its place in the list from which it was chosen
   bool in_many = false;      // lists at once
   bool destroyed = false;    // the primitive was, while this waited on it
@@ -76,7 +77,7 @@ class ticket : public post {
   /// On its own thread. It may have been chosen while it was still on its way to wait.
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
-      home.make_runnable(*wait.fiber);
+      home.make_runnable(*fiber);
     } else {
       told_ = true;
     }
@@ -102,7 +103,7 @@ struct waiter : tagged_link<waiters_tag> {
   bool win(thread_core& home) noexcept {
     if (!of->wait.claim(wake_reason::handed)) return false;
     of->chosen = this;
-    home.make_runnable(*of->wait.fiber);
+    home.make_runnable(*of->fiber);
     return true;
   }
 
