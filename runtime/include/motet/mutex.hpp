@@ -26,10 +26,10 @@ inline std::uintptr_t mark_at(const thread_core& home, const control_block& fibe
 /// Who holds a lock: a fiber, or a thread. Never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   if (thread == nullptr) return this_thread_mark() | 1;
-  const control_block& block = thread->running();
+  control_block& block = thread->running();
   if (!block.hosts) [[likely]]
     return mark_at(*thread, block);
-  const control_block& traveller = identity_of(thread->running());
+  const control_block& traveller = identity_of(block);
   return mark_at(*traveller.home, traveller);
 }
 

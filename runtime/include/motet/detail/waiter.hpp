@@ -66,7 +66,7 @@ class ticket : public post {
   }
 
   wait_record wait;
-  control_block* const fiber;  // for any thread, which `wait` is not; null: of a thread without
+  control_block* const fiber;  // for any thread, unlike wait; null: of one without fibers
   waiter* chosen = nullptr;    // its place in the list from which it was chosen
   bool in_many = false;        // lists at once
   bool destroyed = false;      // the primitive was, while this waited on it
