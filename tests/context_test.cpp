@@ -97,7 +97,7 @@ TEST_CASE("the switch out of line does the same", "[context]") {
   stack_pool pool;
   const stack rest = pool.take(stack_pool::default_size);
   called_visit trip;
-  trip.away = lay_out_for_call(rest.top, &go_round_by_call, &trip);
+  lay_out_for_call(trip.away, rest.top, &go_round_by_call, &trip);
   for (int i = 1; i <= 100; ++i) {
     motet_switch_context(&trip.home.stack_pointer, trip.away.stack_pointer);
     CHECK(trip.rounds == i);

@@ -54,6 +54,7 @@ motet_switch_context:
 .size motet_switch_context, .-motet_switch_context
 
 .p2align 4
+.globl motet_enter_context
 .type motet_enter_context, %function
 motet_enter_context:
   .cfi_startproc
@@ -62,43 +63,25 @@ motet_enter_context:
   mov x0, x19
   mov x16, x29
   mov x29, xzr
-  blr x16
+  adr x30, 1f
+  br x16
+1:
   brk 1
   .cfi_endproc
 .size motet_enter_context, .-motet_enter_context
-
-.globl motet_context_entry_address
-.hidden motet_context_entry_address
-.section .data.rel.ro.local,"aw"
-.p2align 3
-motet_context_entry_address:
-  .xword motet_enter_context
-.text
 )");
-
-extern "C" const std::uintptr_t motet_context_entry_address;
 
 namespace motet::inline MOTET_ABI::detail {
 
-saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept {
-  saved_context fresh;
-  fresh.stack_pointer = top;
-  fresh.resume_at = reinterpret_cast<void*>(motet_context_entry_address);
-  fresh.frame = reinterpret_cast<void*>(entry);
-  fresh.base = argument;
-  return fresh;
-}
-
-saved_context lay_out_for_call(void* top, entry_function entry, void* argument) noexcept {
+void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
+                      void* argument) noexcept {
   constexpr int words = 20;
   auto* saved = static_cast<std::uintptr_t*>(top) - words;
   for (int each = 0; each < words; ++each) saved[each] = 0;
-  saved[0] = reinterpret_cast<std::uintptr_t>(argument);  // x19
-  saved[10] = reinterpret_cast<std::uintptr_t>(entry);    // x29
-  saved[11] = motet_context_entry_address;                // x30
-  saved_context fresh;
+  saved[0] = reinterpret_cast<std::uintptr_t>(argument);               // x19
+  saved[10] = reinterpret_cast<std::uintptr_t>(entry);                 // x29
+  saved[11] = reinterpret_cast<std::uintptr_t>(&motet_enter_context);  // x30
   fresh.stack_pointer = saved;
-  return fresh;
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

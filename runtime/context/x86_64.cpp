@@ -4,7 +4,9 @@
 //   r15 r14 r13 r12 rbx rbp | return address
 //
 // A fresh context of either kind goes on in motet_enter_context, with the argument in rbx and the
-// function in rbp. Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
+// function in rbp. It goes there by a jump: a call that never returns would leave the processor's
+// prediction of every later return in whoever is switched to one place off.
+// Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
 
 #include <cstdint>
 #include <motet/detail/context.hpp>
@@ -47,6 +49,7 @@ motet_switch_context:
 .size motet_switch_context, .-motet_switch_context
 
 .p2align 4
+.globl motet_enter_context
 .type motet_enter_context, @function
 motet_enter_context:
   .cfi_startproc
@@ -54,38 +57,29 @@ motet_enter_context:
   movq %rbx, %rdi
   movq %rbp, %rax
   xorl %ebp, %ebp
-  callq *%rax
+  leaq 1f(%rip), %rcx
+  pushq %rcx
+  .cfi_adjust_cfa_offset 8
+  jmpq *%rax
+  .cfi_adjust_cfa_offset -8
+1:
   ud2
   .cfi_endproc
 .size motet_enter_context, .-motet_enter_context
-
-.globl motet_context_entry_address
-.hidden motet_context_entry_address
-.section .data.rel.ro.local,"aw"
-.p2align 3
-motet_context_entry_address:
-  .quad motet_enter_context
-.text
 )");
-
-extern "C" const std::uintptr_t motet_context_entry_address;
 
 namespace motet::inline MOTET_ABI::detail {
 
-saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept {
-  return {top, reinterpret_cast<void*>(motet_context_entry_address), reinterpret_cast<void*>(entry),
-          argument};
-}
-
-saved_context lay_out_for_call(void* top, entry_function entry, void* argument) noexcept {
+void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
+                      void* argument) noexcept {
   auto* word = static_cast<std::uintptr_t*>(top);
   *--word = 0;  // keeps the stack 16-byte aligned after the return below
   *--word = 0;
-  *--word = motet_context_entry_address;
+  *--word = reinterpret_cast<std::uintptr_t>(&motet_enter_context);
   *--word = reinterpret_cast<std::uintptr_t>(entry);     // rbp
   *--word = reinterpret_cast<std::uintptr_t>(argument);  // rbx
   for (int other = 12; other <= 15; ++other) *--word = 0;
-  return {word, nullptr, nullptr, nullptr};
+  fresh.stack_pointer = word;
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

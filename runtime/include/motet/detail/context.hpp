@@ -17,6 +17,8 @@ extern "C" {
 /// Saves what the ABI says a callee preserves on this stack and its pointer in `*save`, then goes
 /// on where `load` was saved. In context/<architecture>.cpp.
 void motet_switch_context(void** save, void* load) noexcept;
+/// Where a fresh context begins: not a function that could be called.
+void motet_enter_context() noexcept;
 }
 
 namespace motet::inline MOTET_ABI::detail {
@@ -36,12 +38,22 @@ using entry_function = void (*)(void* argument);
 
 /// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it, of
 /// the kind that is named, calls `entry(argument)`, which must not return.
-saved_context lay_out_for_inline(void* top, entry_function entry, void* argument) noexcept;
-saved_context lay_out_for_call(void* top, entry_function entry, void* argument) noexcept;
+inline void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
+                               void* argument) noexcept {
+  fresh.stack_pointer = top;
+  fresh.resume_at = reinterpret_cast<void*>(&motet_enter_context);
+  fresh.frame = reinterpret_cast<void*>(entry);
+  fresh.base = argument;
+}
+void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
+                      void* argument) noexcept;
 
 inline void lay_out(context& fresh, void* top, entry_function entry, void* argument) noexcept {
-  static_cast<saved_context&>(fresh) = switches_inline ? lay_out_for_inline(top, entry, argument)
-                                                       : lay_out_for_call(top, entry, argument);
+  if constexpr (switches_inline) {
+    lay_out_for_inline(fresh, top, entry, argument);
+  } else {
+    lay_out_for_call(fresh, top, entry, argument);
+  }
 }
 
 /// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when somebody switches back.
