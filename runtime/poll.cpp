@@ -16,6 +16,10 @@ constexpr std::size_t switches_between_looks = 16;
 
 constexpr auto a_nap = std::chrono::milliseconds(20);
 
+/// To fall asleep and to wake up takes about as long, and what is due meanwhile is served at once.
+/// The kernel's own waits end as late by default: prctl(2), PR_SET_TIMERSLACK.
+constexpr auto shortest_sleep = std::chrono::microseconds(50);
+
 }  // namespace
 
 /// Looks again after 16 switches, or just when the number of switches calls for a poll.
@@ -72,17 +76,24 @@ inline void thread_state::keep_time(bool waited) noexcept {
   if (!timers_.empty()) fire_timers();
 }
 
+/// Returns: until when to sleep at the most; time_point::min() if something is due.
+clock::time_point thread_state::end_of_sleep() noexcept {
+  if (timers_.empty()) return idle_until_;
+  const clock::time_point due = timers_.first()->due;
+  if (virtual_time_ || due > idle_until_) return std::min(due, idle_until_);
+  const clock::time_point present = now();
+  return due <= present ? clock::time_point::min() : std::max(due, present + shortest_sleep);
+}
+
 void thread_state::poll(bool wait) noexcept {
   if (mail_->filled()) {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
   if (wait && waiting_awake_.worthwhile() && wait_awake()) return;
-  auto deadline = backend::time_point::min();
-  if (wait) {
-    deadline = timers_.empty() ? idle_until_ : std::min(timers_.first()->due, idle_until_);
-    if (!mail_->announce_sleep(takes_jobs_ && pending_[0] == 0)) return;
-  }
+  const auto deadline = wait ? end_of_sleep() : backend::time_point::min();
+  wait = deadline != backend::time_point::min();
+  if (wait && !mail_->announce_sleep(takes_jobs_ && pending_[0] == 0)) return;
   completions done;
   if (wait) {
     awake_thread::sleep();

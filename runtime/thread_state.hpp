@@ -245,6 +245,7 @@ class thread_state : public thread_core {
   // poll.cpp
   bool wait_awake() noexcept;
   [[gnu::always_inline]] void keep_time(bool waited) noexcept;
+  clock::time_point end_of_sleep() noexcept;
   void fire_timers() noexcept;
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;

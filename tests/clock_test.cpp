@@ -142,6 +142,17 @@ TEST_CASE("a sleep lasts at least its time by the real clock, also after long co
   });
 }
 
+TEST_CASE("a thread that falls asleep until a timer is due sleeps for 50 us or longer", "[clock]") {
+  if (testing::on_sim()) return;
+  run([] {
+    for (int i = 0; i < 20; ++i) {
+      const auto from = real::now();
+      sleep_for(1us);
+      CHECK(real::now() - from >= 50us);
+    }
+  });
+}
+
 TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[clock]") {
   if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
   run([] {

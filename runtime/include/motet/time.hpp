@@ -13,7 +13,7 @@ namespace motet::inline MOTET_ABI {
 void sleep_until(clock::time_point when);
 
 /// Sleeps for `span`, never less; any length in any unit, also one that no clock will see the end
-/// of.
+/// of. A thread on which nobody else can run sleeps for 50 us or longer.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void sleep_for(detail::timespan span);
