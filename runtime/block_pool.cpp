@@ -72,6 +72,7 @@ void block_pool::abandon(control_block& own) noexcept {
   slab_of(&own).used = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;
+  made_ = 1;
 }
 
 block_pool::slab& block_pool::slab_of(void* block) noexcept {
@@ -93,8 +94,9 @@ void block_pool::map_slab() {
   slabs_ = made;
 }
 
-void* block_pool::never_used() {
+void* block_pool::take_new() {
   if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
+  ++made_;
   return slabs_->place(slabs_->touched++);
 }
 

@@ -16,17 +16,20 @@ class block_pool {
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool() { leave(); }
 
-  /// Throws: stack_unavailable.
-  control_block& take() {
+  /// Whether there is one that has been put back.
+  bool has_used() const noexcept { return free_ != nullptr; }
+  /// Returns: room for a control_block.
+  void* take_used() noexcept {
     void* place = free_;
-    if (place == nullptr) {
-      place = never_used();
-    } else {
-      sanitizer::unpoison(place, sizeof(control_block));
-      free_ = free_->next;
-    }
-    return *::new (place) control_block;
+    sanitizer::unpoison(place, sizeof(control_block));
+    free_ = free_->next;
+    return place;
   }
+  /// The same.
+  /// Throws: stack_unavailable.
+  [[gnu::noinline]] void* take_new();
+  /// Returns: how many have been taken new, ever.
+  std::size_t made() const noexcept { return made_; }
   /// `block` has been destroyed.
   void put(control_block& block) noexcept {
     auto* unused = ::new (static_cast<void*>(&block)) unused_block{free_};
@@ -47,13 +50,13 @@ class block_pool {
     unused_block* next;
   };
 
-  [[gnu::noinline]] void* never_used();
   static slab& slab_of(void* block) noexcept;
   static void unmap(slab& unused) noexcept;
   void map_slab();
 
   unused_block* free_ = nullptr;  // last in, first out
   slab* slabs_ = nullptr;
+  std::size_t made_ = 0;
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How a child joins a family and leaves it.
+// How a child leaves its family.
 #pragma once
 
 #include "thread_state.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
-
-inline void thread_state::join_family(control_block& child, family& joined) noexcept {
-  child.belongs_to = &joined;
-  joined.children.push_back(child);
-  ++joined.size;
-  if (!child.transient) ++joined.lasting;
-}
 
 inline void thread_state::leave_family(control_block& child) noexcept {
   family& left = *child.belongs_to;

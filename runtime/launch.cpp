@@ -27,53 +27,50 @@ void make_room_for_result(control_block& block) {
 
 }  // namespace
 
-control_block& thread_state::take_block() {
-  control_block& block = blocks_.take();
-  block.home = this;
-  block.mail = mail_;
-  ++mail_->blocks;
-  return block;
+/// With the first use of a block comes room for the timers of its fibers.
+void* thread_state::room_for_new_block() {
+  timers_.reserve(timers_wanted_ + timers_of_a_fiber);
+  void* place = blocks_.take_new();
+  timers_wanted_ += timers_of_a_fiber;
+  return place;
 }
 
-control_block& thread_state::make_fiber(family& parents, const body_kind& kind,
+void* thread_state::room_for_block() {
+  return blocks_.has_used() ? blocks_.take_used() : room_for_new_block();
+}
+
+control_block& thread_state::make_fiber(family& parents, const body_kind& kind, call_site site,
                                         std::size_t stack_size) {
   if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
-  timers_.reserve(timers_wanted_ + timers_of_a_fiber);
-  control_block& block = take_block();
+  void* place = room_for_block();
+  constexpr int references = 2;  // the handle's and ours
+  control_block& block = *::new (place) control_block(
+      *this, *mail_, references, next_id_++, reading_, &parents, parents.owner, &kind, site);
+  ++mail_->blocks;
   try {
-    block.kind = &kind;
     if (!kind.result_is_small) make_room_for_result(block);
-    // A small body stands on the stack as any local does; a large one must not use it up.
-    block.runs_on = stacks_.take(kind.size > 4096 ? stack_size + kind.size : stack_size);
+    block.runs_on = stacks_.take(stack_size + kind.more_stack);
   } catch (...) {
     free_block(block);
     throw;
   }
-  block.belongs_to = &parents;
+  retain(*block.parent);
   block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
+  std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
+  lay_out(block.where, top, &fiber_main, &block);
+  sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
+  fibers_.push_back(block);
+  ++living_;
   return block;
 }
 
 void thread_state::unmake(control_block& fiber) noexcept {
+  list<control_block, fibers_tag>::remove(fiber);
+  --living_;
+  sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
   stacks_.give_back(fiber.runs_on);
-  free_block(fiber);
-}
-
-void thread_state::start(control_block& fiber) noexcept {
-  family& parents = *fiber.belongs_to;
-  fiber.id = next_id_++;
-  fiber.parent = parents.owner;
-  retain(*fiber.parent);
-  fiber.spun_at = reading_;
-  fiber.references = 2;  // the handle's and ours
-  std::byte* top = aligned_below(static_cast<std::byte*>(fiber.body), 0, 16);
-  lay_out(fiber.where, top, &fiber_main, &fiber);
-  sanitizer::describe(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size(), true);
-  join_family(fiber, parents);
-  fibers_.push_back(fiber);
-  timers_wanted_ += timers_of_a_fiber;
-  ++living_;
-  make_runnable(fiber);
+  fiber.references = 1;
+  release(fiber);
 }
 
 namespace {
@@ -85,61 +82,50 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   fiber.named = true;
 }
 
-bool has_values(const control_block& fiber) noexcept {
-  const cold_part* part = cold_if_any(fiber);
-  return part != nullptr && part->locals.has_values();
-}
-
 [[noreturn, gnu::noinline]] void refuse_to_spin(const thread_state& thread) {
   if (thread.foreign()) throw std::logic_error("a fiber cannot spin on a foreign executor");
   interruption::throw_cancelled("its parent is ending", 0, {});
 }
 
-control_block& make(thread_state& thread, family* parents, spin_options* how, const body_kind& kind,
-                    call_site site) {
+control_block& make_in(thread_state& thread, family& joined, spin_options* how,
+                       const body_kind& kind, call_site site) {
   control_block& spinner = thread.running();
-  family& joined = parents != nullptr ? *parents : cold(spinner).own;
   if (joined.closed) refuse_to_spin(thread);
   if (spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
     thread.throw_cancellation();
   }
   const std::size_t usual = thread.settings().stack_size;
-  control_block& made =
-      thread.make_fiber(joined, kind, how == nullptr ? usual : how->stack_size.value_or(usual));
-  made.site = site;
+  control_block& made = thread.make_fiber(joined, kind, site,
+                                          how == nullptr ? usual : how->stack_size.value_or(usual));
   if (how != nullptr) describe(made, *how);
   return made;
 }
 
 /// A copy may throw, or wait: all are made before anything is looked at.
-[[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family* parents,
+[[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
                                                   spin_options* how, const body_kind& kind,
                                                   call_site site) {
   local_list copies = cold(thread.running()).locals.copies();
-  control_block& made = make(thread, parents, how, kind, site);
+  control_block& made = make_in(thread, joined, how, kind, site);
   cold(made).locals = std::move(copies);
   return made;
 }
 
 }  // namespace
 
-[[gnu::flatten]] launch::launch(family* parents, spin_options* how, const body_kind& kind,
-                                call_site site) {
+[[gnu::flatten]] control_block& launch::make(family* parents, spin_options* how,
+                                             const body_kind& kind, call_site site) {
   thread_state& thread = here();
-  if (has_values(thread.running())) [[unlikely]] {
-    block_ = &make_with_copies(thread, parents, how, kind, site);
-  } else {
-    block_ = &make(thread, parents, how, kind, site);
-  }
+  control_block& spinner = thread.running();
+  cold_part* part = parents == nullptr ? &cold(spinner) : cold_if_any(spinner);
+  family& joined = parents == nullptr ? part->own : *parents;
+  if (part != nullptr && part->locals.has_values()) [[unlikely]]
+    return make_with_copies(thread, joined, how, kind, site);
+  return make_in(thread, joined, how, kind, site);
 }
 
 void launch::unmake() noexcept {
   home_of(*block_).unmake(*block_);
-}
-
-[[gnu::flatten]] handle launch::start() noexcept {
-  home_of(*block_).start(*block_);
-  return handle(std::exchange(block_, nullptr));
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

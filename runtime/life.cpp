@@ -16,13 +16,15 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
-void thread_state::fiber_main(void* block) {
+[[gnu::flatten]] void thread_state::fiber_main(void* block) {
   control_block& fiber = *static_cast<control_block*>(block);
   sanitizer::after_switch(fiber.where.watched);
   home_of(fiber).live(fiber);
 }
 
-[[gnu::flatten]] void thread_state::live(control_block& fiber) noexcept {
+/// In the frame of fiber_main(): it does not return, and a call that does not makes every later
+/// return of whoever is switched to a surprise for the processor.
+[[gnu::always_inline]] inline void thread_state::live(control_block& fiber) noexcept {
   bury();
   run_body(fiber);
   if (fiber.is_main) [[unlikely]]
@@ -33,7 +35,7 @@ void thread_state::fiber_main(void* block) {
     end_children(fiber);
     part->locals.end();
   }
-  fiber.kind->destroy_body(fiber.body);
+  if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
   if (fiber.has_cold_part) come_home(fiber);
   if (!shared(fiber)) drop_result(fiber);
   publish(fiber);
@@ -55,7 +57,8 @@ void thread_state::run_body(control_block& fiber) noexcept {
     deliver();
     {
       const homecoming back(fiber);
-      fiber.kind->run(fiber.body, result_place(fiber), fiber.result);
+      void* result = fiber.kind->result_size == 0 ? nullptr : result_place(fiber);
+      fiber.kind->run(fiber.body, result, fiber.result);
     }
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
@@ -141,9 +144,8 @@ void thread_state::publish(control_block& fiber) noexcept {
     inherit_failure(fiber);
     disarm_own(*part);
   }
-  fiber.raised = nullptr;
+  if (fiber.raised != nullptr) fiber.raised = nullptr;
   list<control_block, fibers_tag>::remove(fiber);
-  timers_wanted_ -= timers_of_a_fiber;
   --living_;
   const bool told = tell_awaiters(fiber);
   family& left = *fiber.belongs_to;
@@ -165,7 +167,9 @@ bool thread_state::tell_awaiters(control_block& ended) noexcept {
 }
 
 void thread_state::free_block(control_block& block) noexcept {
-  list<control_block, children_tag>::remove(block);  // from those that its group could tell of
+  using dead_of_group = list<control_block, children_tag>;
+  if (dead_of_group::contains(block)) [[unlikely]]
+    dead_of_group::remove(block);
   destroy_block(block);
   --mail_->blocks;
   blocks_.put(block);
@@ -188,7 +192,7 @@ bool thread_state::unreferred(control_block& block) noexcept {
 }
 
 [[gnu::flatten]] void release_last(control_block& fiber) noexcept {
-  self()->release(fiber);
+  home_of(fiber).release(fiber);
 }
 
 /// Frees a block, which refers to its parent's.
@@ -235,7 +239,11 @@ void thread_state::bury_now() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
   stacks_.give_back(buried.runs_on);
-  release_later(buried);
+  if (buried.references > 1) {
+    --buried.references;
+  } else {
+    release_later(buried);
+  }
 }
 
 void release_after_end(control_block& unreferred) noexcept {

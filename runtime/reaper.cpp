@@ -38,10 +38,11 @@ void thread_state::drop_later(value_slot&& value) noexcept {
 template <typename Body>
 void thread_state::spin_for_the_house(Body&& body, const char* what) {
   using kept = std::decay_t<Body>;
-  control_block& fiber = make_fiber(house_, body_kind_of<kept, void>::kind, options_.stack_size);
+  control_block& fiber =
+      make_fiber(house_, body_kind_of<kept, void>::kind, {what, 0}, options_.stack_size);
   ::new (fiber.body) kept(std::forward<Body>(body));
-  fiber.site = {what, 0};
-  start(fiber);
+  join_family(fiber, house_);
+  make_runnable(fiber);
   release(fiber);  // nobody has a handle to it
 }
 

@@ -9,8 +9,8 @@
 namespace motet::inline MOTET_ABI::detail {
 
 constinit std::atomic<roster_place*> motet_roster{nullptr};
-[[gnu::used]] constinit const slab_layout motet_slab_layout{block_slab::size, block_slab::first,
-                                                            block_slab::blocks};
+[[gnu::used]] constinit const slab_layout motet_slab_layout{
+    block_slab::size, block_slab::first, block_slab::blocks, block_slab::cold_room};
 
 namespace {
 

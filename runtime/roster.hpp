@@ -25,7 +25,7 @@ extern constinit std::atomic<roster_place*> motet_roster;
 
 /// The constants of block_slab, of which a debugger is told nothing that it could rely on.
 struct slab_layout {
-  std::size_t size, first, blocks;
+  std::size_t size, first, blocks, cold_room;
 };
 extern const slab_layout motet_slab_layout;
 

@@ -49,18 +49,15 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
-    reserve_timers(timers_of_a_fiber);
-    main_ = &take_block();
+    main_ = ::new (room_for_block()) control_block(*this, *mail_, 1, next_id_, reading_);
   } catch (...) {
     mailbox::dispose(mail_);
     throw;
   }
+  mail_->blocks = 1;
   main_->is_main = true;
-  last_scope_ = next_id_;
-  main_->id = next_id_++;
-  main_->references = 1;
+  last_scope_ = next_id_++;
   house_.owner = main_;
-  main_->spun_at = reading_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   stack own;
   if constexpr (sanitizer::reports_faults) own = this_threads_stack();
@@ -96,10 +93,10 @@ void thread_state::close_mail() noexcept {
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
 void thread_state::check_nothing_left() const noexcept {
-  if (living_ == 0 && !anything_pending() && timers_.empty() && timers_wanted_ == timers_of_a_fiber)
-    return;
+  const std::size_t lasting = blocks_.made() * timers_of_a_fiber;
+  if (living_ == 0 && !anything_pending() && timers_.empty() && timers_wanted_ == lasting) return;
   std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
-               living_, timers_.size(), timers_wanted_, pending_[0] + pending_[1]);
+               living_, timers_.size(), timers_wanted_ - lasting, pending_[0] + pending_[1]);
   std::abort();
 }
 

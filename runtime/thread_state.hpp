@@ -118,10 +118,10 @@ class thread_state : public thread_core {
   void end_stopped_scopes(control_block& fiber) noexcept;
 
   // Life: life.cpp and family.cpp.
-  control_block& make_fiber(family& parents, const body_kind& kind, std::size_t stack_size);
+  control_block& make_fiber(family& parents, const body_kind& kind, call_site site,
+                            std::size_t stack_size);
   /// Gives back a fiber that was made but not started.
   void unmake(control_block& fiber) noexcept;
-  void start(control_block& fiber) noexcept;
   /// Whether nobody could tell the running fiber, between two functions, from one that has just
   /// been spun.
   bool could_be_new() noexcept {
@@ -134,7 +134,7 @@ class thread_state : public thread_core {
   void release(control_block& block) noexcept;
   // In a poll or a switch: reaper.cpp.
   /// As release(), but leaves what is to be destroyed to another fiber.
-  void release_later(control_block& block) noexcept;
+  [[gnu::noinline]] void release_later(control_block& block) noexcept;
   void drop_later(value_slot&& value) noexcept;
   /// Waits until the family's children are over; an interruption ends the wait (if it may).
   wake_reason await_family(family& children, until goal, bool interruptible) noexcept;
@@ -307,8 +307,8 @@ class thread_state : public thread_core {
                                     bool in_hand) noexcept;
   void tell_news(group_family& group) noexcept;
   void leave_family(control_block& child) noexcept;
-  void join_family(control_block& child, family& joined) noexcept;
-  control_block& take_block();
+  void* room_for_block();
+  [[gnu::noinline]] void* room_for_new_block();
   void free_block(control_block& block) noexcept;
   control_block* free_one(control_block& unreferred) noexcept;
   bool in_use_abroad(control_block& block) noexcept;

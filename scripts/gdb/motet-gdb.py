@@ -82,7 +82,7 @@ def cold_part(namespace, block):
     base = at & ~(int(slab["size"]) - 1)
     first, size = int(slab["first"]), block.type.sizeof
     index = (at - base - first) // size
-    part = base + first + size * int(slab["blocks"]) + index * kind.sizeof
+    part = base + first + size * int(slab["blocks"]) + index * int(slab["cold_room"])
     return gdb.Value(part).cast(kind.pointer()).dereference()
 
 

@@ -109,7 +109,11 @@ class fiber_ref {
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; std::logic_error if it
   ///         is the running fiber.
-  void await() const { await_outcome(); }
+  [[gnu::always_inline]] void await() const {
+    // The handle may be given another fiber meanwhile; the one that is awaited stays this one.
+    detail::awaited kept(block());
+    kept.await();
+  }
 
  protected:
   explicit fiber_ref(detail::handle block) noexcept : block_(std::move(block)) {}
@@ -123,14 +127,6 @@ class fiber_ref {
   detail::control_block& block() const {
     if (block_.get() == nullptr) detail::refuse_empty_handle();
     return *block_.get();
-  }
-  /// Returns: the fiber, which has ended by a value. The handle may be given another fiber
-  /// meanwhile; the one that is awaited stays this one.
-  [[gnu::always_inline]] detail::handle await_outcome() const {
-    detail::handle kept(block_);
-    detail::await_end(block());
-    if (kept.get()->ended_by != detail::outcome::value) detail::throw_outcome(*kept.get());
-    return kept;
   }
   bool schedule_slot(detail::value_slot&& token) const;
 
@@ -229,13 +225,18 @@ class fiber : public fiber_ref {
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: as fiber_ref::await(); std::logic_error if the value has been taken.
   const T& await() const& {
-    return *static_cast<const T*>(detail::result_of(*await_outcome().get()));
+    detail::control_block& target = block();
+    detail::awaited kept(target);
+    kept.await();
+    return *static_cast<const T*>(detail::result_of(target));
   }
   /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
   /// Switchpoint.
   T await() && {
-    const detail::handle kept = await_outcome();
-    return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
+    detail::control_block& target = block();
+    detail::awaited kept(target);
+    kept.await();
+    return std::move(*static_cast<T*>(detail::take_result_of(target)));
   }
 
   /// Cancels it and lets it end with `result` if its body ends by that. A move of T that throws

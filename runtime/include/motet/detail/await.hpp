@@ -28,26 +28,63 @@ void await_elsewhere(control_block& fiber);
 void claim_failure(control_block& dead) noexcept;
 [[noreturn]] void throw_outcome(const control_block& dead);
 
-/// Waits until `fiber`, which a handle refers to, is dead.
-/// Throws: std::logic_error if it is the running fiber; what interrupts the wait.
-[[gnu::always_inline]] inline void await_end(control_block& fiber) {
-  thread_core* thread = self_core();
-  if (thread == nullptr || !thread->is_home_of(fiber)) {
-    await_elsewhere(fiber);
-    return;
-  }
-  if (&fiber == &thread->running()) refuse_to_await_oneself();
-  thread->deliver();
+/// Throws: std::logic_error if `fiber` is the running one; what interrupts the wait.
+[[gnu::always_inline]] inline void await_at_home(control_block& fiber, thread_core& thread) {
+  if (&fiber == &thread.running()) refuse_to_await_oneself();
+  thread.deliver();
   if (fiber.dead()) {
     claim_failure(fiber);
-    thread->snooze();
+    thread.snooze();
     return;
   }
   home_awaiter waiting(fiber);
   fiber.awaiters.push_back(waiting);
-  if (thread->park(waiting.wait) == wake_reason::handed) return;
+  if (thread.park(waiting.wait) == wake_reason::handed) return;
   waiting.unlink();
   arrived_core().throw_pending();
 }
+
+/// Keeps a fiber that is waited for in this frame: a wait ends on the thread on which it began.
+class awaited {
+ public:
+  explicit awaited(control_block& fiber) noexcept : fiber_(fiber) {
+    thread_core* thread = self_core();
+    if (thread != nullptr && thread->is_home_of(fiber)) {
+      home_ = thread;
+      ++fiber.references;
+    } else {
+      retain_abroad(fiber);
+    }
+  }
+  awaited(const awaited&) = delete;
+  awaited& operator=(const awaited&) = delete;
+  ~awaited() {
+    if (home_ != nullptr) {
+      release_at_home(fiber_);
+    } else {
+      release_abroad(fiber_);
+    }
+  }
+
+  /// Waits until it is dead.
+  /// Throws: as await_at_home().
+  [[gnu::always_inline]] void await_end() {
+    if (home_ != nullptr) {
+      await_at_home(fiber_, *home_);
+    } else {
+      await_elsewhere(fiber_);
+    }
+  }
+  /// The same.
+  /// Throws: what it has ended by, too.
+  [[gnu::always_inline]] void await() {
+    await_end();
+    if (fiber_.ended_by != outcome::value) throw_outcome(fiber_);
+  }
+
+ private:
+  control_block& fiber_;
+  thread_core* home_ = nullptr;  // null: it is another's
+};
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -21,12 +21,14 @@ inline constexpr std::size_t small_result = 32;
 struct body_kind {
   std::size_t size;
   std::size_t alignment;
+  /// A small body stands on the stack as any local does; a large one must not use it up.
+  std::size_t more_stack;
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;
   bool result_is_small;
   /// Calls the body and puts what it returns into `result`, where a value may stand already.
   void (*run)(void* body, void* result, result_state& state);
-  void (*destroy_body)(void* body) noexcept;
+  void (*destroy_body)(void* body) noexcept;  // null: there is nothing to do
   void (*destroy_result)(void* result) noexcept;
   /// Puts a value that was given to stop() into `result`.
   void (*place)(void* result, value_slot& value);
@@ -80,9 +82,18 @@ struct body_kind_of {
     return result_size() <= small_result && result_alignment() <= alignof(std::max_align_t);
   }
 
-  static constexpr body_kind kind{sizeof(Body),       alignof(Body),     result_size(),
-                                  result_alignment(), result_is_small(), &run,
-                                  &destroy_body,      &destroy_result,   &place};
+  static constexpr std::size_t more_stack() { return sizeof(Body) > 4096 ? sizeof(Body) : 0; }
+
+  static constexpr body_kind kind{sizeof(Body),
+                                  alignof(Body),
+                                  more_stack(),
+                                  result_size(),
+                                  result_alignment(),
+                                  result_is_small(),
+                                  &run,
+                                  std::is_trivially_destructible_v<Body> ? nullptr : &destroy_body,
+                                  &destroy_result,
+                                  &place};
 };
 
 }  // namespace motet::inline MOTET_ABI::detail

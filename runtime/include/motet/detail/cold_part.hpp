@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/control_block.hpp>
@@ -57,17 +58,20 @@ struct cold_part {
 
 struct block_slab {
   static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
+  // Powers of two: a place in one array is found by shifting.
+  static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
   static constexpr std::size_t foreign_room = 256;
   static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
   static constexpr std::size_t blocks =
-      (size - first) / (sizeof(control_block) + sizeof(cold_part) + small_result + foreign_room);
+      (size - first) / (sizeof(control_block) + cold_room + small_result + foreign_room);
 
   static std::byte* base_of(const void* block) noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
   }
   /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
   /// `offset` bytes behind the blocks'.
-  static void* beside(const control_block& block, std::size_t offset, std::size_t room) noexcept {
+  [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
+                                               std::size_t room) noexcept {
     std::byte* base = base_of(&block);
     const auto* at = reinterpret_cast<const std::byte*>(&block);
     const auto index = static_cast<std::size_t>(at - base - first) / sizeof(control_block);
@@ -75,7 +79,7 @@ struct block_slab {
   }
 
   static constexpr std::size_t cold_parts = 0;
-  static constexpr std::size_t results = cold_parts + sizeof(cold_part) * blocks;
+  static constexpr std::size_t results = cold_parts + cold_room * blocks;
   static constexpr std::size_t foreign = results + small_result * blocks;
 };
 
@@ -84,7 +88,7 @@ static_assert(alignof(cold_part) <= alignof(control_block));
 inline cold_part* cold_if_any(const control_block& block) noexcept {
   if (!block.has_cold_part) return nullptr;
   return static_cast<cold_part*>(
-      block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part)));
+      block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room));
 }
 
 /// Returns: the fiber that runs as `block`: itself, or a traveller.
@@ -95,7 +99,7 @@ inline control_block& identity_of(control_block& block) noexcept {
 }
 
 inline cold_part& cold(control_block& block) noexcept {
-  void* place = block_slab::beside(block, block_slab::cold_parts, sizeof(cold_part));
+  void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
   if (block.has_cold_part) return *static_cast<cold_part*>(place);
   auto* made = ::new (place) cold_part;
   made->own.owner = &block;

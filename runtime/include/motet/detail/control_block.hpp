@@ -69,6 +69,20 @@ struct switch_line {
 struct alignas(std::max_align_t) control_block : switch_line,
                                                  tagged_link<fibers_tag>,
                                                  tagged_link<children_tag> {
+  /// `whose` and `its_kind` may be null: nobody's child, a main fiber.
+  control_block(thread_core& at, mailbox& inbox, int referred_to, std::uint64_t number,
+                clock::time_point now, family* whose = nullptr, control_block* child_of = nullptr,
+                const body_kind* its_kind = nullptr, call_site spun = {}) noexcept
+      : home(&at),
+        mail(&inbox),
+        belongs_to(whose),
+        parent(child_of),
+        references(referred_to),
+        id(number),
+        site(spun),
+        spun_at(now),
+        kind(its_kind) {}
+
   // What it waits for and should throw.
   wait_record* wait = nullptr;
   std::exception_ptr raised;
@@ -76,11 +90,11 @@ struct alignas(std::max_align_t) control_block : switch_line,
   scope_entry* scopes = nullptr;        // the innermost one it is in
 
   // Whose it is.
-  thread_core* home = nullptr;
-  mailbox* mail = nullptr;
-  family* belongs_to = nullptr;
-  control_block* parent = nullptr;  // referred to for as long as this block lives
-  int references = 0;               // at home; those abroad are in its foreign_requests
+  thread_core* home;
+  mailbox* mail;
+  family* belongs_to;
+  control_block* parent;  // referred to for as long as this block lives
+  int references;         // at home; those abroad are in its foreign_requests
   std::atomic<bool> went_abroad{false};
   bool ending = false;  // the body has been left
 
@@ -91,12 +105,12 @@ struct alignas(std::max_align_t) control_block : switch_line,
   list<awaiter, awaiters_tag> awaiters;
 
   // Identity.
-  std::uint64_t id = 0;
+  std::uint64_t id;
   call_site site;
-  clock::time_point spun_at{};
+  clock::time_point spun_at;
 
   // What it runs and on what.
-  const body_kind* kind = nullptr;
+  const body_kind* kind;
   void* body = nullptr;
   stack runs_on;
 

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <motet/detail/control_block.hpp>
 #include <motet/detail/list.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 
-struct control_block;
 struct wait_record;
-struct children_tag;
 struct room_wait;
 struct room_tag;
 
@@ -43,6 +42,13 @@ struct family {
     return (goal == until::all_over ? size : lasting) == 0;
   }
 };
+
+inline void join_family(control_block& child, family& joined) noexcept {
+  child.belongs_to = &joined;
+  joined.children.push_back(child);
+  ++joined.size;
+  if (!child.transient) ++joined.lasting;
+}
 
 struct group_family : family {
   explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }

@@ -26,13 +26,19 @@ inline void retain(control_block& fiber) noexcept {
   }
 }
 
-inline void release(control_block& fiber) noexcept {
-  if (!at_home(fiber)) {
-    release_abroad(fiber);
-  } else if (fiber.references > 1) {
+inline void release_at_home(control_block& fiber) noexcept {
+  if (fiber.references > 1) {
     --fiber.references;
   } else {
     release_last(fiber);
+  }
+}
+
+inline void release(control_block& fiber) noexcept {
+  if (at_home(fiber)) {
+    release_at_home(fiber);
+  } else {
+    release_abroad(fiber);
   }
 }
 

@@ -6,7 +6,10 @@
 #include <motet/call_site.hpp>
 #include <motet/detail/body.hpp>
 #include <motet/detail/control_block.hpp>
+#include <motet/detail/family.hpp>
 #include <motet/detail/handle.hpp>
+#include <motet/detail/switchpoint.hpp>
+#include <utility>
 
 namespace motet::inline MOTET_ABI {
 
@@ -14,13 +17,12 @@ struct spin_options;
 
 namespace detail {
 
-struct family;
-
 /// A fiber that has been made but not started; gives everything back if it never is.
 class launch {
  public:
   /// `how` may be null: nothing special; so may `parents`: the running fiber is the parent.
-  launch(family* parents, spin_options* how, const body_kind& kind, call_site site);
+  launch(family* parents, spin_options* how, const body_kind& kind, call_site site)
+      : block_(&make(parents, how, kind, site)) {}
   launch(const launch&) = delete;
   launch& operator=(const launch&) = delete;
   ~launch() {
@@ -30,10 +32,17 @@ class launch {
 
   /// Returns: where the callable is to be constructed.
   void* body() const noexcept { return block_->body; }
-  /// Makes it runnable.
-  handle start() noexcept;
+  /// Makes it runnable, and a child.
+  handle start() noexcept {
+    control_block& fiber = *std::exchange(block_, nullptr);
+    join_family(fiber, *fiber.belongs_to);
+    fiber.home->make_runnable(fiber);
+    return handle(&fiber);
+  }
 
  private:
+  static control_block& make(family* parents, spin_options* how, const body_kind& kind,
+                             call_site site);
   void unmake() noexcept;
 
   control_block* block_;

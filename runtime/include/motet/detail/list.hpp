@@ -77,7 +77,7 @@ class list {
  private:
   static link& link_of(T& item) noexcept { return static_cast<tagged_link<Tag>&>(item); }
   static T* item_of(link* place) noexcept {
-    return static_cast<T*>(static_cast<tagged_link<Tag>*>(place));
+    return &static_cast<T&>(static_cast<tagged_link<Tag>&>(*place));  // a pointer may be null
   }
 
   link ends_;
