@@ -5,7 +5,7 @@
 // process forked. The parent notices nothing.
 #include <pthread.h>
 
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/process.hpp>
 
 #include "cores.hpp"
 #include "late_backend.hpp"

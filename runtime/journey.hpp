@@ -11,6 +11,7 @@
 #include <memory>
 #include <motet/detail/cold_part.hpp>
 #include <motet/detail/post.hpp>
+#include <motet/detail/process.hpp>
 #include <motet/detail/sharing.hpp>
 #include <motet/executor.hpp>
 #include <optional>
@@ -142,7 +143,7 @@ struct journey {
   control_block& fiber;  // at home
   std::atomic<unsigned> references{1};
   /// A forked child has no other thread.
-  const std::uint32_t made_in = process_generation.load(std::memory_order_relaxed);
+  const std::uint32_t made_in = this_process();
   station home;
   station* stations = &home;
   std::exception_ptr told;  // a child's failure, which was raised in it
@@ -221,7 +222,7 @@ station* place_on(journey& its, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
 inline bool in_this_process(const journey& its) noexcept {
-  return its.made_in == process_generation.load(std::memory_order_relaxed);
+  return its.made_in == this_process();
 }
 
 /// Whether it has a place on a thread of that pool.

@@ -10,8 +10,8 @@
 
 #include <motet/clock.hpp>
 #include <motet/detail/jitter.hpp>
+#include <motet/detail/process.hpp>
 #include <motet/detail/thread_gate.hpp>
-#include <motet/detail/waiter.hpp>
 #include <new>
 
 #include "faults.hpp"
@@ -97,11 +97,11 @@ blocking_call* stay_idle(thread_set& all, std::unique_lock<std::mutex>& held,
 /// A job that has forked comes back in the child as well, where this thread is alone and in no set.
 void serve(blocking_call* work) noexcept {
   thread_set& all = thread_set::get();
-  const std::uint32_t generation = process_generation.load();
+  const std::uint32_t began_in = this_process();
   while (work != nullptr) {
     blocking_call* done = work->run() ? work : nullptr;
     jitter();
-    if (process_generation.load() != generation) return;
+    if (this_process() != began_in) return;
     std::unique_lock held(all.lock);
     work = all.line.pop_front();
     if (work == nullptr) {

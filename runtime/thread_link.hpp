@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/process.hpp>
 #include <motet/detail/sharing.hpp>
-#include <motet/detail/waiter.hpp>
 #include <motet/thread.hpp>
 #include <optional>
 
@@ -26,7 +26,7 @@ struct thread_link {
   handle main;  // fiber, once the thread has begun
   pthread_t number{};
   /// A forked child has no such thread.
-  const std::uint32_t made_in = process_generation.load(std::memory_order_relaxed);
+  const std::uint32_t made_in = this_process();
   std::atomic<bool> failure_told{false};
   bool alone = false;  // its object was destroyed on its own thread
 
@@ -36,7 +36,7 @@ struct thread_link {
 };
 
 inline bool in_this_process(const thread_link& link) noexcept {
-  return link.made_in == process_generation.load(std::memory_order_relaxed);
+  return link.made_in == this_process();
 }
 
 /// Returns: whether it takes `item`; if not, that is the caller's still.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See timeslice_lock.hpp. Who gives it up writes the next holder: nobody overtakes, and each turn
 // takes one wake. The first in line is the clock by which a stall is noticed; there is no other.
+#include <motet/detail/process.hpp>
 #include <motet/mutex.hpp>
 #include <motet/timeslice_lock.hpp>
 #include <optional>
@@ -66,8 +67,7 @@ void timeslice_lock::take(std::uintptr_t mark) noexcept {
 
 /// In a forked child nobody waits who waited before, and frames of theirs may be gone.
 void timeslice_lock::forget_gone() noexcept {
-  const std::uint32_t now = detail::process_generation.load(std::memory_order_relaxed);
-  if (std::exchange(filled_in_, now) == now) return;
+  if (std::exchange(filled_in_, detail::this_process()) == detail::this_process()) return;
   first_ = last_ = nullptr;
   waiting_.store(0, std::memory_order_relaxed);
 }

@@ -16,11 +16,10 @@ struct turn_wait : tagged_link<turn_tag> {
 
 /// In a forked child it is nobody's, and nobody waits who waited before.
 thread_state* turn::holder() noexcept {
-  const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
-  if (taken_in_.load(std::memory_order_relaxed) != now) [[unlikely]] {
+  if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
     waiting_.abandon();
     holder_.store(nullptr, std::memory_order_relaxed);
-    taken_in_.store(now, std::memory_order_relaxed);
+    taken_in_.store(this_process(), std::memory_order_relaxed);
   }
   return holder_.load(std::memory_order_relaxed);
 }

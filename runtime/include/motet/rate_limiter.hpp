@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <motet/clock.hpp>
 #include <motet/detail/co_owned.hpp>
+#include <motet/detail/process.hpp>
 #include <motet/detail/thread_gate.hpp>
 #include <motet/detail/timespan.hpp>
 #include <motet/event.hpp>
@@ -117,8 +118,7 @@ class basic_rate_limiter {
    private:
     /// In a forked child nobody waits who waited before, nor has a turn.
     void forget_gone() {
-      const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
-      if (std::exchange(used_in_, now) == now) return;
+      if (std::exchange(used_in_, this_process()) == this_process()) return;
       this->owners = 1;
       turn_.emplace();
     }
@@ -143,7 +143,7 @@ class basic_rate_limiter {
     const clock::duration interval_;
     const std::size_t burst_;
     clock::time_point spoken_for_{};  // until then everything before the burst is
-    std::uint32_t used_in_ = process_generation.load(std::memory_order_relaxed);
+    std::uint32_t used_in_ = this_process();
     std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // of those who wait
     last_call<Sharing> last_call_;
   };

@@ -107,7 +107,7 @@ class timeslice_lock {
   std::uint64_t stalled_turn_ = 0;  // on_stall has been called in
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;
-  std::uint32_t filled_in_ = 0;  // this generation of the process
+  std::uint32_t filled_in_ = 0;  // this process
   statistics counted_;
 };
 

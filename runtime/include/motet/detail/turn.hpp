@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/list.hpp>
-#include <motet/detail/waiter.hpp>
+#include <motet/detail/process.hpp>
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -36,8 +36,7 @@ class turn {
   std::atomic<thread_state*> holder_{nullptr};
   control_block* user_ = nullptr;  // the fiber that has it, or had it last
   bool closed_ = false;
-  /// The generation of the process in which it was taken last.
-  std::atomic<std::uint32_t> taken_in_{process_generation.load(std::memory_order_relaxed)};
+  std::atomic<std::uint32_t> taken_in_{this_process()};  // last
   list<turn_wait, turn_tag> waiting_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/list.hpp>
+#include <motet/detail/process.hpp>
 #include <motet/detail/sharing.hpp>
 #include <motet/detail/waiter.hpp>
 #include <mutex>
@@ -96,11 +97,10 @@ class wait_list {
 
   /// In a forked child nobody waits who waited before, and frames of theirs may be gone.
   void forget_gone() noexcept {
-    const std::uint32_t now = process_generation.load(std::memory_order_relaxed);
-    if ((filled_in_ & ~expecting) == now) [[likely]]
+    if ((filled_in_ & ~expecting) == this_process()) [[likely]]
       return;
     waiting_.abandon();
-    filled_in_ = now;
+    filled_in_ = this_process();
   }
 
   [[gnu::noinline]] waiter* choose_behind(waiter& ended, const thread_core* chooser) noexcept {
@@ -118,7 +118,7 @@ class wait_list {
 
   list<waiter, waiters_tag> waiting_;
   static constexpr std::uint32_t expecting = std::uint32_t{1} << 31;
-  std::uint32_t filled_in_ = 0;  // this generation of the process, and `expecting`
+  std::uint32_t filled_in_ = 0;  // this process, and `expecting`
 };
 
 extern template void wait_list::send_away(any_thread&) noexcept;

@@ -19,9 +19,6 @@ namespace motet::inline MOTET_ABI::detail {
 struct waiter;
 struct waiters_tag;
 
-/// How often this process has been forked since it began as another.
-extern std::atomic<std::uint32_t> process_generation;
-
 /// In the frame of who waits: a fiber, or a thread without fibers.
 class ticket : public post {
  public:
