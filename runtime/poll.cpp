@@ -76,9 +76,8 @@ inline void thread_state::keep_time(bool waited) noexcept {
   if (!timers_.empty()) fire_timers();
 }
 
-/// Returns: until when to sleep at the most; time_point::min() if something is due.
+/// Returns: until when to sleep at the most, with a timer armed; time_point::min() if one is due.
 clock::time_point thread_state::end_of_sleep() noexcept {
-  if (timers_.empty()) return idle_until_;
   const clock::time_point due = timers_.first()->due;
   if (virtual_time_ || due > idle_until_) return std::min(due, idle_until_);
   const clock::time_point present = now();
@@ -91,7 +90,8 @@ void thread_state::poll(bool wait) noexcept {
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
   if (wait && waiting_awake_.worthwhile() && wait_awake()) return;
-  const auto deadline = wait ? end_of_sleep() : backend::time_point::min();
+  auto deadline = backend::time_point::min();
+  if (wait) deadline = timers_.empty() ? idle_until_ : end_of_sleep();
   wait = deadline != backend::time_point::min();
   if (wait && !mail_->announce_sleep(takes_jobs_ && pending_[0] == 0)) return;
   completions done;

@@ -11,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "disabled.hpp"
 #include "faults.hpp"
@@ -62,7 +63,7 @@ stack_pool::stack_pool() {
 }
 
 stack_pool::~stack_pool() {
-  for (const stack& each : free_) valgrind::forget_stack(note_of(each).known_as);
+  for (std::size_t i = 0; i < free_count_; ++i) valgrind::forget_stack(note_of(free_[i]).known_as);
   for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
   give_mappings_back(mappings_);
 }
@@ -75,10 +76,18 @@ void stack_pool::check_size(std::size_t size) {
   }
 }
 
+void stack_pool::make_room(std::size_t count) {
+  if (count <= room_) return;
+  auto larger = std::make_unique_for_overwrite<stack[]>(2 * count);
+  std::copy_n(free_.get(), free_count_, larger.get());
+  free_ = std::move(larger);
+  room_ = 2 * count;
+}
+
 /// Locked memory is resident at once: then a slab holds few.
 void stack_pool::map_slab() {
   const std::size_t stacks = memory_is_locked() ? 16 : 1024;
-  free_.reserve(handed_out_ + stacks);
+  make_room(handed_out_ + stacks);
   slabs_.reserve(slabs_.size() + 1);
   slabs_.push_back({map(stacks * stride), stacks});
   fresh_ = slabs_.back().base;
@@ -137,17 +146,17 @@ void stack_pool::put_into_quarantine(const stack& used) noexcept {
   if (released.one.bottom == nullptr) return;
   unseal(released.one.bottom, stride - guard);
   note_of(released.one) = released.noted;
-  free_.push_back(released.one);
+  free_[free_count_++] = released.one;
 }
 
 bool stack_pool::trim() noexcept {
-  for (int some = 0; some < 64 && returned_ + kept_warm < free_.size(); ++some) {
+  for (int some = 0; some < 64 && returned_ + kept_warm < free_count_; ++some) {
     const stack& coldest = free_[returned_++];
     const note noted = note_of(coldest);
     ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
     if (noted.known_as != 0) note_of(coldest) = noted;
   }
-  return returned_ + kept_warm < free_.size();
+  return returned_ + kept_warm < free_count_;
 }
 
 stack this_threads_stack() noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <motet/detail/stack.hpp>
 #include <vector>
 
@@ -31,18 +32,17 @@ class stack_pool {
   /// Returns: a stack of at least `size` usable bytes.
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
-    if (size > default_size || free_.empty()) return take_another(size);
-    const stack last = free_.back();
-    free_.pop_back();
-    if (returned_ > free_.size()) returned_ = free_.size();
-    if (free_.size() > most_in_cache) __builtin_prefetch(free_[free_.size() - ahead].top - 64, 1);
+    if (size > default_size || free_count_ == 0) return take_another(size);
+    const stack last = free_[--free_count_];
+    if (returned_ > free_count_) returned_ = free_count_;
+    if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
     return last;
   }
   void give_back(const stack& used) noexcept {
     if (used.size() >= stride) {
       unmap_large(used);
     } else if (quarantine_.empty()) {
-      free_.push_back(used);
+      free_[free_count_++] = used;
     } else {
       put_into_quarantine(used);
     }
@@ -82,11 +82,14 @@ class stack_pool {
   [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
   void map_slab();
+  void make_room(std::size_t count);
   void guard_some();
   stack take_large(std::size_t size);
 
   std::vector<slab> slabs_;
-  std::vector<stack> free_;     // has room for every pooled stack
+  std::unique_ptr<stack[]> free_;  // has room for every pooled stack
+  std::size_t room_ = 0;           // for so many
+  std::size_t free_count_ = 0;
   std::size_t returned_ = 0;    // of these, from the front, have no memory
   std::byte* fresh_ = nullptr;  // the next one that was never handed out
   std::size_t guarded_ = 0;     // from there on have a guard
