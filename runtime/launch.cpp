@@ -59,14 +59,10 @@ control_block& thread_state::make_fiber(family& parents, const body_kind& kind, 
   std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
   lay_out(block.where, top, &fiber_main, &block);
   sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
-  fibers_.push_back(block);
-  ++living_;
   return block;
 }
 
 void thread_state::unmake(control_block& fiber) noexcept {
-  list<control_block, fibers_tag>::remove(fiber);
-  --living_;
   sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
   stacks_.give_back(fiber.runs_on);
   fiber.references = 1;
@@ -122,6 +118,11 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
   if (part != nullptr && part->locals.has_values()) [[unlikely]]
     return make_with_copies(thread, joined, how, kind, site);
   return make_in(thread, joined, how, kind, site);
+}
+
+void launch::refuse_late() {
+  if (block_->kind->destroy_body != nullptr) block_->kind->destroy_body(block_->body);
+  refuse_to_spin(home_of(*block_));
 }
 
 void launch::unmake() noexcept {

@@ -170,8 +170,8 @@ void thread_state::free_block(control_block& block) noexcept {
   using dead_of_group = list<control_block, children_tag>;
   if (dead_of_group::contains(block)) [[unlikely]]
     dead_of_group::remove(block);
+  --block.mail->blocks;
   destroy_block(block);
-  --mail_->blocks;
   blocks_.put(block);
 }
 

@@ -38,11 +38,12 @@ void thread_state::drop_later(value_slot&& value) noexcept {
 template <typename Body>
 void thread_state::spin_for_the_house(Body&& body, const char* what) {
   using kept = std::decay_t<Body>;
+  static_assert(std::is_nothrow_constructible_v<kept, Body>);
   control_block& fiber =
       make_fiber(house_, body_kind_of<kept, void>::kind, {what, 0}, options_.stack_size);
   ::new (fiber.body) kept(std::forward<Body>(body));
   join_family(fiber, house_);
-  make_runnable(fiber);
+  start(fiber);
   release(fiber);  // nobody has a handle to it
 }
 
@@ -58,8 +59,7 @@ void thread_state::start_reaper() noexcept {
 
 /// In a poll: what is told may wait in options.on_notice.
 void thread_state::notice_later(std::string line) {
-  const auto tell = [this, kept = std::move(line)] { notice(kept); };
-  spin_for_the_house(tell, "motet's notices");
+  spin_for_the_house([this, kept = std::move(line)] { notice(kept); }, "motet's notices");
 }
 
 void thread_state::spin_for_the_house(void (*body)(void*), void* argument, const char* what) {

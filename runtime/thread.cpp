@@ -144,7 +144,7 @@ void thread::await() const {
 
 void thread::await_main() const {
   const std::shared_ptr<detail::thread_link> kept = link();
-  detail::awaited(*kept->main.get()).await_end();
+  detail::await_end(*kept->main.get());
 }
 
 void thread::await_over() const noexcept {

@@ -338,13 +338,11 @@ class thread_state : public thread_core {
   options options_;
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
-  std::size_t living_ = 0;  // spun fibers that are not dead
   wait_record* exit_waiter_ = nullptr;
   family house_;  // the reaper's: nobody's children
   list<control_block, fibers_tag> unreferred_;
   std::vector<value_slot> dropped_;
   bool reaping_ = false;
-  list<control_block, fibers_tag> fibers_;
   std::uint64_t next_id_;
   std::uint64_t last_scope_ = 0;
   alternate_stack for_signals_;

@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <map>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 using namespace std::chrono_literals;
 
@@ -143,6 +145,32 @@ void exit_while_main_awaits() {
   std::puts("main goes on");
 }
 
+/// Waits where it is copied, or moved, with no fiber of its own yet.
+struct waits_when_copied {
+  explicit waits_when_copied(motet::mutex& until_free) : gate(&until_free) {}
+  waits_when_copied(const waits_when_copied& other) : gate(other.gate) {
+    const std::lock_guard in(*gate);
+  }
+  void operator()() const {}
+  motet::mutex* gate;
+};
+
+void exit_while_main_copies_a_body() {
+  static motet::mutex gate;
+  motet::spin([] {
+    const std::lock_guard in(gate);
+    motet::sleep_for(1ms);
+    std::exit(7);
+  });
+  motet::spin([] {
+    const announcer local("other");
+    motet::sleep_for(1h);
+  });
+  motet::snooze();
+  motet::spin(waits_when_copied(gate));
+  std::puts("main goes on");
+}
+
 void exit_while_main_is_runnable() {
   motet::spin([] {
     const announcer local("slow");
@@ -266,6 +294,39 @@ void forked_locals() {
   }).await();
 }
 
+struct forks_when_moved {
+  forks_when_moved() = default;
+  forks_when_moved(forks_when_moved&& other) noexcept(false) : child(other.child) {
+    std::fflush(stdout);
+    *child = ::fork();
+    if (*child == 0) throw std::runtime_error("not in the child");
+  }
+  void operator()() const {}
+  pid_t* child = nullptr;
+};
+
+/// The fiber that is never made is not among those that the child's exit waits for.
+void forked_while_a_body_is_moved() {
+  motet::spin([] {
+    pid_t child = -1;
+    forks_when_moved body;
+    body.child = &child;
+    try {
+      motet::spin(std::move(body));
+    } catch (const std::runtime_error&) {
+      motet::spin([] {
+        const announcer local("child's");
+        motet::sleep_for(1h);
+      });
+      motet::spin([] { std::exit(3); });
+      motet::sleep_for(1h);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+  }).await();
+}
+
 #if defined(UNDER_A_SANITIZER)
 void overflow() {
   std::puts("a sanitizer reports it");
@@ -380,9 +441,11 @@ const std::map<std::string_view, void (*)()> programs = {
     {"locals_of_main", locals_of_main},
     {"exit_with_locals", exit_with_locals},
     {"forked_locals", forked_locals},
+    {"forked_while_a_body_is_moved", forked_while_a_body_is_moved},
     {"exit_in_fiber", exit_in_fiber},
     {"exit_below_waiting_parent", exit_below_waiting_parent},
     {"exit_while_main_awaits", exit_while_main_awaits},
+    {"exit_while_main_copies_a_body", exit_while_main_copies_a_body},
     {"exit_while_main_is_runnable", exit_while_main_is_runnable},
     {"exit_in_run", exit_in_run},
     {"exit_in_main_of_run", exit_in_main_of_run},

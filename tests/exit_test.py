@@ -19,9 +19,11 @@ EXPECTED = {
     "exit_with_locals": (6, ["~other's"], ""),
     "forked_locals": (
         0, ["~child's local", "~local", "the child ended with 0", "~local", "~another's"], ""),
+    "forked_while_a_body_is_moved": (0, ["~child's", "the child ended with 3"], ""),
     "exit_in_fiber": (7, ["~other", "~child"], ""),
     "exit_below_waiting_parent": (5, ["~parent"], ""),
     "exit_while_main_awaits": (6, ["~server"], ""),
+    "exit_while_main_copies_a_body": (7, ["~other"], ""),
     "exit_while_main_is_runnable": (6, ["~slow"], ""),
     "exit_in_run": (6, ["~other"], ""),
     "exit_in_main_of_run": (6, ["~other"], ""),

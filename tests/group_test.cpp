@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <motet/motet.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -128,6 +130,39 @@ TEST_CASE("who waits for room in a group that ends is cancelled", "[limit]") {
     }
     spinners.await_all();
     CHECK(told);
+  });
+}
+
+TEST_CASE("a fiber whose group ends while its callable is moved is refused", "[group]") {
+  struct waits_when_moved {
+    explicit waits_when_moved(int& runs, std::shared_ptr<int> held)
+        : count(&runs), what(std::move(held)) {}
+    waits_when_moved(waits_when_moved&& other) noexcept
+        : count(other.count), what(std::move(other.what)) {
+      sleep_for(2ms);
+    }
+    void operator()() const { ++*count; }
+    int* count;
+    std::shared_ptr<int> what;
+  };
+  run([] {
+    int runs = 0;
+    const auto held = std::make_shared<int>();
+    std::shared_ptr<group> joined;
+    auto owner = spin([&] {
+      joined = std::make_shared<group>();
+      sleep_for(1ms);
+    });
+    snooze();
+    auto spinner = spin([&] {
+      waits_when_moved body(runs, held);
+      CHECK_THROWS_AS(joined->spin(std::move(body)), cancelled);
+    });
+    spinner.await();
+    owner.await();
+    snooze();
+    CHECK(runs == 0);
+    CHECK(held.use_count() == 1);
   });
 }
 

@@ -233,10 +233,9 @@ class fiber : public fiber_ref {
   /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
   /// Switchpoint.
   T await() && {
-    detail::control_block& target = block();
-    detail::awaited kept(target);
-    kept.await();
-    return std::move(*static_cast<T*>(detail::take_result_of(target)));
+    const detail::handle kept = detail::refer_to(block());  // the value's move may go elsewhere
+    detail::await_value(*kept.get());
+    return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
   }
 
   /// Cancels it and lets it end with `result` if its body ends by that. A move of T that throws
@@ -283,6 +282,7 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
   using result_type = result_of_body<F>;
   launch fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
   ::new (fresh.body()) body_type(std::forward<F>(body));
+  if constexpr (!std::is_trivially_copyable_v<body_type>) fresh.check_family();
   return fiber<result_type>(fresh.start());
 }
 

@@ -44,6 +44,24 @@ void claim_failure(control_block& dead) noexcept;
   arrived_core().throw_pending();
 }
 
+/// Waits until `fiber`, which a handle refers to, is dead.
+/// Throws: as await_at_home().
+[[gnu::always_inline]] inline void await_end(control_block& fiber) {
+  thread_core* thread = self_core();
+  if (thread != nullptr && thread->is_home_of(fiber)) {
+    await_at_home(fiber, *thread);
+  } else {
+    await_elsewhere(fiber);
+  }
+}
+
+/// The same.
+/// Throws: what it has ended by, too.
+[[gnu::always_inline]] inline void await_value(control_block& fiber) {
+  await_end(fiber);
+  if (fiber.ended_by != outcome::value) throw_outcome(fiber);
+}
+
 /// Keeps a fiber that is waited for in this frame: a wait ends on the thread on which it began.
 class awaited {
  public:
@@ -66,19 +84,13 @@ class awaited {
     }
   }
 
-  /// Waits until it is dead.
-  /// Throws: as await_at_home().
-  [[gnu::always_inline]] void await_end() {
+  /// As await_value().
+  [[gnu::always_inline]] void await() {
     if (home_ != nullptr) {
       await_at_home(fiber_, *home_);
     } else {
       await_elsewhere(fiber_);
     }
-  }
-  /// The same.
-  /// Throws: what it has ended by, too.
-  [[gnu::always_inline]] void await() {
-    await_end();
     if (fiber_.ended_by != outcome::value) throw_outcome(fiber_);
   }
 

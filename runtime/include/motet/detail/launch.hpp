@@ -32,17 +32,24 @@ class launch {
 
   /// Returns: where the callable is to be constructed.
   void* body() const noexcept { return block_->body; }
+  /// For what may have waited while it was moved to body(): the family may have ended meanwhile.
+  /// Throws: `cancelled` then; what is at body() has been destroyed.
+  void check_family() {
+    if (block_->belongs_to->closed) [[unlikely]]
+      refuse_late();
+  }
   /// Makes it runnable, and a child.
   handle start() noexcept {
     control_block& fiber = *std::exchange(block_, nullptr);
     join_family(fiber, *fiber.belongs_to);
-    fiber.home->make_runnable(fiber);
+    fiber.home->start(fiber);
     return handle(&fiber);
   }
 
  private:
   static control_block& make(family* parents, spin_options* how, const body_kind& kind,
                              call_site site);
+  [[noreturn]] void refuse_late();
   void unmake() noexcept;
 
   control_block* block_;

@@ -41,6 +41,12 @@ struct thread_core {
       throw_pending();
   }
   [[noreturn, gnu::noinline]] void throw_pending();
+  /// A fiber that has been made is one of this thread's from here on.
+  void start(control_block& fiber) noexcept {
+    fibers_.push_back(fiber);
+    ++living_;
+    make_runnable(fiber);
+  }
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
@@ -85,6 +91,8 @@ struct thread_core {
   int* live_errno_ = nullptr;
   control_block* ended_ = nullptr;  // whoever runs next buries it
   mailbox* mail_ = nullptr;
+  list<control_block, fibers_tag> fibers_;
+  std::size_t living_ = 0;       // spun fibers that are not dead
   clock::time_point reading_{};  // of the clock, or of the counter, at the last poll that asked
   const std::uintptr_t mark_ = this_thread_mark();
 
