@@ -63,7 +63,8 @@ stack_pool::stack_pool() {
 }
 
 stack_pool::~stack_pool() {
-  for (std::size_t i = 0; i < free_count_; ++i) valgrind::forget_stack(note_of(free_[i]).known_as);
+  for (std::size_t i = 0; i < free_count_; ++i)
+    valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
   for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
   give_mappings_back(mappings_);
 }
@@ -78,7 +79,7 @@ void stack_pool::check_size(std::size_t size) {
 
 void stack_pool::make_room(std::size_t count) {
   if (count <= room_) return;
-  auto larger = std::make_unique_for_overwrite<stack[]>(2 * count);
+  auto larger = std::make_unique_for_overwrite<free_stack[]>(2 * count);
   std::copy_n(free_.get(), free_count_, larger.get());
   free_ = std::move(larger);
   room_ = 2 * count;
@@ -146,12 +147,13 @@ void stack_pool::put_into_quarantine(const stack& used) noexcept {
   if (released.one.bottom == nullptr) return;
   unseal(released.one.bottom, stride - guard);
   note_of(released.one) = released.noted;
-  free_[free_count_++] = released.one;
+  free_[free_count_++] = {released.one.bottom, released.one.top};
 }
 
 bool stack_pool::trim() noexcept {
   for (int some = 0; some < 64 && returned_ + kept_warm < free_count_; ++some) {
-    const stack& coldest = free_[returned_++];
+    const stack coldest{free_[returned_].bottom, free_[returned_].top};
+    ++returned_;
     const note noted = note_of(coldest);
     ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
     if (noted.known_as != 0) note_of(coldest) = noted;

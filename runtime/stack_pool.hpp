@@ -33,16 +33,16 @@ class stack_pool {
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
     if (size > default_size || free_count_ == 0) return take_another(size);
-    const stack last = free_[--free_count_];
+    const free_stack last = free_[--free_count_];
     if (returned_ > free_count_) returned_ = free_count_;
     if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
-    return last;
+    return {last.bottom, last.top};
   }
   void give_back(const stack& used) noexcept {
     if (used.size() >= stride) {
       unmap_large(used);
     } else if (quarantine_.empty()) {
-      free_[free_count_++] = used;
+      free_[free_count_++] = {used.bottom, used.top};
     } else {
       put_into_quarantine(used);
     }
@@ -73,6 +73,11 @@ class stack_pool {
     std::byte* base;
     std::size_t stacks;
   };
+  /// A stack, but trivial, so that room nobody needs yet is not touched.
+  struct free_stack {
+    std::byte* bottom;
+    std::byte* top;
+  };
   struct sealed {
     stack one;
     note noted;
@@ -87,8 +92,8 @@ class stack_pool {
   stack take_large(std::size_t size);
 
   std::vector<slab> slabs_;
-  std::unique_ptr<stack[]> free_;  // has room for every pooled stack
-  std::size_t room_ = 0;           // for so many
+  std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
+  std::size_t room_ = 0;                // for so many
   std::size_t free_count_ = 0;
   std::size_t returned_ = 0;    // of these, from the front, have no memory
   std::byte* fresh_ = nullptr;  // the next one that was never handed out
