@@ -73,6 +73,14 @@ motet_enter_context:
 
 namespace motet::inline MOTET_ABI::detail {
 
+void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
+                        void* argument) noexcept {
+  fresh.stack_pointer = top;
+  fresh.resume_at = reinterpret_cast<void*>(&motet_enter_context);
+  fresh.frame = reinterpret_cast<void*>(entry);
+  fresh.base = argument;
+}
+
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
                       void* argument) noexcept {
   constexpr int words = 20;

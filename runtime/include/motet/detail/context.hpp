@@ -37,14 +37,10 @@ struct context : saved_context {
 using entry_function = void (*)(void* argument);
 
 /// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it, of
-/// the kind that is named, calls `entry(argument)`, which must not return.
-inline void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
-                               void* argument) noexcept {
-  fresh.stack_pointer = top;
-  fresh.resume_at = reinterpret_cast<void*>(&motet_enter_context);
-  fresh.frame = reinterpret_cast<void*>(entry);
-  fresh.base = argument;
-}
+/// the kind that is named, calls `entry(argument)`, which must not return. Beside the assembly that
+/// they name: with LTO an archive's list of symbols has only those that the compiler has seen.
+void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
+                        void* argument) noexcept;
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
                       void* argument) noexcept;
 
