@@ -63,8 +63,10 @@ stack_pool::stack_pool() {
 }
 
 stack_pool::~stack_pool() {
-  for (std::size_t i = 0; i < free_count_; ++i)
-    valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
+  if (valgrind::watches()) {
+    for (std::size_t i = 0; i < free_count_; ++i)
+      valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
+  }
   for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
   give_mappings_back(mappings_);
 }
@@ -128,7 +130,7 @@ stack stack_pool::take_another(std::size_t size) {
   --guarded_;
   ++handed_out_;
   const stack made{base + guard, base + stride - colour(next_colour_++) - room_for_note};
-  ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
+  if (valgrind::watches()) ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
   return made;
 }
 
