@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <motet/detail/timer.hpp>
@@ -21,9 +22,11 @@ class timer_heap {
   /// Throws: std::bad_alloc; nothing has changed then.
   void reserve(std::size_t count) {
     if (count <= capacity_) return;
-    auto larger = std::make_unique_for_overwrite<entry[]>(count * 2);
-    std::copy_n(entries_.get(), size_, larger.get());
-    entries_ = std::move(larger);
+    auto larger = std::make_unique_for_overwrite<line[]>(1 + (count + 1) / 2);
+    entry* entries = &larger[0].back();
+    std::copy_n(entries_, size_, entries);
+    lines_ = std::move(larger);
+    entries_ = entries;
     capacity_ = count * 2;
   }
 
@@ -67,11 +70,14 @@ class timer_heap {
     timer* item;
   };
 
+  static constexpr std::size_t arity = 4;
+
+  /// All children of one parent; the first line has but the root, at its end.
+  struct alignas(64) line : std::array<entry, arity> {};
+
   static entry entry_of(timer& item) noexcept {
     return {item.due.time_since_epoch().count(), &item};
   }
-
-  static constexpr std::size_t arity = 4;
 
   /// As for timers, which are seldom looked at.
   static bool before(const entry& a, const entry& b) noexcept {
@@ -118,7 +124,8 @@ class timer_heap {
     return smallest;
   }
 
-  std::unique_ptr<entry[]> entries_;
+  std::unique_ptr<line[]> lines_;
+  entry* entries_ = nullptr;  // the root; the others follow it
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };

@@ -104,6 +104,15 @@ int choose(const char* name) noexcept {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto chosen = detail::faults::choose.load();
+  const auto each = static_cast<std::size_t>(alignment);
+  void* memory = chosen != nullptr && chosen(allocation) != 0
+                     ? nullptr
+                     : std::aligned_alloc(each, (size + each - 1) / each * each);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size == 0 ? 1 : size);
 }
@@ -111,6 +120,12 @@ int choose(const char* name) noexcept {
   std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
