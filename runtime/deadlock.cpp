@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "deadline.hpp"
+#include "kept_errno.hpp"
 #include "offload_threads.hpp"
 #include "thread_state.hpp"
 
@@ -87,6 +88,7 @@ thread_state::company thread_state::company_in_process() noexcept {
 
 /// Returns: whether a fiber has been made runnable; otherwise the thread may as well sleep.
 bool thread_state::end_idle() noexcept {
+  const kept_errno here(*live_errno_);
   wait_record* wait = main_->wait;
   if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
   // The main fiber ends its children: what a transient one waits for can still wake it.
@@ -100,8 +102,9 @@ bool thread_state::end_idle() noexcept {
   idle_until_ = clock::time_point::max();
   try {
     return end_stuck(present);
-  } catch (const std::bad_alloc&) {
-    return false;  // no memory to say so: another look will
+  } catch (const std::bad_alloc&) {  // no memory to say so: another look will
+    idle_until_ = look_for_others_at_ = present + shortest_between_looks;
+    return false;
   }
 }
 
@@ -115,8 +118,8 @@ bool thread_state::end_stuck(clock::time_point present) {
     if (raise(*main_, std::make_exception_ptr(deadlock(report.str()))) && !queue_.empty()) {
       return true;
     }
-    deadlock_reported_ = true;
     notice_later(report.str());
+    deadlock_reported_ = true;
     return true;
   }
   // Virtual time would run away from the other threads.
@@ -135,10 +138,10 @@ bool thread_state::end_stuck(clock::time_point present) {
     idle_until_ = report_at_;
     return false;
   }
-  deadlock_reported_ = true;
   std::ostringstream report;
   report_deadlock(report);
   notice_later(report.str());
+  deadlock_reported_ = true;
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kept_errno.hpp"
 #include "thread_state.hpp"
 #include "ticks.hpp"
 
@@ -47,6 +48,7 @@ void thread_state::look_around_now() noexcept {
 }
 
 void thread_state::collect_mail() noexcept {
+  const kept_errno here(*live_errno_);
   for (post* item = mail_->take(); item != nullptr;) {
     post* next = item->next;
     item->arrive(*item, *this);
@@ -85,6 +87,7 @@ clock::time_point thread_state::end_of_sleep() noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
+  const kept_errno here(*live_errno_);
   if (mail_->filled()) {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for

@@ -44,6 +44,7 @@ FLOOR_OF = {
     "runtime/context/*": "ground",
     "runtime/cores.*": "ground",
     "runtime/exception_object.*": "ground",
+    "runtime/kept_errno.hpp": "ground",
     "runtime/made_exception.hpp": "ground",
     "runtime/guard.*": "ground",
     "runtime/include/motet/detail/jitter.hpp": "words",

@@ -925,6 +925,27 @@ TEST_CASE("errno belongs to the fiber", "[errno]") {
   });
 }
 
+TEST_CASE("errno is after a wait what it was before, whoever was served meanwhile", "[errno]") {
+  run([] {
+    auto ends = testing::make_pipe();
+    auto reader = spin([&] {
+      char letter = 0;
+      return io::read(ends.first(), std::as_writable_bytes(std::span(&letter, 1)));
+    });
+    auto writer = spin([&] {
+      sleep_for(1ms);
+      return io::write(ends.second(), testing::bytes_of("x"));
+    });
+    errno = 7;
+    sleep_for(3ms);
+    CHECK(errno == 7);
+    CHECK(reader.await() == 1);
+    CHECK(writer.await() == 1);
+    sleep_for(1ms);
+    CHECK(errno == 7);
+  });
+}
+
 TEST_CASE("a fiber that swallowed its cancellation can spin nothing more", "[cancel]") {
   run([] {
     bool ran = false;
