@@ -3,7 +3,7 @@
 #include <motet/group.hpp>
 #include <stdexcept>
 
-#include "thread_state.hpp"
+#include "family_links.hpp"
 #include "traveller.hpp"
 
 namespace motet::inline MOTET_ABI {
@@ -20,13 +20,16 @@ void check_thread_of(const family& group) {
 
 }  // namespace
 
-group_room::group_room(group_family& wanted) : group_(&wanted) {
+group_room::group_room(group_family& wanted) {
   check_thread_of(wanted);
+  if (wanted.limit == 0) return;
   here().take_room(wanted);
+  group_ = &wanted;
+  owner_ = refer_to(*wanted.owner);
 }
 
-group_room::~group_room() {
-  if (group_ == nullptr || group_->limit == 0) return;
+void group_room::give_back() noexcept {
+  if (!at_home(*owner_.get()) || !stands(*owner_.get(), *group_)) return;
   --group_->promises;
   here().pass_room(*group_);
 }

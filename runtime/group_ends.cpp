@@ -12,8 +12,8 @@ struct room_wait : tagged_link<room_tag> {
 };
 
 void thread_state::take_room(group_family& group) {
-  if (group.limit == 0) return;
   deliver();
+  if (group.owner == nullptr) interruption::throw_cancelled("its group has ended", 0, {});
   if (group.size + group.promises < group.limit) {
     ++group.promises;
     return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A fiber from spin to the run queue: its block, its stack, and a context that begins in
 // fiber_main().
+#include <cstdio>
+#include <cstdlib>
 #include <motet/fiber.hpp>
 #include <new>
 #include <stdexcept>
@@ -97,11 +99,23 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
   return made;
 }
 
+/// What copies or moves a callable may wait, but not go away.
+void check_still_at(const thread_core& home) noexcept {
+  if (self_core() == &home) return;
+  std::fputs("motet: a fiber went to another thread while it copied or moved what it spins\n",
+             stderr);
+  std::abort();
+}
+
 /// A copy may throw, or wait: all are made before anything is looked at.
 [[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
                                                   spin_options* how, const body_kind& kind,
                                                   call_site site) {
+  if (joined.closed) refuse_to_spin(thread);
+  const handle owner = refer_to(*joined.owner);
   local_list copies = cold(thread.running()).locals.copies();
+  check_still_at(thread);
+  if (!stands(*owner.get(), joined)) refuse_to_spin(thread);
   control_block& made = make_in(thread, joined, how, kind, site);
   cold(made).locals = std::move(copies);
   return made;
@@ -120,12 +134,23 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
   return make_in(thread, joined, how, kind, site);
 }
 
-void launch::refuse_late() {
-  if (block_->kind->destroy_body != nullptr) block_->kind->destroy_body(block_->body);
-  refuse_to_spin(home_of(*block_));
+void launch::look_again() {
+  control_block& fiber = *block_;
+  check_still_at(*fiber.home);
+  thread_state& thread = home_of(fiber);
+  const bool forked = fiber.mail != &thread.mail();
+  const bool orphaned = forked && fiber.parent != &thread.running();
+  if (orphaned || !stands(*fiber.parent, *fiber.belongs_to)) {
+    if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
+    refuse_to_spin(thread);
+  }
+  if (!forked) return;
+  fiber.mail = &thread.mail();
+  ++fiber.mail->blocks;
 }
 
 void launch::unmake() noexcept {
+  check_still_at(*block_->home);
   home_of(*block_).unmake(*block_);
 }
 

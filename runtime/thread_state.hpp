@@ -145,7 +145,7 @@ class thread_state : public thread_core {
   void leave_owner(group_family& group) noexcept;
   void leave_to_owner(family& group) noexcept;
   // group_ends.cpp
-  /// Promises room for one more fiber in a group that has a limit; waits for it if need be.
+  /// Promises room for one more fiber in a group, which has a limit; waits for it if need be.
   /// Throws: what is pending; `cancelled` if the group ends meanwhile.
   void take_room(group_family& group);
   /// There is room that nobody has taken.

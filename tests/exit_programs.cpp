@@ -327,6 +327,48 @@ void forked_while_a_body_is_moved() {
   }).await();
 }
 
+struct forks_and_goes_on {
+  forks_and_goes_on() = default;
+  forks_and_goes_on(forks_and_goes_on&& other) noexcept : child(other.child) {
+    std::fflush(stdout);
+    *child = ::fork();
+  }
+  void operator()() const { std::puts(*child == 0 ? "the child's body" : "the parent's body"); }
+  pid_t* child = nullptr;
+};
+
+/// Made before the fork, started after it: the child's own, as everything of the caller's is.
+void forked_before_a_body_is_started() {
+  motet::spin([] {
+    pid_t child = -1;
+    forks_and_goes_on body;
+    body.child = &child;
+    auto made = motet::spin(std::move(body));
+    if (child != 0) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      std::printf("the child ended with %d\n", WEXITSTATUS(status));
+    }
+    made.await();
+    std::puts("awaited");
+    if (child == 0) std::exit(3);
+  }).await();
+}
+
+struct leaves_when_moved {
+  explicit leaves_when_moved(motet::thread& where) : goal(&where) {}
+  leaves_when_moved(leaves_when_moved&& other) noexcept : goal(other.goal) {
+    motet::teleport(*goal);
+  }
+  void operator()() const {}
+  motet::thread* goal;
+};
+
+void teleports_while_a_body_is_moved() {
+  motet::thread other([] { motet::sleep_for(1h); });
+  motet::spin([&] { motet::spin(leaves_when_moved(other)); }).await();
+}
+
 #if defined(UNDER_A_SANITIZER)
 void overflow() {
   std::puts("a sanitizer reports it");
@@ -442,6 +484,8 @@ const std::map<std::string_view, void (*)()> programs = {
     {"exit_with_locals", exit_with_locals},
     {"forked_locals", forked_locals},
     {"forked_while_a_body_is_moved", forked_while_a_body_is_moved},
+    {"forked_before_a_body_is_started", forked_before_a_body_is_started},
+    {"teleports_while_a_body_is_moved", teleports_while_a_body_is_moved},
     {"exit_in_fiber", exit_in_fiber},
     {"exit_below_waiting_parent", exit_below_waiting_parent},
     {"exit_while_main_awaits", exit_while_main_awaits},

@@ -6,6 +6,7 @@ usage: exit_test.py PROGRAM
 """
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -20,6 +21,11 @@ EXPECTED = {
     "forked_locals": (
         0, ["~child's local", "~local", "the child ended with 0", "~local", "~another's"], ""),
     "forked_while_a_body_is_moved": (0, ["~child's", "the child ended with 3"], ""),
+    "forked_before_a_body_is_started": (
+        0, ["the child's body", "awaited", "the child ended with 3", "the parent's body", "awaited"],
+        ""),
+    "teleports_while_a_body_is_moved": (
+        -signal.SIGABRT, [], "went to another thread while it copied or moved what it spins"),
     "exit_in_fiber": (7, ["~other", "~child"], ""),
     "exit_below_waiting_parent": (5, ["~parent"], ""),
     "exit_while_main_awaits": (6, ["~server"], ""),

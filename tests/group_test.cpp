@@ -34,6 +34,18 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
+struct waits_when_moved {
+  explicit waits_when_moved(int& runs, std::shared_ptr<int> held)
+      : count(&runs), what(std::move(held)) {}
+  waits_when_moved(waits_when_moved&& other) noexcept
+      : count(other.count), what(std::move(other.what)) {
+    sleep_for(2ms);
+  }
+  void operator()() const { ++*count; }
+  int* count;
+  std::shared_ptr<int> what;
+};
+
 }  // namespace
 
 TEST_CASE("a group with a limit never has more fibers than that", "[limit]") {
@@ -134,17 +146,6 @@ TEST_CASE("who waits for room in a group that ends is cancelled", "[limit]") {
 }
 
 TEST_CASE("a fiber whose group ends while its callable is moved is refused", "[group]") {
-  struct waits_when_moved {
-    explicit waits_when_moved(int& runs, std::shared_ptr<int> held)
-        : count(&runs), what(std::move(held)) {}
-    waits_when_moved(waits_when_moved&& other) noexcept
-        : count(other.count), what(std::move(other.what)) {
-      sleep_for(2ms);
-    }
-    void operator()() const { ++*count; }
-    int* count;
-    std::shared_ptr<int> what;
-  };
   run([] {
     int runs = 0;
     const auto held = std::make_shared<int>();
@@ -163,6 +164,72 @@ TEST_CASE("a fiber whose group ends while its callable is moved is refused", "[g
     snooze();
     CHECK(runs == 0);
     CHECK(held.use_count() == 1);
+  });
+}
+
+TEST_CASE("a group that is gone when a callable has been moved is not looked at", "[group]") {
+  const bool limited = GENERATE(false, true);
+  run([&] {
+    int runs = 0;
+    const auto held = std::make_shared<int>();
+    auto joined = limited ? std::make_unique<group>(2) : std::make_unique<group>();
+    auto spinner = spin([&] {
+      waits_when_moved body(runs, held);
+      CHECK_THROWS_AS(joined->spin(std::move(body)), cancelled);
+    });
+    snooze();
+    joined.reset();
+    spinner.await();
+    CHECK(runs == 0);
+    CHECK(held.use_count() == 1);
+  });
+}
+
+TEST_CASE("a group may be gone when what its fiber's child inherits has been copied", "[group]") {
+  struct waits_when_copied {
+    waits_when_copied() = default;
+    waits_when_copied(const waits_when_copied& /*other*/) { sleep_for(2ms); }
+  };
+  run([] {
+    const fiber_local<waits_when_copied> local(inherited);
+    auto joined = std::make_unique<group>();
+    bool refused = false;
+    auto spinner = spin([&] {
+      *local;
+      try {
+        joined->spin([] {});
+      } catch (const cancelled&) {
+        refused = true;
+      }
+    });
+    snooze();
+    joined.reset();
+    spinner.await();
+    CHECK(refused);
+  });
+}
+
+TEST_CASE("a fiber may end its group while it moves what it spins there", "[group]") {
+  struct ends_it_when_moved {
+    explicit ends_it_when_moved(std::unique_ptr<group>& which) : ended(&which) {}
+    ends_it_when_moved(ends_it_when_moved&& other) noexcept : ended(other.ended) { ended->reset(); }
+    void operator()() const {}
+    std::unique_ptr<group>* ended;
+  };
+  const bool limited = GENERATE(false, true);
+  run([&] {
+    auto joined = limited ? std::make_unique<group>(2) : std::make_unique<group>();
+    bool refused = false;
+    joined->spin([&] {
+      ends_it_when_moved body(joined);
+      try {
+        joined->spin(std::move(body));
+      } catch (const cancelled&) {
+        refused = true;
+      }
+    });
+    sleep_for(1ms);
+    CHECK(refused);
   });
 }
 

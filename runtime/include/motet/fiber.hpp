@@ -107,8 +107,8 @@ class fiber_ref {
 
   /// Waits until it is dead.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; std::logic_error if it
-  ///         is the running fiber.
+  /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; what is pending for
+  ///         this fiber; std::logic_error if it is the running one or none, or its thread is gone.
   [[gnu::always_inline]] void await() const {
     // The handle may be given another fiber meanwhile; the one that is awaited stays this one.
     detail::awaited kept(block());
@@ -140,7 +140,7 @@ class fiber;
 /// How a fiber is to be spun.
 struct spin_options {
   std::string name = {};
-  /// Usable bytes; empty: the thread's default.
+  /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
   std::optional<std::size_t> stack_size = {};
   /// Not waited for by group::await_all(); what it waits for does not count as able to wake others.
   bool transient = false;
@@ -189,8 +189,9 @@ T suspend() {
 /// locals are gone, so `body` must own what it captures. What borrows belongs in a group.
 /// Returns: the handle, which may be dropped.
 /// Not a switchpoint.
-/// Throws: stack_unavailable; std::invalid_argument for a stack size that cannot be; `cancelled` if
-///         the running fiber has been cancelled and is not under a shield, or is ending.
+/// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for a stack size that cannot
+///         be; `cancelled` if the running fiber has been cancelled and is not under a shield, or is
+///         ending; what copying `body` or an inherited local throws: it may wait, but not teleport.
 template <typename F>
 auto spin(F&& body, call_site site = call_site::here());
 template <typename F>
@@ -282,7 +283,7 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
   using result_type = result_of_body<F>;
   launch fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
   ::new (fresh.body()) body_type(std::forward<F>(body));
-  if constexpr (!std::is_trivially_copyable_v<body_type>) fresh.check_family();
+  if constexpr (!std::is_trivially_copyable_v<body_type>) fresh.look_again();
   return fiber<result_type>(fresh.start());
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <motet/detail/family.hpp>
+#include <motet/detail/handle.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 #include <vector>
@@ -23,14 +24,18 @@ class group_room {
   group_room(const group_room&) = delete;
   group_room& operator=(const group_room&) = delete;
   /// If it was not taken the next one gets it.
-  ~group_room();
+  ~group_room() {
+    if (group_ != nullptr) give_back();
+  }
   void taken() noexcept {
-    if (group_->limit > 0) --group_->promises;
-    group_ = nullptr;
+    if (group_ != nullptr) --std::exchange(group_, nullptr)->promises;
   }
 
  private:
-  group_family* group_;
+  void give_back() noexcept;
+
+  group_family* group_ = nullptr;  // null: it has no limit; may be gone when it is given back
+  handle owner_;
 };
 
 }  // namespace detail

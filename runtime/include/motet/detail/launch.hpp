@@ -32,12 +32,10 @@ class launch {
 
   /// Returns: where the callable is to be constructed.
   void* body() const noexcept { return block_->body; }
-  /// For what may have waited while it was moved to body(): the family may have ended meanwhile.
-  /// Throws: `cancelled` then; what is at body() has been destroyed.
-  void check_family() {
-    if (block_->belongs_to->closed) [[unlikely]]
-      refuse_late();
-  }
+  /// For what may have waited while it was moved to body(): the family may have ended meanwhile,
+  /// and the process may be a forked one. Throws: `cancelled` if nothing can be spun there now;
+  /// what is at body() has been destroyed then.
+  void look_again();
   /// Makes it runnable, and a child.
   handle start() noexcept {
     control_block& fiber = *std::exchange(block_, nullptr);
@@ -49,7 +47,6 @@ class launch {
  private:
   static control_block& make(family* parents, spin_options* how, const body_kind& kind,
                              call_site site);
-  [[noreturn]] void refuse_late();
   void unmake() noexcept;
 
   control_block* block_;
