@@ -29,7 +29,7 @@ class stack_pool {
   stack_pool& operator=(const stack_pool&) = delete;
   ~stack_pool();
 
-  /// Returns: a stack of at least `size` usable bytes.
+  /// Returns: a stack of `size` bytes or more, of which up to 1 KiB is not usable.
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
     if (size > default_size || free_count_ == 0) return take_another(size);

@@ -144,6 +144,7 @@ void thread_state::end_others() noexcept {
     exit_waiter_ = &wait;
     park(wait);
   }
+  exit_waiter_ = nullptr;
   tell_untold(*main_);
   close_mail();
 }

@@ -45,6 +45,7 @@ template <typename Sharing>
 class basic_rate_limiter {
  public:
   /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once.
+  /// That is an upper limit: who waits is woken some 50 us late, which only a burst makes up for.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if one of them is 0, or a burst takes more than 70 years;
   ///         std::bad_alloc.

@@ -7,13 +7,14 @@
 
 namespace motet::inline MOTET_ABI {
 
-/// Sleeps until `when`, never less; an instant that has passed lets every runnable fiber run once.
+/// Sleeps until `when`, never less; an instant that has passed lets the other runnable fibers run.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void sleep_until(clock::time_point when);
 
 /// Sleeps for `span`, never less; any length in any unit, also one that no clock will see the end
-/// of. A thread on which nobody else can run sleeps for 50 us or longer.
+/// of. A thread on which nobody else can run sleeps for 50 us or longer, unless something else than
+/// a timer wakes it.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void sleep_for(detail::timespan span);

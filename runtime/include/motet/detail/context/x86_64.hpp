@@ -9,11 +9,15 @@
 
 #include <motet/detail/abi.hpp>
 
+#if defined(__APX_F__)
+#error "motet's switch does not keep the registers r16 to r31: compile without -mapxf"
+#endif
+
 #if defined(__AVX512F__)
-#define MOTET_AVX512_CLOBBERS                                                                   \
-  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
-      "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", \
-      "k7"
+#define MOTET_AVX512_CLOBBERS                                                                      \
+  , "k0", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",         \
+      "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", \
+      "k6", "k7"
 #else
 #define MOTET_AVX512_CLOBBERS
 #endif
