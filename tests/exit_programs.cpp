@@ -365,7 +365,8 @@ struct leaves_when_moved {
 };
 
 void teleports_while_a_body_is_moved() {
-  motet::thread other([] { motet::sleep_for(1h); });
+  motet::event never;
+  motet::thread other([&] { never.wait(); });
   motet::spin([&] { motet::spin(leaves_when_moved(other)); }).await();
 }
 
