@@ -59,6 +59,9 @@ def problems(program, name, expected):
         environment["MOTET_DISABLE"] = "guard"
     if name == "use_after_end":
         environment["MOTET_DISABLE"] = environment.get("MOTET_DISABLE", "") + ",stack_reuse"
+    if name == "forked_before_a_body_is_started":
+        # In the child ThreadSanitizer no longer sees what the forking fiber does before others run.
+        environment["TSAN_OPTIONS"] = environment.get("TSAN_OPTIONS", "") + ":report_bugs=0"
     run = subprocess.run(
         [program, name], capture_output=True, text=True, timeout=20, env=environment)
     if run.stdout == "a sanitizer reports it\n":
