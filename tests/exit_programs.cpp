@@ -250,6 +250,12 @@ void deadlock_is_thrown() {
   }
 }
 
+void tell_end_of(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::printf("the child ended with %d\n", WEXITSTATUS(status));
+}
+
 /// In the child the fiber is the main one, and the process ends with its body.
 void forked_body_returns() {
   motet::spin([] {
@@ -269,9 +275,7 @@ void forked_body_returns() {
       motet::snooze();
       return;
     }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+    tell_end_of(child);
   }).await();
 }
 
@@ -288,9 +292,7 @@ void forked_locals() {
       motet::make_local<announcer>("child's local");
       return;
     }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+    tell_end_of(child);
   }).await();
 }
 
@@ -321,9 +323,7 @@ void forked_while_a_body_is_moved() {
       motet::spin([] { std::exit(3); });
       motet::sleep_for(1h);
     }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+    tell_end_of(child);
   }).await();
 }
 
@@ -344,11 +344,7 @@ void forked_before_a_body_is_started() {
     forks_and_goes_on body;
     body.child = &child;
     auto made = motet::spin(std::move(body));
-    if (child != 0) {
-      int status = 0;
-      ::waitpid(child, &status, 0);
-      std::printf("the child ended with %d\n", WEXITSTATUS(status));
-    }
+    if (child != 0) tell_end_of(child);
     made.await();
     std::puts("awaited");
     if (child == 0) std::exit(3);

@@ -94,22 +94,22 @@ int choose(const char* name) noexcept {
   return faulty.next(name);
 }
 
+bool refused() noexcept {
+  const auto chosen = detail::faults::choose.load();
+  return chosen != nullptr && chosen(allocation) != 0;
+}
+
 }  // namespace
 
 // Not inline: g++ 12 would take the free(3) in the one for a mistake in the other.
 [[gnu::noinline]] void* operator new(std::size_t size) {
-  const auto chosen = detail::faults::choose.load();
-  void* memory =
-      chosen != nullptr && chosen(allocation) != 0 ? nullptr : std::malloc(size == 0 ? 1 : size);
+  void* memory = refused() ? nullptr : std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  const auto chosen = detail::faults::choose.load();
   const auto each = static_cast<std::size_t>(alignment);
-  void* memory = chosen != nullptr && chosen(allocation) != 0
-                     ? nullptr
-                     : std::aligned_alloc(each, (size + each - 1) / each * each);
+  void* memory = refused() ? nullptr : std::aligned_alloc(each, (size + each - 1) / each * each);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
