@@ -9,10 +9,8 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -22,12 +20,12 @@
 #include <motet/errors.hpp>
 #include <mutex>
 #include <new>
-#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "interrupted_place.hpp"
 #include "line.hpp"
 #include "thread_state.hpp"
 #include "ticks.hpp"
@@ -91,21 +89,6 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
     call_previous(signal, info, context);
   }
   errno = kept;
-}
-
-/// The frames of the handler itself are left out.
-std::span<void*> interrupted_frames(std::span<void*> frames,
-                                    [[maybe_unused]] void* context) noexcept {
-  const auto size =
-      static_cast<std::size_t>(::backtrace(frames.data(), static_cast<int>(frames.size())));
-  frames = frames.first(size);
-#if defined(__x86_64__)
-  const auto at = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
-  const auto first = std::find(frames.begin(), frames.end(), reinterpret_cast<void*>(at));
-  if (first != frames.end())
-    frames = frames.subspan(static_cast<std::size_t>(first - frames.begin()));
-#endif
-  return frames;
 }
 
 /// As backtrace_symbols_fd(3) does: "file(function+offset) [address]", or without the function.
@@ -190,9 +173,17 @@ void thread_state::report_running(void* context) const noexcept {
     out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
   }
   out << "; no poll for " << static_cast<std::uint64_t>(polls_left_out * between.count())
-      << " ms; it is at\n";
-  std::array<void*, 64> frames;
-  for (void* each : interrupted_frames(frames, context)) describe_frame(out, each);
+      << " ms; it is ";
+  const interrupted_place place(context);
+  const char* doubt = place.doubt(stack_of(fiber), live_exceptions_->uncaught > 0);
+  if (doubt != nullptr) {
+    out << doubt << ", at\n";
+    describe_frame(out, place.instruction());
+  } else {
+    out << "at\n";
+    std::array<void*, 64> room;
+    for (void* each : place.frames(room)) describe_frame(out, each);
+  }
   out.write();
 }
 

@@ -85,7 +85,9 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
-  set_self(new thread_state(chosen, kernel_for(chosen)));
+  auto* made = new thread_state(chosen, kernel_for(chosen));
+  if (signal != 0) made->learn_own_stack();
+  set_self(made);
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.

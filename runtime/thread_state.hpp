@@ -197,6 +197,8 @@ class thread_state : public thread_core {
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
   /// Returns: the last number that a fiber or a scope here has had.
   std::uint64_t numbers_used() const noexcept { return std::max(next_id_, last_scope_); }
+  /// Before a dump signal: to know in the handler whether the main fiber is on its stack.
+  void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
 
   // Away from home: journey.cpp and baggage.cpp.
   /// Whether it is for a fiber's visit to a thread that is not motet's, where it cannot wait.
@@ -277,6 +279,9 @@ class thread_state : public thread_core {
   void forget_others(control_block& caller) noexcept;
 
   // How a runtime ends.
+  const stack& stack_of(const control_block& fiber) const noexcept {
+    return &fiber == main_ && fiber.runs_on.bottom == nullptr ? own_stack_ : fiber.runs_on;
+  }
   void close_mail() noexcept;
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
@@ -373,6 +378,7 @@ inline thread_state& here() {
   return static_cast<thread_state&>(here_core());
 }
 
+  stack own_stack_;                       // the thread's; empty where no dump signal was chosen
 inline thread_state& home_of(const control_block& fiber) noexcept {
   return static_cast<thread_state&>(*fiber.home);
 }

@@ -49,6 +49,7 @@ FLOOR_OF = {
     "runtime/guard.*": "ground",
     "runtime/include/motet/detail/jitter.hpp": "words",
     "runtime/jitter.cpp": "ground",
+    "runtime/interrupted_place.*": "ground",
     "runtime/mapping_guard.hpp": "ground",
     "runtime/stack_pool.*": "ground",
     "runtime/tick_clock.*": "ground",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Small programs that are asked for dumps by a signal; dump_signal_test.py runs each by name, sends
 // the signals, and looks at what they write.
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,9 +15,12 @@
 #include <ctime>
 #include <map>
 #include <motet/motet.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "support.hpp"
 
 using namespace std::chrono_literals;
 
@@ -100,6 +105,56 @@ void snooze_for_ever(std::atomic<int>& started) {
     while (!stop) motet::snooze();
   });
   while (!stop) motet::snooze();
+}
+
+/// Sends itself the signal, which MOTET_DUMP_SIGNAL names, again and again while it does something:
+/// what it does is met anywhere. Nobody reads what it tells.
+template <typename F>
+void do_among_signals(F something) {
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ::dup2(nowhere, STDERR_FILENO);
+  std::atomic<bool> over{false};
+  const pthread_t busy = ::pthread_self();
+  std::thread sending([&] {
+    const std::size_t count = testing::scaled(100'000, 2'000);
+    for (std::size_t i = 0; i < count; ++i) {
+      ::pthread_kill(busy, SIGUSR1);
+      const std::timespec pause{0, static_cast<long>(i % 7) * 10'000};
+      ::nanosleep(&pause, nullptr);
+    }
+    over = true;
+  });
+  motet::run(patient(), [&] {
+    while (!over) something();
+  });
+  sending.join();
+  say("done");
+}
+
+void flooded_while_spinning() {
+  do_among_signals([] { motet::spin([] {}).await(); });
+}
+
+void flooded_while_snoozing() {
+  do_among_signals([] {
+    motet::group several;
+    for (int i = 0; i < 20; ++i) {
+      several.spin([] {
+        for (int round = 0; round < 100; ++round) motet::snooze();
+      });
+    }
+    several.await_all();
+  });
+}
+
+void flooded_while_throwing() {
+  do_among_signals([] {
+    try {
+      throw std::runtime_error("down");
+    } catch (const std::runtime_error&) {
+      motet::snooze();
+    }
+  });
 }
 
 /// A thread that computes, one that sleeps, one that switches, and main, which reads.
@@ -237,6 +292,9 @@ const std::map<std::string_view, void (*)()> programs = {
     {"own_handler", own_handler},
     {"forked_child", forked_child},
     {"errno_stays", errno_stays},
+    {"flooded_while_snoozing", flooded_while_snoozing},
+    {"flooded_while_spinning", flooded_while_spinning},
+    {"flooded_while_throwing", flooded_while_throwing},
     {"comings_and_goings", comings_and_goings},
     {"one_thread", one_thread},
     {"refused", refused},

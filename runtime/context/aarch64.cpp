@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <motet/detail/context.hpp>
 
+#include "../interrupted_place.hpp"
+
 asm(R"(
 .text
 .p2align 4
@@ -79,6 +81,12 @@ void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
   fresh.resume_at = reinterpret_cast<void*>(&motet_enter_context);
   fresh.frame = reinterpret_cast<void*>(entry);
   fresh.base = argument;
+}
+
+/// The last instruction of switch_inline(), br x17; there are others like it, whose frames are then
+/// not told.
+bool ends_switch(const void* instruction) noexcept {
+  return *static_cast<const std::uint32_t*>(instruction) == 0xd61f0220;
 }
 
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,

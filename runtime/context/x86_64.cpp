@@ -8,8 +8,11 @@
 // prediction of every later return in whoever is switched to one place off.
 // Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
 
+#include <cstddef>
 #include <cstdint>
 #include <motet/detail/context.hpp>
+
+#include "../interrupted_place.hpp"
 
 asm(R"(
 .text
@@ -76,6 +79,21 @@ void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
   fresh.resume_at = reinterpret_cast<void*>(&motet_enter_context);
   fresh.frame = reinterpret_cast<void*>(entry);
   fresh.base = argument;
+}
+
+/// The last three instructions of switch_inline(), which is in many functions. Their bytes are looked
+/// at one by one: each that is there belongs to what the processor is about to run.
+bool ends_switch(const void* instruction) noexcept {
+  constexpr unsigned char last[] = {0x48, 0x8b, 0x6e, 0x10,  // movq 16(%rsi), %rbp
+                                    0x48, 0x8b, 0x5e, 0x18,  // movq 24(%rsi), %rbx
+                                    0xff, 0x66, 0x08};       // jmpq *8(%rsi)
+  const auto* at = static_cast<const unsigned char*>(instruction);
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{4}, std::size_t{8}}) {
+    std::size_t same = begin;
+    while (same < sizeof last && at[same - begin] == last[same]) ++same;
+    if (same == sizeof last) return true;
+  }
+  return false;
 }
 
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
