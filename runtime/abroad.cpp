@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "thread_state.hpp"
+#include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -64,7 +65,9 @@ void arrive(post& item, thread_state& home) noexcept {
     }
   }
   // What came too late, or was displaced.
-  if (now.raised != nullptr) home.drop_later(value_slot::holding(std::move(now.raised)));
+  if (now.raised != nullptr) {
+    home.drop_later(value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
+  }
   home.drop_later(std::move(now.token));
   home.drop_later(std::move(now.result));
   home.drop_later(std::move(now.resumed));

@@ -9,13 +9,18 @@
 #include "journey.hpp"
 #include "mailbox.hpp"
 #include "traveller.hpp"
+#include "unhandled.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 /// The first exception that was raised stands, the last token does, as with a fiber that is at
-/// home; its children's failures are all kept.
+/// home; its children's failures are all kept. Whoever raised the second could not know.
 void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
+  if (more.raised != nullptr) {
+    thread_state& thread = *self();
+    thread.drop_later(value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
+  }
   into.failures.splice(into.failures.end(), more.failures);
   if (more.token_given) std::swap(into.token, more.token);
   into.token_given = into.token_given || more.token_given;
@@ -69,7 +74,6 @@ void nudge(journey& its) noexcept {
   if (its.nudged) retain(its);
 }
 
-/// Of two exceptions at once the second is nobody's: whoever raised it could not know.
 void forward(journey& to, forwarded&& news) noexcept {
   if (!any(news)) return;
   const bool urgent = interrupts(news);

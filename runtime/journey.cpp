@@ -226,8 +226,18 @@ std::exception_ptr failure_abroad(control_block& fiber) noexcept {
     its.left.failures.pop_front();
     return first;
   }
-  const bool untold = its.told != nullptr && its.told == fiber.raised;
-  return untold ? std::exchange(its.told, nullptr) : nullptr;
+  if (its.told == nullptr || its.told != fiber.raised) return nullptr;
+  fiber.raised = nullptr;
+  return std::exchange(its.told, nullptr);
+}
+
+std::exception_ptr raised_too_late(control_block& fiber) noexcept {
+  const cold_part* part = cold_if_any(fiber);
+  if (part == nullptr || part->travels.its == nullptr) return nullptr;
+  journey& its = *part->travels.its;
+  if (!in_this_process(its)) return nullptr;
+  const std::lock_guard in(its.sharing);
+  return std::exchange(its.left.raised, nullptr);
 }
 
 }  // namespace detail

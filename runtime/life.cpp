@@ -129,6 +129,12 @@ void thread_state::end_child_process(control_block& self) noexcept {
   std::exit(EXIT_SUCCESS);
 }
 
+/// raise() took it, and then the body came to no switchpoint any more.
+void thread_state::tell_undelivered(control_block& fiber) noexcept {
+  const undelivered first(options_, std::exchange(fiber.raised, nullptr));
+  const undelivered abroad(options_, raised_too_late(fiber));
+}
+
 void thread_state::disarm_own(cold_part& part) noexcept {
   disarm(part.grace);
   disarm(part.insistence);
@@ -136,7 +142,9 @@ void thread_state::disarm_own(cold_part& part) noexcept {
 
 /// From here on the outcome stands and others may read it.
 void thread_state::publish(control_block& fiber) noexcept {
+  bool travelled = false;
   if (cold_part* part = cold_if_any(fiber)) {
+    travelled = part->travels.its != nullptr;
     part->token.reset();
     part->locals.end();  // what was made by destructors since
     come_home(fiber);
@@ -144,7 +152,8 @@ void thread_state::publish(control_block& fiber) noexcept {
     inherit_failure(fiber);
     disarm_own(*part);
   }
-  if (fiber.raised != nullptr) fiber.raised = nullptr;
+  if (fiber.raised != nullptr || travelled) [[unlikely]]
+    tell_undelivered(fiber);
   list<control_block, fibers_tag>::remove(fiber);
   --living_;
   const bool told = tell_awaiters(fiber);

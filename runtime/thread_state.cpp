@@ -129,6 +129,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
 }
 
 /// The caller's ancestors may end while it lives: it is nobody's child any more.
+  tell_undelivered(*main_);
 void thread_state::end_others() noexcept {
   control_block& caller = *running_;
   if (&caller != main_) {

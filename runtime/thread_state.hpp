@@ -163,6 +163,7 @@ class thread_state : public thread_core {
   void spare_keeper_of(const control_block& failed) noexcept;
 
   /// Runs a thread's function in the main fiber, the running one, whose outcome it decides.
+  [[gnu::noinline]] void tell_undelivered(control_block& fiber) noexcept;
   void run_main(const body_kind& kind, void* function) noexcept;
   /// Starts a fiber that is nobody's child; it must end when the runtime does, or is cancelled.
   /// Throws: std::bad_alloc.

@@ -40,9 +40,9 @@ std::string whence(const std::exception_ptr& error) noexcept {
   }
 }
 
-void print(const char* before, const char* what, const std::exception_ptr& error) noexcept {
-  std::fprintf(stderr, "motet: a fiber failed and nobody was left to be told%s%s%s\n", before, what,
-               whence(error).c_str());
+void print(const char* line, const char* before, const char* what,
+           const std::exception_ptr& error) noexcept {
+  std::fprintf(stderr, "motet: %s%s%s%s\n", line, before, what, whence(error).c_str());
 }
 
 }  // namespace
@@ -62,15 +62,16 @@ bool given_to_program(const options& settings, const std::exception_ptr& error) 
 
 }  // namespace
 
-void tell_unhandled(const options& settings, const std::exception_ptr& error) noexcept {
+void tell_unhandled(const options& settings, const std::exception_ptr& error,
+                    const char* line) noexcept {
   if (given_to_program(settings, error)) return;
   failed.store(true, std::memory_order_relaxed);
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    print(": ", e.what(), error);
+    print(line, ": ", e.what(), error);
   } catch (...) {
-    print("", "", error);
+    print(line, "", "", error);
   }
 }
 

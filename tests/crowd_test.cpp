@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -35,6 +36,14 @@ namespace {
 
 int many(std::size_t full) {
   return static_cast<int>(testing::scaled(full, full / (testing::under_tsan ? 100 : 10)));
+}
+
+struct interruption : std::runtime_error {
+  interruption() : std::runtime_error("chaos") {}
+};
+
+options disturbed() {
+  return testing::poked<interruption>();
 }
 
 /// Interrupts fibers that it is told of, at random, until it is told to end.
@@ -69,9 +78,6 @@ class chaos {
   int interrupted = 0;
 
  private:
-  struct interruption : std::runtime_error {
-    interruption() : std::runtime_error("chaos") {}
-  };
   std::mt19937 dice_;
   std::vector<fiber_ref> victims_;
 };
@@ -95,7 +101,7 @@ TEST_CASE("items of three threads reach 16 interrupted consumers once each, in o
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
       threads.emplace_back([&, i] {
-        run([&] {
+        run(disturbed(), [&] {
           // Interrupted as well: a push that throws has not happened.
           chaos disorder(static_cast<unsigned>(i));
           group workers;
@@ -117,7 +123,7 @@ TEST_CASE("items of three threads reach 16 interrupted consumers once each, in o
     threads.emplace_back([&] { produce(2); });
 
     std::vector<item> got;
-    run([&] {
+    run(disturbed(), [&] {
       chaos disorder(17);
       group consumers;
       bool over = false;
@@ -193,7 +199,7 @@ TEST_CASE("one consumer gets the items of each producer in order", "[channel]") 
   });
   std::array<int, 2> next{};
   bool ordered = true;
-  run([&] {
+  run(disturbed(), [&] {
     chaos disorder(3);
     group one;
     bool over = false;
@@ -221,7 +227,7 @@ template <typename Work>
 void crowd(int rounds, Work work) {
   constexpr int fibers = 4;
   const auto on_fibers = [&](unsigned seed) {
-    run([&] {
+    run(disturbed(), [&] {
       chaos disorder(seed);
       group workers;
       bool over = false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -66,11 +67,7 @@ class strangers {
   }
 
   /// Virtual time runs ahead of other threads, so a thread that waits for one seems stuck.
-  static options quiet() {
-    options chosen;
-    chosen.deadlock_report = 0ms;
-    return chosen;
-  }
+  static options quiet() { return testing::poked<first_error>(testing::quiet()); }
 
  private:
   std::atomic<int> busy_{0};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -143,7 +144,7 @@ TEST_CASE("fibers under fire from other threads all end, and each once", "[stres
   std::vector<std::thread> enemies;
   std::size_t results = 0;
   std::size_t failures = 0;
-  run([&] {
+  run(testing::poked<poke>(), [&] {
     for (std::uint32_t i = 0; i < 2; ++i) {
       enemies.emplace_back([&targets, &over, i] { fire(targets, over, 17 + i); });
     }

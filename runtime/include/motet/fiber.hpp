@@ -84,7 +84,8 @@ class fiber_ref {
   }
 
   /// Throws `error` at the switchpoint it waits at, or else at its next one; a fiber that has not
-  /// started ends with it.
+  /// started ends with it. If the body comes to no other switchpoint, what it returns stands, and
+  /// options.on_unhandled of its thread is given `error`.
   /// Returns: false if another raised exception is still pending, or its body has been left.
   /// Not a switchpoint.
   bool raise(std::exception_ptr error) const;
