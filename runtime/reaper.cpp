@@ -26,7 +26,10 @@ void thread_state::reap_later(control_block& dead) noexcept {
 }
 
 void thread_state::drop_later(value_slot&& value) noexcept {
-  if (value.trivial()) return;
+  if (value.trivial()) {
+    value.reset();  // its slot must not give it to anybody
+    return;
+  }
   try {
     dropped_.push_back(std::move(value));
     start_reaper();
