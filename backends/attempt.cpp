@@ -50,10 +50,18 @@ bool on_disk(int fd) noexcept {
   return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }
 
+/// Past the kernel's cache, a call waits for the disk whatever it is told. Source: open(2),
+/// O_DIRECT.
+bool always_waits_for_disk(int fd) noexcept {
+  const int mode = ::fcntl(fd, F_GETFL);
+  return mode >= 0 && (mode & O_DIRECT) != 0 && on_disk(fd);
+}
+
 /// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell; in
 /// the latter case plain() if the descriptor is ready. A disk can be waited for only by a call.
 template <typename Nowait, typename Plain>
 std::int32_t without_waiting(int fd, short events, Nowait nowait, Plain plain) noexcept {
+  if (always_waits_for_disk(fd)) return operation::would_block_thread;
   const std::int32_t result = nowait();
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
   if (on_disk(fd)) return operation::would_block_thread;
@@ -172,6 +180,20 @@ bool may_not_wait(const operation& op) noexcept {
 }
 
 }  // namespace
+
+bool moves_position(const operation& op) noexcept {
+  return op.at_position() && on_disk(op.fd);
+}
+
+bool waits_in_vain(operation& op) noexcept {
+  if (!ready(op.fd, readiness_of(op))) {
+    op.fruitless = 0;
+    return false;
+  }
+  const bool again = op.fruitless > 0;
+  if (op.fruitless < most_fruitless) ++op.fruitless;
+  return again;
+}
 
 bool attempt(operation& op) noexcept {
   do {

@@ -13,6 +13,16 @@ namespace motet::inline MOTET_ABI::detail {
 ///          false if it must wait for readiness_of(op).
 bool attempt(operation& op) noexcept;
 
+/// Whether `op` reads or writes a file or a disk at its position.
+bool moves_position(const operation& op) noexcept;
+
+/// From so many fruitless readinesses on the pauses between two tries grow no more.
+inline constexpr std::uint8_t most_fruitless = 7;
+
+/// Called when `op` would wait although its descriptor was said to be ready.
+/// Returns: whether it is ready still, and was so the last time, too: a wait would be over at once.
+bool waits_in_vain(operation& op) noexcept;
+
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 short readiness_of(const operation& op) noexcept;
 

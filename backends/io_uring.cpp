@@ -8,6 +8,10 @@
 //   poll and is submitted again.
 // - A write to a pipe without readers raises SIGPIPE in whoever enters: while one is in flight,
 //   entering is guarded; without DEFER_TASKRUN, all that the thread does is.
+// - A file's position is moved by plain calls, never by the ring: for that one takes it without the
+//   file's lock, so that two writes may hit the same place, and a completion that comes later (as
+//   all do with O_DIRECT) leaves it where it was.
+// - A poll tells of POLLRDHUP also when it was not asked for.
 // - Closing the ring ends what is in it some time later; so nothing of ours may be in it that the
 //   kernel writes to. The wake descriptor is polled, not read, by the ring.
 #include <liburing.h>
@@ -17,6 +21,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -24,7 +29,9 @@
 #include "../runtime/disabled.hpp"
 #include "../runtime/faults.hpp"
 #include "attempt.hpp"
+#include "exact_wait.hpp"
 #include "factories.hpp"
+#include "retries.hpp"
 #include "sigpipe.hpp"
 #include "uring_entry.hpp"
 
@@ -75,6 +82,7 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
+    if (moves_position(op)) return attempt(op);
     if (raises_sigpipe(op) && ++writes_ == 1 && acts_any_time_) guard_.emplace();
     prepare(op);
     return false;
@@ -83,6 +91,12 @@ class uring_backend final : public backend {
   void cancel(operation& op) noexcept override {
     if (op.cancelling) return;
     op.cancelling = true;
+    if (op.stage == stage_pausing) {
+      retries_.remove(notes_of(op).pause);
+      op.result = -ECANCELED;
+      finish(op);
+      return;
+    }
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_cancel(entry, &op, 0);
     ::io_uring_sqe_set_data(entry, nullptr);
@@ -90,6 +104,7 @@ class uring_backend final : public backend {
 
   void poll(time_point deadline, completions& done) override {
     reap();
+    try_again();
     if (!over_.empty() || woken_ || deadline == time_point::min()) {
       if (must_enter()) {
         enter();
@@ -98,9 +113,10 @@ class uring_backend final : public backend {
     } else {
       do {
         resubmitted_ = false;
-        enter_and_wait(deadline);
+        enter_and_wait(std::min(deadline, retries_.first_due()));
         reap();
-      } while (over_.empty() && !woken_ && resubmitted_);
+        try_again();
+      } while (over_.empty() && !woken_ && resubmitted_ && now() < deadline);
     }
     woken_ = false;
     done.append(over_);
@@ -159,10 +175,28 @@ class uring_backend final : public backend {
 
   void wait_until_ready(operation& op) noexcept {
     op.stage = stage_polling;
+    watch(op, op.fd, readiness_of(op));
+  }
+
+  void watch(operation& op, int fd, short events) noexcept {
     resubmitted_ = true;
     io_uring_sqe* entry = next_entry();
-    ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(readiness_of(op)));
+    ::io_uring_prep_poll_add(entry, fd, static_cast<unsigned>(events));
     ::io_uring_sqe_set_data(entry, &op);
+  }
+
+  void pause(operation& op) noexcept {
+    op.stage = stage_pausing;
+    resubmitted_ = true;
+    retries_.add((::new (static_cast<void*>(op.scratch)) uring_notes)->pause, op);
+  }
+
+  void try_again() noexcept {
+    retries_.take_due([this](operation& op) {
+      op.stage = stage_ready;
+      resubmitted_ = true;
+      prepare(op);
+    });
   }
 
   void watch_wake_descriptor() noexcept {
@@ -234,12 +268,13 @@ class uring_backend final : public backend {
 
   void settle(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
-      op.stage = 0;
+      op.stage = stage_ready;
       resubmitted_ = true;
       prepare(op);
       return;
     }
     if (op.stage == stage_refused) take_refusal(op);
+    if (op.kind == verb::wait_fd && !told_what_was_asked(op)) return;
     if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
       prepare(op);
@@ -248,14 +283,49 @@ class uring_backend final : public backend {
     const bool asked_not_to_wait =
         (op.kind == verb::recv || op.kind == verb::send) && (op.flags & MSG_DONTWAIT) != 0;
     if (op.result == -EAGAIN && !asked_not_to_wait && op.kind != verb::wait_fd && !op.cancelling) {
-      wait_until_ready(op);
+      if (op.stage == stage_ready && waits_in_vain(op)) {
+        pause(op);
+      } else {
+        wait_until_ready(op);
+      }
       return;
     }
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
       op.result = -ECANCELED;
     }
+    finish(op);
+  }
+
+  void finish(operation& op) noexcept {
     if (raises_sigpipe(op) && --writes_ == 0) guard_.reset();
     over_.push(op);
+  }
+
+  /// Of a wait_fd whose poll is over.
+  /// Returns: false if it goes on, for what the ring has told of was not asked for.
+  bool told_what_was_asked(operation& op) noexcept {
+    bool in_vain = false;
+    if (op.stage == stage_exact) {
+      op.stage = 0;
+      ::close(notes_of(op).exact);
+      in_vain = op.result >= 0 && !attempt(op);
+    } else if (op.result >= 0) {
+      op.result &= readiness_of(op) | POLLERR | POLLHUP | POLLNVAL;
+      in_vain = op.result == 0;
+    }
+    if (!in_vain) return true;
+    op.result = op.cancelling ? -ECANCELED : wait_exactly(op);
+    return op.result < 0;
+  }
+
+  /// Returns: 0, or minus an errno value.
+  std::int32_t wait_exactly(operation& op) noexcept {
+    const int made = make_exact_wait(op);
+    if (made < 0) return made;
+    (::new (static_cast<void*>(op.scratch)) uring_notes)->exact = made;
+    op.stage = stage_exact;
+    watch(op, made, POLLIN);
+    return 0;
   }
 
   io_uring ring_{};
@@ -267,6 +337,7 @@ class uring_backend final : public backend {
   std::size_t writes_ = 0;
   bool acts_any_time_ = false;  // no DEFER_TASKRUN: the kernel goes on in any system call
   std::optional<sigpipe_guard> guard_;
+  retries retries_;
   completions arrived_;
   completions over_;
 };

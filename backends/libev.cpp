@@ -3,6 +3,7 @@
 // tried again.
 //
 // What the library does and does not do, and what follows:
+// - It knows POLLIN and POLLOUT only.
 // - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
 //   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
 //   stream goes by the stream's number.
@@ -14,9 +15,11 @@
 //   timerfd, so that nobody is early and nobody much late.
 // - Its signal and child watchers belong to the process: none is used.
 #include <ev.h>
+#include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -28,8 +31,10 @@
 #include "../runtime/closings_elsewhere.hpp"
 #include "../runtime/faults.hpp"
 #include "attempt.hpp"
+#include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
+#include "retries.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -62,6 +67,8 @@ struct descriptor {
 struct watch {
   ev_io own;
   kept_watcher* kept;
+  retry pause;
+  int exact = -1;  // in the place of its descriptor: see exact_wait.hpp
 };
 static_assert(sizeof(watch) <= sizeof(operation::scratch));
 
@@ -72,6 +79,10 @@ watch& watch_of(operation& op) noexcept {
 ev_io& watcher_of(operation& op) noexcept {
   watch& its = watch_of(op);
   return its.kept != nullptr ? its.kept->io : its.own;
+}
+
+bool asks_more_than_library(const operation& op) noexcept {
+  return (readiness_of(op) & ~(POLLIN | POLLOUT)) != 0;
 }
 
 class libev_backend final : public backend {
@@ -100,8 +111,7 @@ class libev_backend final : public backend {
   bool submit(operation& op) noexcept override {
     const bool expects_wait = op.drained && op.stream != 0;
     if (!expects_wait && attempt(op)) return true;
-    start(op);
-    return false;
+    return !start(op);
   }
 
   void cancel(operation& op) noexcept override {
@@ -120,23 +130,28 @@ class libev_backend final : public backend {
   }
 
   void poll(time_point deadline, completions& done) override {
+    try_again();
     const bool wait = over_.empty() && deadline != time_point::min();
     const auto guard = settle_idle(wait);
     deadline_ = deadline;
     news_ = false;
     do {
       again_ = false;
-      if (wait && deadline != time_point::max()) set_alarm(deadline);
+      const time_point until = std::min(deadline, retries_.first_due());
+      if (wait && until != time_point::max()) set_alarm(until);
       ev_run(loop_.get(), wait ? EVRUN_ONCE : EVRUN_NOWAIT);
       ev_timer_stop(loop_.get(), &coarse_);
+      try_again();
     } while (wait && again_ && !news_ && over_.empty());
     done.append(over_);
   }
 
  private:
-  void start(operation& op) noexcept {
+  /// Returns: false, with the result set, if that was refused.
+  bool start(operation& op) noexcept {
     watch& its = *::new (static_cast<void*>(op.scratch)) watch;
     its.kept = kept_.place_for(op);
+    if (asks_more_than_library(op)) return start_exactly(op, its);
     ev_io& watcher = watcher_of(op);
     if (its.kept != nullptr) its.kept->unlink();
     if (its.kept == nullptr || its.kept->stream != op.stream) {
@@ -148,17 +163,48 @@ class libev_backend final : public backend {
     }
     watcher.data = &op;
     ev_io_start(loop_.get(), &watcher);
+    return true;
+  }
+
+  bool start_exactly(operation& op, watch& its) noexcept {
+    its.exact = make_exact_wait(op);
+    if (its.exact < 0) {
+      op.result = its.exact;
+      return false;
+    }
+    ev_io_init(&its.own, &on_ready, its.exact, EV_READ);
+    its.own.data = &op;
+    ev_io_start(loop_.get(), &its.own);
+    return true;
   }
 
   void finish(operation& op) noexcept {
     ev_io& watcher = watcher_of(op);
+    watch& its = watch_of(op);
     watcher.data = nullptr;
-    if (kept_watcher* kept = watch_of(op).kept) {
-      idle_.push_back(*kept);
+    if (its.pause.linked()) retries_.remove(its.pause);
+    if (its.kept != nullptr) {
+      idle_.push_back(*its.kept);
     } else {
       ev_io_stop(loop_.get(), &watcher);
     }
+    if (its.exact >= 0) ::close(its.exact);
     over_.push(op);
+  }
+
+  void pause(operation& op) noexcept {
+    ev_io_stop(loop_.get(), &watcher_of(op));
+    retries_.add(watch_of(op).pause, op);
+  }
+
+  void try_again() noexcept {
+    retries_.take_due([this](operation& op) {
+      if (attempt(op)) {
+        finish(op);
+      } else {
+        ev_io_start(loop_.get(), &watcher_of(op));
+      }
+    });
   }
 
   void stop_idle() noexcept {
@@ -182,12 +228,17 @@ class libev_backend final : public backend {
 
   static void on_ready(struct ev_loop* loop, ev_io* watcher, int) noexcept {
     auto* op = static_cast<operation*>(watcher->data);
+    libev_backend& self = owner_of(loop);
     if (op != nullptr && attempt(*op)) {
-      owner_of(loop).finish(*op);
+      self.finish(*op);
       return;
     }
-    if (op == nullptr) ev_io_stop(loop, watcher);  // an idle one
-    owner_of(loop).again_ = true;
+    self.again_ = true;
+    if (op == nullptr) {  // an idle one
+      ev_io_stop(loop, watcher);
+    } else if (waits_in_vain(*op)) {
+      self.pause(*op);
+    }
   }
 
   static void drain(int fd) noexcept {
@@ -245,6 +296,7 @@ class libev_backend final : public backend {
   bool again_ = false;  // something has happened that does not end a poll
   bool news_ = false;   // something has that does, beside an operation
   completions over_;
+  retries retries_;
   kept_watchers kept_;
   list<kept_watcher, idle_tag> idle_;
   std::uint64_t closings_seen_ = 0;

@@ -2,8 +2,8 @@
 // Virtual time over real descriptors; read this backend first. Descriptors are tried, never waited
 // for while a timer is set: when none is ready, the clock jumps to the next deadline. Each poll
 // ages the clock by a microsecond, or a program that is always busy would stand still. While
-// another thread does something for a fiber, the clock does not jump, but goes with that of the
-// world.
+// another thread does something for a fiber, or might wake the only fibers there are, the clock
+// does not jump, but goes with that of the world.
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <motet/detail/list.hpp>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "../runtime/work_elsewhere.hpp"
@@ -29,6 +31,7 @@ struct waiting_tag;
 /// What sim keeps in an operation's scratch.
 struct waiting : tagged_link<waiting_tag> {
   operation* op = nullptr;
+  std::size_t look = 0;  // its place among the looks, if it has one
 };
 static_assert(sizeof(waiting) <= sizeof(operation::scratch));
 
@@ -41,6 +44,7 @@ class sim_backend final : public backend {
   std::string_view name() const noexcept override { return "sim"; }
   time_point now() const noexcept override { return now_; }
   void listen(int wake_descriptor) override { wake_descriptor_ = wake_descriptor; }
+  void keep_pace(bool on) noexcept override { keeps_pace_ = on; }
 
   bool submit(operation& op) noexcept override {
     if (attempt(op)) return true;
@@ -64,7 +68,7 @@ class sim_backend final : public backend {
       if (deadline == time_point::max()) {
         wait_for_real(nullptr);
         try_all();
-      } else if (work_elsewhere::under_way()) {
+      } else if (keeps_pace_ || work_elsewhere::under_way()) {
         wait_until(deadline);
         try_all();
       } else if (deadline > now_) {
@@ -107,21 +111,47 @@ class sim_backend final : public backend {
   /// Whatever happens next, until the limit if there is one, happens to a descriptor.
   void wait_for_real(const timespec* limit) noexcept {
     constexpr timespec soon{0, 1'000'000};
-    looks_.clear();
+    bool all_watched = false;
     try {
-      looks_.push_back({wake_descriptor_, POLLIN, 0});
-      for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-        looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
-      }
+      all_watched = list_looks();
     } catch (const std::bad_alloc&) {
-      limit = &soon;  // whoever is not looked at is tried again then
+      // Whoever is not looked at is tried again soon.
     }
-    ::ppoll(looks_.data(), looks_.size(), limit, nullptr);
+    const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
+    ::ppoll(looks_.data(), looks_.size(), longer && !all_watched ? &soon : limit, nullptr);
+    note_fruitless();
     woken();
+  }
+
+  /// What was ready the last time and would have waited all the same is left out once.
+  /// Returns: whether there was none.
+  bool list_looks() {
+    bool all = true;
+    looks_.clear();
+    looks_.push_back({wake_descriptor_, POLLIN, 0});
+    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      each->look = 0;
+      if (std::exchange(each->op->fruitless, std::uint8_t{0}) != 0) {
+        all = false;
+      } else {
+        looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
+        each->look = looks_.size() - 1;
+      }
+    }
+    return all;
+  }
+
+  /// Whoever is ready is tried next; it has been fruitless if it waits afterwards.
+  void note_fruitless() noexcept {
+    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      const bool ready = each->look != 0 && looks_[each->look].revents != 0;
+      each->op->fruitless = ready ? 1 : 0;
+    }
   }
 
   time_point now_ = std::chrono::steady_clock::now();
   int wake_descriptor_ = -1;
+  bool keeps_pace_ = false;
   list<waiting, waiting_tag> waiting_;
   completions over_;
   std::vector<pollfd> looks_;

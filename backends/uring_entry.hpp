@@ -7,14 +7,30 @@
 #include <cstdint>
 #include <cstring>
 #include <motet/backend.hpp>
+#include <new>
 
 #include "../runtime/faults.hpp"
 #include "attempt.hpp"
+#include "retries.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
 inline constexpr std::uint8_t stage_polling = 1;
 inline constexpr std::uint8_t stage_refused = 2;  // by a fault point
+inline constexpr std::uint8_t stage_ready = 3;    // after stage_polling, the call again
+inline constexpr std::uint8_t stage_pausing = 4;  // not in the ring: see retries.hpp
+inline constexpr std::uint8_t stage_exact = 5;    // see exact_wait.hpp
+
+/// What an operation that is not in the ring, or not by its own descriptor, keeps in its scratch.
+struct uring_notes {
+  retry pause;
+  int exact = -1;
+};
+static_assert(sizeof(uring_notes) <= sizeof(operation::scratch));
+
+inline uring_notes& notes_of(operation& op) noexcept {
+  return *std::launder(reinterpret_cast<uring_notes*>(op.scratch));
+}
 
 /// What the kernel refuses it has not done: a fault point has it do nothing instead.
 inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept {

@@ -181,9 +181,10 @@ void connect(int fd, const sockaddr* address, socklen_t length, std::error_code&
 }
 
 short wait_fd(int fd, short events) {
-  constexpr short known = POLLIN | POLLOUT;
+  constexpr short known = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
   if (events == 0 || (events & ~known) != 0) {
-    throw std::invalid_argument("wait_fd: the mask must be of POLLIN and POLLOUT");
+    throw std::invalid_argument(
+        "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
   }
   operation op;
   op.kind = verb::wait_fd;

@@ -2,6 +2,8 @@
 // An operation from its submission to its end. The kernel may write to its buffer until then, so an
 // interruption asks for cancellation and goes on waiting; what was too late to cancel is returned
 // as if nothing had been asked, and the interruption waits for the next switchpoint.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <motet/detail/waiter.hpp>
@@ -21,6 +23,13 @@ constexpr std::int32_t erestartsys = 512;
 
 bool means_cancelled(std::int32_t result) {
   return result == -ECANCELED || result == -EINTR || result == -erestartsys;
+}
+
+/// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
+/// Source: connect(2), AF_UNSPEC.
+void take_back_connect(int fd) noexcept {
+  const sockaddr nobody{AF_UNSPEC, {}};
+  ::connect(fd, &nobody, sizeof nobody);
 }
 
 /// Says which memory a ring has filled.
@@ -72,6 +81,8 @@ void thread_state::park_until_over(wait_record& wait) noexcept {
 std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
+  if (calls_elsewhere_ > 0 && op.at_position() && called_elsewhere(op.fd)) [[unlikely]]
+    return perform_elsewhere(pending);
   if (!hand_over(pending)) {
     if (op.result == operation::would_block_thread) [[unlikely]]
       return perform_elsewhere(pending);
@@ -83,6 +94,7 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   if (op.result == operation::would_block_thread) [[unlikely]]
     return perform_elsewhere(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
+    if (op.kind == verb::connect) take_back_connect(op.fd);
     return pending.closed ? -EBADF : -ECANCELED;
   }
   if constexpr (valgrind::sees_no_ring) account_for(op);
@@ -99,10 +111,20 @@ std::int32_t thread_state::perform_elsewhere(pending_operation& pending) noexcep
   pending.elsewhere = &call;
   pending.wait.fiber = running_;
   operations_.add(pending);
+  ++calls_elsewhere_;
   call.await_end();
+  --calls_elsewhere_;
   in_flight::remove(pending);
   if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
   return op.result == -ECANCELED && pending.closed ? -EBADF : op.result;
+}
+
+/// A file's position is under a lock: even a call that must not wait would wait for that.
+bool thread_state::called_elsewhere(int fd) noexcept {
+  auto* pending = operations_.find(fd);
+  while (pending != nullptr && pending->elsewhere == nullptr)
+    pending = operations_.find(fd, pending);
+  return pending != nullptr;
 }
 
 void thread_state::complete(operation& op) noexcept {

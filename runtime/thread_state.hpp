@@ -253,6 +253,7 @@ class thread_state : public thread_core {
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;
   bool poll_overdue() const noexcept;
+  bool called_elsewhere(int fd) noexcept;
 
   // deliver.cpp
   speaker speaker_of(const control_block& fiber) noexcept;
@@ -347,6 +348,7 @@ class thread_state : public thread_core {
   wait_record* exit_waiter_ = nullptr;
   family house_;  // the reaper's: nobody's children
   list<control_block, fibers_tag> unreferred_;
+  std::size_t calls_elsewhere_ = 0;  // operations that a plain thread performs
   std::vector<value_slot> dropped_;
   bool reaping_ = false;
   std::uint64_t next_id_;

@@ -51,6 +51,11 @@ struct operation {
   /// operation in each direction at a time.
   std::uint64_t stream = 0;
 
+  /// Whether it reads or writes at the position of the descriptor, which a file or a disk has.
+  bool at_position() const noexcept {
+    return kind == verb::read || kind == verb::write || kind == verb::readv || kind == verb::writev;
+  }
+
   /// The submitter's own; a backend does not look at it.
   void* owner = nullptr;
 
@@ -58,6 +63,7 @@ struct operation {
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
+  std::uint8_t fruitless = 0;  // readinesses in a row that led to nothing
   alignas(16) std::byte scratch[96];
 };
 

@@ -68,16 +68,21 @@ std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
 int accept(int fd, sockaddr* address = nullptr, socklen_t* length = nullptr);
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept;
 
-/// Connects a socket.
+/// Connects a socket. A Unix socket waits until the backlog of its listener has room, also in
+/// non-blocking mode. An interruption takes back what has begun, so that the socket can connect
+/// again: of TCP the local port is then another one, unless it was bound. Not every protocol can do
+/// that; where the next connect fails (EALREADY), the socket is only good for being closed.
 /// Switchpoint.
-/// Source: connect(2).
+/// Source: connect(2), AF_UNSPEC.
 void connect(int fd, const sockaddr* address, socklen_t length);
 void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept;
 
-/// Waits until the descriptor is ready for one of `events`, poll(2)'s POLLIN and POLLOUT.
-/// Returns: those it is ready for, and POLLERR, POLLHUP if they are so.
+/// Waits until the descriptor is ready for one of `events`: POLLIN, POLLOUT, POLLPRI, POLLRDHUP.
+/// Returns: those of `events` that it is ready for, and POLLERR, POLLHUP if they are so.
 /// Switchpoint.
-/// Throws: std::invalid_argument for an empty or unknown mask.
+/// Throws: std::invalid_argument for an empty or unknown mask; bad_file_descriptor in the place of
+///         POLLNVAL.
+/// Source: poll(2).
 short wait_fd(int fd, short events);
 
 /// Ends a direction of a connection: SHUT_RD, SHUT_WR or SHUT_RDWR.

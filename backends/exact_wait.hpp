@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// A wait for exactly what was asked of a descriptor, where the kernel's interface, or a library on
+// top of it, tells of less or of more: an epoll instance for that one, which is readable when the
+// wait is over.
+#pragma once
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "../runtime/faults.hpp"
+#include "attempt.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+/// Returns: an epoll descriptor that is readable when `op`, a wait_fd, is over; the caller's. Or
+///          minus an errno value.
+/// Source: epoll(7): its masks are poll(2)'s.
+inline int make_exact_wait(const operation& op) noexcept {
+  const int made = faults::call("epoll_create1", ::epoll_create1, EPOLL_CLOEXEC);
+  if (made < 0) return -errno;
+  epoll_event asked{};
+  asked.events = static_cast<unsigned short>(readiness_of(op));
+  if (::epoll_ctl(made, EPOLL_CTL_ADD, op.fd, &asked) == 0) return made;
+  const int error = errno;
+  ::close(made);
+  return -error;
+}
+
+}  // namespace motet::inline MOTET_ABI::detail

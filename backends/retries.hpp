@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Operations whose descriptor is ready and whose call would wait all the same. A Unix socket is
+// writable while the backlog of its listener is full; a socket is ready as long as its error queue
+// holds something. To wait for such a descriptor is over at once, so the operation is tried again
+// after a pause instead, a longer one each time: no timer is late for it, no processor busy.
+// Source: connect(2), EAGAIN; ip(7), IP_RECVERR.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <motet/backend.hpp>
+#include <motet/detail/list.hpp>
+
+#include "attempt.hpp"
+
+namespace motet::inline MOTET_ABI::detail {
+
+struct retry_tag;
+
+/// In the scratch of an operation.
+struct retry : tagged_link<retry_tag> {
+  operation* op = nullptr;
+  clock::time_point due{};
+};
+
+class retries {
+ public:
+  using time_point = clock::time_point;
+
+  bool empty() const noexcept { return count_ == 0; }
+
+  /// Has `op`, which waits in vain, tried again after the pause that it has come to.
+  void add(retry& entry, operation& op) noexcept {
+    const std::size_t pause = op.fruitless - first_fruitless;
+    entry.op = &op;
+    entry.due = std::chrono::steady_clock::now() + shortest_pause * (1 << pause);
+    lines_[pause].push_back(entry);
+    ++count_;
+  }
+
+  void remove(retry& entry) noexcept {
+    list<retry, retry_tag>::remove(entry);
+    --count_;
+  }
+
+  /// Returns: when the next one is due; time_point::max() if there is none.
+  time_point first_due() noexcept {
+    time_point first = time_point::max();
+    if (empty()) return first;
+    for (auto& line : lines_) {
+      if (const retry* entry = line.front()) first = std::min(first, entry->due);
+    }
+    return first;
+  }
+
+  /// Calls `again(op)` for each that is due.
+  template <typename Again>
+  void take_due(Again again) noexcept {
+    if (empty()) return;
+    const time_point present = std::chrono::steady_clock::now();
+    for (auto& line : lines_) {
+      for (retry* entry = line.front(); entry != nullptr && entry->due <= present;
+           entry = line.front()) {
+        remove(*entry);
+        again(*entry->op);
+      }
+    }
+  }
+
+ private:
+  static constexpr auto shortest_pause = std::chrono::milliseconds(1);
+
+  static constexpr std::size_t first_fruitless = 2;
+
+  /// One for each length of a pause, up to 32 ms: so each is in the order of time.
+  std::array<list<retry, retry_tag>, most_fruitless - first_fruitless + 1> lines_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace motet::inline MOTET_ABI::detail

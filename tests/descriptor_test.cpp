@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// Descriptors on which a simple answer would be wrong: files past the kernel's cache, sockets that
+// are ready and would wait all the same, masks that a library does not know.
+#include <fcntl.h>
+#include <linux/net_tstamp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <motet/motet.hpp>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::bytes_of;
+using testing::make_socket_pair;
+using testing::run_here;
+
+namespace {
+
+constexpr std::size_t block_size = 4096;
+
+struct block {
+  block() : bytes(static_cast<std::byte*>(std::aligned_alloc(block_size, block_size)), &std::free) {
+    if (bytes == nullptr) throw std::bad_alloc();
+  }
+  std::span<std::byte> span() const { return {bytes.get(), block_size}; }
+  void fill(char with) const { std::memset(bytes.get(), with, block_size); }
+  char first() const { return static_cast<char>(*bytes); }
+
+  std::unique_ptr<std::byte, void (*)(void*)> bytes;
+};
+
+/// A file without a name. Not every file system can do without the cache: then it is an ordinary
+/// one.
+fd make_file(int flags) {
+  for (const auto& place :
+       {std::filesystem::current_path(), std::filesystem::temp_directory_path()}) {
+    for (const int asked : {flags, flags & ~O_DIRECT}) {
+      fd made(::open(place.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | asked, 0600));
+      if (made) return made;
+    }
+  }
+  throw std::runtime_error("no place for a file");
+}
+
+std::chrono::duration<double> processor_time() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& each) {
+    return static_cast<double>(each.tv_sec) + static_cast<double>(each.tv_usec) / 1e6;
+  };
+  return std::chrono::duration<double>(seconds(used.ru_utime) + seconds(used.ru_stime));
+}
+
+/// What the process has taken since, per time on the world's clock.
+class load_meter {
+ public:
+  double load() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - from_;
+    return (processor_time() - used_) / passed;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point from_ = std::chrono::steady_clock::now();
+  std::chrono::duration<double> used_ = processor_time();
+};
+
+/// What goes on while a wait is fruitless; the sanitizers' own threads take their part of it.
+constexpr auto wait_length = 400ms;
+constexpr double most_load = 0.1;
+
+/// Does `later` on another thread, at the end of the wait.
+template <typename F>
+std::thread at_the_end(F later) {
+  return std::thread([later] {
+    std::this_thread::sleep_for(wait_length);
+    later();
+  });
+}
+
+/// An abstract Unix address that nobody else has.
+struct unix_address {
+  unix_address() {
+    static std::atomic<int> number{0};
+    address.sun_family = AF_UNIX;
+    const std::string name =
+        "motet-test-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+    std::copy(name.begin(), name.end(), address.sun_path + 1);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  sockaddr_un address{};
+  socklen_t length;
+};
+
+fd unix_socket(int flags = 0) {
+  return fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+}
+
+/// A listener with room for one more connection, and the one that takes it.
+struct full_listener {
+  full_listener() : listener(unix_socket()), first(unix_socket()) {
+    REQUIRE(::bind(listener.get(), at.get(), at.length) == 0);
+    REQUIRE(::listen(listener.get(), 0) == 0);
+    REQUIRE(::connect(first.get(), at.get(), at.length) == 0);
+  }
+  /// Two more may connect, one after the other.
+  void make_room() const {
+    for (int i = 0; i < 2; ++i) ::close(::accept(listener.get(), nullptr, nullptr));
+  }
+
+  unix_address at;
+  fd listener;
+  fd first;
+};
+
+/// A connection whose first end always has something in its error queue.
+struct noisy_connection {
+  noisy_connection() : listener(testing::make_listener()) {
+    first = testing::connect_to(testing::port_of(listener.get()));
+    second = fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const int what = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |
+                     SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
+    REQUIRE(::setsockopt(first.get(), SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what) == 0);
+    REQUIRE(::send(first.get(), "x", 1, 0) == 1);
+    while (!testing::ready_now(first.get(), 0)) std::this_thread::sleep_for(1ms);
+  }
+  fd listener;
+  fd first;
+  fd second;
+};
+
+}  // namespace
+
+TEST_CASE("a file past the kernel's cache is read and written at its position", "[descriptor]") {
+  run_here([] {
+    const fd file = make_file(O_DIRECT);
+    const block page;
+    const auto letters = [&](char from) {
+      REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+      for (char letter = from; letter < from + 8; ++letter) {
+        page.fill(letter);
+        CHECK(io::write(file.get(), page.span()) == block_size);
+      }
+      CHECK(::lseek(file.get(), 0, SEEK_CUR) == 8 * block_size);
+    };
+    letters('a');
+    letters('A');  // now that the file has its blocks, the kernel need not wait for more
+    REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+    std::string found;
+    const iovec into{page.bytes.get(), block_size};
+    for (int i = 0; i < 12; ++i) {
+      const std::size_t size =
+          i % 2 == 0 ? io::read(file.get(), page.span()) : io::readv(file.get(), {&into, 1});
+      if (size == 0) break;
+      found += page.first();
+    }
+    CHECK(found == "ABCDEFGH");
+  });
+}
+
+TEST_CASE("fibers and threads that write to one file overwrite nothing", "[descriptor]") {
+  for (const int mode : {0, static_cast<int>(O_DIRECT)}) {
+    INFO("O_DIRECT " << mode);
+    const fd file = make_file(mode);
+    constexpr int writers = 3;
+    constexpr int rounds = 20;
+    const auto write_all = [&](int thread) {
+      run_here([&] {
+        group fibers;
+        for (int writer = 0; writer < writers; ++writer) {
+          fibers.spin([&, letter = static_cast<char>('a' + thread * writers + writer)] {
+            const block page;
+            for (int i = 0; i < rounds; ++i) {
+              page.fill(letter);
+              CHECK(io::write(file.get(), page.span()) == block_size);
+            }
+          });
+        }
+        fibers.await_all();
+      });
+    };
+    std::thread other([&] { write_all(1); });
+    write_all(0);
+    other.join();
+    REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+    std::multiset<char> found;
+    for (const block page; ::read(file.get(), page.bytes.get(), block_size) == block_size;) {
+      found.insert(page.first());
+    }
+    for (char letter = 'a'; letter < 'a' + 2 * writers; ++letter) {
+      CHECK(found.count(letter) == rounds);
+    }
+  }
+}
+
+TEST_CASE("a socket that cannot connect yet neither spins nor holds up a timer", "[descriptor]") {
+  for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
+    INFO("mode " << mode);
+    run_here([&] {
+      const full_listener busy;
+      std::thread accepting = at_the_end([&] { busy.make_room(); });
+      const load_meter meter;
+      auto longest = clock::duration::zero();
+      fiber_ref timers = spin([&] {
+        if (testing::on_sim()) return;  // time would jump over the wait
+        for (;;) {
+          const auto before = std::chrono::steady_clock::now();
+          sleep_for(5ms);
+          longest = std::max<clock::duration>(longest, std::chrono::steady_clock::now() - before);
+        }
+      });
+      const fd socket = unix_socket(mode);
+      io::connect(socket.get(), busy.at.get(), busy.at.length);
+      if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
+      CHECK(longest < wait_length / 2);
+      timers.cancel();
+      accepting.join();
+    });
+  }
+}
+
+TEST_CASE("a connect that cannot be yet can be cancelled", "[descriptor]") {
+  run_here([] {
+    const full_listener busy;
+    const fd socket = unix_socket(SOCK_NONBLOCK);
+    auto connecting = spin([&] {
+      const auto never = [&] { io::connect(socket.get(), busy.at.get(), busy.at.length); };
+      CHECK(!move_on_after(20ms, never));
+      CHECK(!move_on_after(100ms, never));
+    });
+    connecting.await();
+    std::error_code error;
+    auto closed = spin([&] { io::connect(socket.get(), busy.at.get(), busy.at.length, error); });
+    sleep_for(20ms);
+    const int number = ::dup(socket.get());
+    io::close(socket.get());
+    closed.await();
+    CHECK(error == std::errc::bad_file_descriptor);
+    REQUIRE(::dup2(number, socket.get()) == socket.get());  // for its owner to close
+    ::close(number);
+  });
+}
+
+TEST_CASE("a socket whose error queue nobody reads can be waited for", "[descriptor]") {
+  for (const int mode : {0, static_cast<int>(O_NONBLOCK)}) {
+    INFO("mode " << mode);
+    run_here([&] {
+      noisy_connection noisy;
+      REQUIRE(::fcntl(noisy.first.get(), F_SETFL, mode) == 0);
+      std::thread sending = at_the_end([&] { ::send(noisy.second.get(), "data", 4, 0); });
+      const load_meter meter;
+      std::array<std::byte, 16> buffer{};
+      CHECK(io::recv(noisy.first.get(), buffer) == 4);
+      if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
+      sending.join();
+
+      net::tcp_stream stream{std::move(noisy.first)};
+      std::thread again = at_the_end([&] { ::send(noisy.second.get(), "more", 4, 0); });
+      const load_meter of_stream;
+      CHECK(stream.read(buffer) == 4);
+      if (!testing::under_asan && !testing::under_tsan) CHECK(of_stream.load() < most_load);
+      again.join();
+    });
+  }
+}
+
+TEST_CASE("waiting for readiness tells of nothing else", "[descriptor]") {
+  run_here([] {
+    auto ends = make_socket_pair();
+    testing::fill(ends.first());
+    auto waiting = spin([&] { CHECK(io::wait_fd(ends.first(), POLLOUT) == POLLOUT); });
+    snooze();
+    ::shutdown(ends.second(), SHUT_WR);
+    sleep_for(10ms);
+    CHECK(waiting.state() == fiber_state::waiting);
+    testing::take_all(ends.second());
+    waiting.await();
+    CHECK(io::wait_fd(ends.first(), POLLIN) == POLLIN);
+    CHECK(io::wait_fd(ends.first(), POLLIN | POLLRDHUP) == (POLLIN | POLLRDHUP));
+  });
+}
+
+TEST_CASE("the other side's end is waited for though there is something to read", "[descriptor]") {
+  run_here([] {
+    auto ends = make_socket_pair();
+    REQUIRE(::write(ends.second(), "abc", 3) == 3);
+    std::thread ending = at_the_end([&] { ::shutdown(ends.second(), SHUT_WR); });
+    const load_meter meter;
+    CHECK(io::wait_fd(ends.first(), POLLRDHUP) == POLLRDHUP);
+    if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
+    ending.join();
+    CHECK(testing::take_all(ends.first()) == "abc");
+  });
+}
+
+TEST_CASE("urgent data are waited for, and the wait can be cancelled", "[descriptor]") {
+  run_here([] {
+    const fd listener = testing::make_listener();
+    const fd first = testing::connect_to(testing::port_of(listener.get()));
+    const fd second(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::size_t before = testing::open_descriptors();
+    CHECK(!move_on_after(5ms, [&] { io::wait_fd(first.get(), POLLPRI); }));
+    auto urgent = spin([&] { return io::wait_fd(first.get(), POLLPRI | POLLRDHUP); });
+    snooze();
+    REQUIRE(::send(second.get(), "!", 1, MSG_OOB) == 1);
+    CHECK(urgent.await() == POLLPRI);
+    CHECK(testing::open_descriptors() == before);
+  });
+}
