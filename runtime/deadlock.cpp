@@ -122,8 +122,7 @@ bool thread_state::end_stuck(clock::time_point present) {
     deadlock_reported_ = true;
     return true;
   }
-  // Virtual time would run away from the other threads.
-  if (virtual_time_) return false;
+  kernel_->keep_pace(true);  // virtual time must not run away from the other threads
   between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
                                                longest_between_looks);
   look_for_others_at_ = present + between_looks_;

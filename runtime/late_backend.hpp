@@ -31,6 +31,7 @@ class late_backend final : public backend {
     if (real_ != nullptr) real_->abandon();
   }
   void poll(time_point deadline, completions& done) override { real().poll(deadline, done); }
+  void keep_pace(bool on) noexcept override { real().keep_pace(on); }
   void listen(int wake_descriptor) override { real().listen(wake_descriptor); }
 
  private:

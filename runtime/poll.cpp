@@ -133,6 +133,7 @@ void thread_state::rest_now() noexcept {
   const bool for_long = timers_.empty() || timers_.first()->due > reading_ + a_nap;
   poll(!(for_long && stacks_.trim()));
   if (pending_[0] != 0 || !queue_.empty()) {
+    if (between_looks_ != clock::duration::zero()) kernel_->keep_pace(false);
     report_at_ = idle_until_ = clock::time_point::max();
     between_looks_ = {};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the heart asks of the kernel, in eight verbs. A backend knows no fibers; it takes
+// The seam: what the heart asks of the kernel, in nine verbs. A backend knows no fibers; it takes
 // operations and hands each back exactly once.
 #pragma once
 
@@ -122,6 +122,9 @@ class backend {
 
   /// `fd` is about to be closed, and has no operations: lets go of what was kept for its stream.
   virtual void forget([[maybe_unused]] int fd) noexcept {}
+
+  /// Whether virtual time is to go as fast as the world's, not to jump: its user waits for others.
+  virtual void keep_pace([[maybe_unused]] bool on) noexcept {}
 
   /// This is a child that was forked: gives up what it has of the kernel, so that the parent's is
   /// not touched. Only destroyed afterwards.
