@@ -132,6 +132,7 @@ fiber_ref current() {
 
 void checkpoint() {
   detail::thread_state& thread = detail::here();
+  thread.end_passed_limits();
   thread.deliver();
   thread.checkpoint();
   thread.deliver();

@@ -21,6 +21,7 @@ namespace detail {
 std::int32_t perform_now(operation& op, const char* what) {
   if (op.fd < 0) return -EBADF;
   thread_state& thread = here();
+  thread.end_passed_limits();
   if (thread.must_throw()) {
     thread.snooze();  // a loop that does not look at its errors starves nobody
     return -ECANCELED;

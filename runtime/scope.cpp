@@ -45,6 +45,20 @@ void scope::end() noexcept {
   home_of(*fiber_).interrupt_fiber(*fiber_, interrupt_scope);
 }
 
+/// The counter may be ahead of the clock, which has the last word.
+void thread_state::end_passed_limits_now() noexcept {
+  const timer& first = *timers_.first();
+  if (first.due > now() || first.due > kernel_->now()) return;
+  const clock::time_point present = kernel_->now();
+  for (scope_entry* each = running_->scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ != scope_kind::ends) continue;
+    timer& alarm = static_cast<scope&>(*each).alarm_;
+    if (!alarm.armed() || alarm.due > present) continue;
+    disarm(alarm);
+    alarm.fire(alarm);
+  }
+}
+
 timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
   thread_state& thread = home_of(*fiber_);
   alarm_.due = deadline_after(thread.now(), limit);

@@ -117,6 +117,11 @@ class thread_state : public thread_core {
   void leave_ended_scope(control_block& fiber, const scope& left) noexcept;
   void end_stopped_scopes(control_block& fiber) noexcept;
 
+  /// Ends what limits the running fiber and is due, though no poll has found it yet.
+  void end_passed_limits() noexcept {
+    if (running_->scopes != nullptr && !timers_.empty()) end_passed_limits_now();
+  }
+
   // Life: life.cpp and family.cpp.
   control_block& make_fiber(family& parents, const body_kind& kind, call_site site,
                             std::size_t stack_size);
@@ -266,6 +271,7 @@ class thread_state : public thread_core {
   void tell(lasting_interruption& about) noexcept;
   void announce_up_to(const scope* ended) noexcept;
   [[noreturn]] void throw_failure();
+  [[gnu::noinline]] void end_passed_limits_now() noexcept;
 
   // dump_signal.cpp
   void report_running(void* context) const noexcept;
