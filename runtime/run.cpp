@@ -161,6 +161,7 @@ foreign_visit::~foreign_visit() {
 
 session::session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
+  if (self() != nullptr && self()->began_by_waiting()) finish(0, false);
   if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);

@@ -85,6 +85,13 @@ thread_state::~thread_state() {
 
 void thread_state::close_mail() noexcept {
   reaping_ = true;  // no other fiber will run
+  ::pthread_setcancelstate(cancel_state_before_, nullptr);
+}
+
+bool thread_state::began_by_waiting() const noexcept {
+  if (!began_by_waiting_ || living_ > 0 || main_->scopes != nullptr) return false;
+  const cold_part* part = cold_if_any(*main_);
+  return part == nullptr || (part->own.next == nullptr && part->locals.empty());
   do {
     collect_mail();
     reap();

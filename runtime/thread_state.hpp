@@ -218,6 +218,10 @@ class thread_state : public thread_core {
   bool in_exit(const control_block& fiber) const noexcept {
     return exit_waiter_ != nullptr && exit_waiter_->fiber == &fiber;
   }
+  /// Whether it is there because the main thread had to wait, and has had no other use: run() may
+  /// take its place.
+  bool began_by_waiting() const noexcept;
+  void began_to_wait() noexcept { began_by_waiting_ = true; }
   /// Whether its main fiber is at home again when what it calls has returned.
   bool calls_main() const noexcept { return calls_main_; }
   void will_call_main() noexcept { calls_main_ = true; }
@@ -372,6 +376,7 @@ class thread_state : public thread_core {
   const bool foreign_;
   bool calls_main_ = false;
   const pool_state* pool_ = nullptr;
+  bool began_by_waiting_ = false;
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };

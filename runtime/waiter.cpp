@@ -2,6 +2,7 @@
 // What is rare or long about waiting on a primitive. See detail/waiter.hpp, detail/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <motet/detail/wait_list.hpp>
 #include <stdexcept>
@@ -44,6 +45,25 @@ void any_thread::contend() noexcept {
   do {
     while (held_.load(std::memory_order_relaxed)) others.wait();
   } while (held_.exchange(true, std::memory_order_acquire));
+}
+
+/// A thread whose runtime has ended, and any other than the main one, waits without a fiber.
+bool any_thread::waits_first_on_main_thread() noexcept {
+  return ::gettid() == ::getpid() && read_self() == 0;
+}
+
+bool any_thread::begin_on_main_thread(thread_core*& thread) {
+  if (!waits_first_on_main_thread()) return false;
+  unlock();
+  thread = &begin_to_wait();
+  lock();
+  return true;
+}
+
+thread_core& any_thread::begin_to_wait() {
+  thread_core& thread = begin_here();
+  static_cast<thread_state&>(thread).began_to_wait();
+  return thread;
 }
 
 void refuse_other_thread() {

@@ -58,10 +58,12 @@ class basic_channel {
   [[gnu::always_inline]] void push(T&& item) {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
-    const answer now = give(item, thread);
-    if (now == answer::done) [[likely]]
-      return;
-    if (now == answer::closed) throw_channel_closed();
+    do {
+      const answer now = give(item, thread);
+      if (now == answer::done) [[likely]]
+        return;
+      if (now == answer::closed) throw_channel_closed();
+    } while (sharing_.becomes_fiber(thread));
     lone_waiter waiting("push to a channel", thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
@@ -104,8 +106,10 @@ class basic_channel {
     thread_core* thread = Sharing::enter();
     std::optional<T> item;
     sharing_.lock();
-    if (take(item, thread) != answer::wait) [[likely]]
-      return item;
+    do {
+      if (take(item, thread) != answer::wait) [[likely]]
+        return item;
+    } while (sharing_.becomes_fiber(thread));
     lone_waiter waiting("pop from a channel", thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     takers_.push_back(waiting);

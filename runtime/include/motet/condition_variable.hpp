@@ -21,7 +21,7 @@ class basic_condition_variable {
   ///         the condition variable is destroyed meanwhile, and then `held` is not locked again.
   template <typename Lock>
   void wait(Lock& held) {
-    thread_core* thread = Sharing::enter();
+    thread_core* thread = Sharing::enter_to_wait();
     lone_waiter waiting("wait on a condition_variable", thread, Sharing::shared);
     changed_.enter(waiting);
     try {
@@ -48,12 +48,13 @@ class basic_condition_variable {
     while (!ready()) wait(held);
   }
 
-  /// Ends the wait of whoever has waited longest.
-  /// Not a switchpoint.
+  /// Ends the wait of whoever has waited longest. Nothing is kept for who comes later, so change
+  /// what they wait for first; whether `held` is locked meanwhile makes no difference.
+  /// Not a switchpoint. Any thread.
   void notify_one() { changed_.notify_one(); }
 
   /// Ends every wait that has begun, in order.
-  /// Not a switchpoint.
+  /// Not a switchpoint. Any thread.
   void notify_all() { changed_.notify_all(); }
 
  private:

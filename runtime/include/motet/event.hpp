@@ -24,10 +24,12 @@ class basic_event {
   void wait() {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
-    if (set_) {
-      sharing_.unlock();
-      return;
-    }
+    do {
+      if (set_) {
+        sharing_.unlock();
+        return;
+      }
+    } while (sharing_.becomes_fiber(thread));
     lone_waiter waiting("wait for an event", thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();

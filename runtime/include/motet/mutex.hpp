@@ -62,16 +62,18 @@ class basic_mutex {
     const std::uintptr_t me = holder_mark(thread);
     if (thread != nullptr) thread->backs_off(false);
     sharing_.lock();
-    const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
-    if (holder == 0) [[likely]] {
-      holder_.store(me, std::memory_order_relaxed);
-      sharing_.unlock();
-      return;
-    }
-    if (is_mark_of(thread, holder)) [[unlikely]] {
-      sharing_.unlock();
-      refuse_to_lock_again();
-    }
+    do {
+      const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
+      if (holder == 0) [[likely]] {
+        holder_.store(me, std::memory_order_relaxed);
+        sharing_.unlock();
+        return;
+      }
+      if (is_mark_of(thread, holder)) [[unlikely]] {
+        sharing_.unlock();
+        refuse_to_lock_again();
+      }
+    } while (sharing_.becomes_fiber(thread));
     lone_waiter waiting("lock of a mutex", thread, Sharing::shared);
     waiting.number = me;
     waiting_.push_back(waiting);

@@ -23,7 +23,7 @@ class basic_notification {
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::logic_error if it is destroyed meanwhile.
   void wait() {
-    thread_core* thread = Sharing::enter();
+    thread_core* thread = Sharing::enter_to_wait();
     lone_waiter waiting("wait for a notification", thread, Sharing::shared);
     enter(waiting);
     stand_by(sharing_, waiting);

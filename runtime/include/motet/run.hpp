@@ -35,7 +35,8 @@ class session {
 }  // namespace detail
 
 /// Calls `f` as the main fiber of a runtime of its own on this thread, then cancels and awaits
-/// every fiber that is left.
+/// every fiber that is left. It takes the place of a runtime that the main thread has got by
+/// waiting, if it has had no other use for it.
 /// Returns: what `f` returned.
 /// Switchpoint.
 /// Throws: what `f` throws, else the first failure of a fiber that nobody was told of;

@@ -25,6 +25,8 @@ class basic_semaphore {
   ~basic_semaphore() { waiting_.send_away(sharing_); }
 
   /// Waits until `count` permits are free and everybody who came before has got theirs; takes them.
+  /// More than the limit may be asked for: that waits, and everybody behind it, until release() or
+  /// set_limit() has added enough.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::invalid_argument if `count` is not positive;
   ///         std::logic_error if the semaphore is destroyed meanwhile.
@@ -32,11 +34,13 @@ class basic_semaphore {
     if (count <= 0) refuse_permits();
     thread_core* thread = Sharing::enter();
     sharing_.lock();
-    if (free_ >= count && waiting_.front() == nullptr) {
-      free_ -= count;
-      sharing_.unlock();
-      return;
-    }
+    do {
+      if (free_ >= count && waiting_.front() == nullptr) {
+        free_ -= count;
+        sharing_.unlock();
+        return;
+      }
+    } while (sharing_.becomes_fiber(thread));
     lone_waiter waiting("acquire of a semaphore", thread, Sharing::shared);
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);

@@ -99,15 +99,17 @@ class basic_shared_mutex {
     const std::uintptr_t me = holder_mark(thread);
     if (thread != nullptr) thread->backs_off(false);
     sharing_.lock();
-    if (is_mark_of(thread, writer_)) {
-      sharing_.unlock();
-      refuse_to_lock_again();
-    }
-    if (free_for(wanted) && !waiting_.anybody()) {
-      take(wanted, me);
-      sharing_.unlock();
-      return;
-    }
+    do {
+      if (is_mark_of(thread, writer_)) {
+        sharing_.unlock();
+        refuse_to_lock_again();
+      }
+      if (free_for(wanted) && !waiting_.anybody()) {
+        take(wanted, me);
+        sharing_.unlock();
+        return;
+      }
+    } while (sharing_.becomes_fiber(thread));
     candidate waiting(thread, wanted, me);
     waiting_.push_back(waiting);
     sharing_.unlock();

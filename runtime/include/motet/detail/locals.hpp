@@ -42,6 +42,7 @@ class local_list {
   /// Returns: the value with that key, also while it is being destroyed; or null.
   local_value* find(std::uint64_t key) const noexcept;
 
+  bool empty() const noexcept { return newest_ == nullptr; }
   bool has_values() const noexcept { return newest_value_ != nullptr; }
   /// Returns: what a fiber that is spun now starts with, in the order in which it was made here.
   /// Throws: what a copy throws.

@@ -32,8 +32,28 @@ class any_thread {
     return thread;
   }
 
+  /// Called under the lock by whoever must wait. The process's main thread becomes a fiber then, so
+  /// that it is told if it waits for ever: the lock is released and taken again meanwhile.
+  /// Returns: whether that was so, with its runtime in `thread`, and it must look again.
+  /// Throws: as begin_here(), with the lock released.
+  bool becomes_fiber(thread_core*& thread) {
+    if (thread != nullptr) [[likely]]
+      return false;
+    return begin_on_main_thread(thread);
+  }
+  /// As enter(), for what always waits.
+  static thread_core* enter_to_wait() {
+    thread_core* thread = enter();
+    if (thread == nullptr && waits_first_on_main_thread()) [[unlikely]]
+      return &begin_to_wait();
+    return thread;
+  }
+
  private:
   void contend() noexcept;
+  [[gnu::noinline]] bool begin_on_main_thread(thread_core*& thread);
+  [[gnu::noinline]] static bool waits_first_on_main_thread() noexcept;
+  [[gnu::noinline]] static thread_core& begin_to_wait();
 
   std::atomic<bool> held_{false};
 };
@@ -61,6 +81,8 @@ class one_thread {
     thread.deliver_now_and_then_looking();
     return &thread;
   }
+  static thread_core* enter_to_wait() { return enter(); }
+  static constexpr bool becomes_fiber(const thread_core*) noexcept { return false; }
 
  private:
   std::uintptr_t first_ = 0;

@@ -64,8 +64,9 @@ class tcp_stream {
 
   /// Ends a direction: SHUT_RD, SHUT_WR or SHUT_RDWR. Also while others read and write.
   /// Not a switchpoint. Any thread.
-  /// Throws: std::system_error.
+  /// Throws: std::system_error; not_connected also if the other side has reset the connection.
   void shutdown(int how);
+  void shutdown(int how, std::error_code& error) noexcept;
 
   /// Ends what reads and writes on it, with bad_file_descriptor, and closes it.
   /// Switchpoint; nothing interrupts it.
