@@ -2,6 +2,8 @@
 // How a thread's runtime begins and ends.
 #include "thread_state.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -66,6 +68,8 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   running_ = main_;
   polled_at_ = ticks();
   set_countdown();
+  // To be unwound in the middle of a switch or a poll would end the process.
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
 }
 
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
@@ -81,10 +85,6 @@ thread_state::~thread_state() {
     blocks_.leave();
   }
   release_after_end(*main_);
-}
-
-void thread_state::close_mail() noexcept {
-  reaping_ = true;  // no other fiber will run
   ::pthread_setcancelstate(cancel_state_before_, nullptr);
 }
 
@@ -92,6 +92,10 @@ bool thread_state::began_by_waiting() const noexcept {
   if (!began_by_waiting_ || living_ > 0 || main_->scopes != nullptr) return false;
   const cold_part* part = cold_if_any(*main_);
   return part == nullptr || (part->own.next == nullptr && part->locals.empty());
+}
+
+void thread_state::close_mail() noexcept {
+  reaping_ = true;  // no other fiber will run
   do {
     collect_mail();
     reap();
@@ -125,6 +129,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
     first = next_failure(*main_);
   }
   tell_untold(*main_);
+  tell_undelivered(*main_);
   disarm_own(cold(*main_));
   tell_awaiters(*main_);
   close_mail();
@@ -136,7 +141,6 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
 }
 
 /// The caller's ancestors may end while it lives: it is nobody's child any more.
-  tell_undelivered(*main_);
 void thread_state::end_others() noexcept {
   control_block& caller = *running_;
   if (&caller != main_) {

@@ -163,12 +163,12 @@ class thread_state : public thread_core {
   std::exception_ptr take_error_of_child(control_block& parent) noexcept;
   std::exception_ptr next_failure(control_block& fiber) noexcept;
   void tell_untold(control_block& parent) noexcept;
+  [[gnu::noinline]] void tell_undelivered(control_block& fiber) noexcept;
   void withdraw_failure(control_block& failed) noexcept;
   /// The same for one of another thread, whose keeper is here if its parent is.
   void spare_keeper_of(const control_block& failed) noexcept;
 
   /// Runs a thread's function in the main fiber, the running one, whose outcome it decides.
-  [[gnu::noinline]] void tell_undelivered(control_block& fiber) noexcept;
   void run_main(const body_kind& kind, void* function) noexcept;
   /// Starts a fiber that is nobody's child; it must end when the runtime does, or is cancelled.
   /// Throws: std::bad_alloc.
@@ -197,14 +197,14 @@ class thread_state : public thread_core {
   void dump(std::ostream& out);
   // dump_signal.cpp
   bool answer_dump_request(void* context) noexcept;
+  /// Before a dump signal: to know in the handler whether the main fiber is on its stack.
+  void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
   void notice(std::string_view line) noexcept;
 
   /// Returns: an identity for a scope that no other has.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
   /// Returns: the last number that a fiber or a scope here has had.
   std::uint64_t numbers_used() const noexcept { return std::max(next_id_, last_scope_); }
-  /// Before a dump signal: to know in the handler whether the main fiber is on its stack.
-  void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
 
   // Away from home: journey.cpp and baggage.cpp.
   /// Whether it is for a fiber's visit to a thread that is not motet's, where it cannot wait.
@@ -253,6 +253,7 @@ class thread_state : public thread_core {
   // perform.cpp
   bool hand_over(pending_operation& pending) noexcept;
   [[gnu::noinline]] std::int32_t perform_elsewhere(pending_operation& pending) noexcept;
+  bool called_elsewhere(int fd) noexcept;
 
   // poll.cpp
   bool wait_awake() noexcept;
@@ -262,7 +263,6 @@ class thread_state : public thread_core {
   void complete(operation& op) noexcept;
   void set_countdown() noexcept;
   bool poll_overdue() const noexcept;
-  bool called_elsewhere(int fd) noexcept;
 
   // deliver.cpp
   speaker speaker_of(const control_block& fiber) noexcept;
@@ -271,14 +271,17 @@ class thread_state : public thread_core {
   clock::time_point grace_end(const lasting_interruption& about) const noexcept;
   void end_grace_later(timer& alarm, const lasting_interruption& about) noexcept;
   void let_others_run_before(const lasting_interruption& about) noexcept;
+  [[gnu::noinline]] void end_passed_limits_now() noexcept;
   void tell_of_swallowing(const control_block& fiber) noexcept;
   void tell(lasting_interruption& about) noexcept;
   void announce_up_to(const scope* ended) noexcept;
   [[noreturn]] void throw_failure();
-  [[gnu::noinline]] void end_passed_limits_now() noexcept;
 
   // dump_signal.cpp
   void report_running(void* context) const noexcept;
+  const stack& stack_of(const control_block& fiber) const noexcept {
+    return &fiber == main_ && fiber.runs_on.bottom == nullptr ? own_stack_ : fiber.runs_on;
+  }
   void dump_as_asked() noexcept;
 
   // deadlock.cpp
@@ -291,9 +294,6 @@ class thread_state : public thread_core {
   void forget_others(control_block& caller) noexcept;
 
   // How a runtime ends.
-  const stack& stack_of(const control_block& fiber) const noexcept {
-    return &fiber == main_ && fiber.runs_on.bottom == nullptr ? own_stack_ : fiber.runs_on;
-  }
   void close_mail() noexcept;
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
@@ -348,6 +348,7 @@ class thread_state : public thread_core {
   static constexpr std::size_t timers_of_a_fiber = 3;
   std::size_t timers_wanted_ = 0;
   in_flight operations_;
+  std::size_t calls_elsewhere_ = 0;  // operations that a plain thread performs
   list<closing, closing_tag> closing_;
 
   std::unique_ptr<backend> kernel_;
@@ -358,7 +359,6 @@ class thread_state : public thread_core {
   wait_record* exit_waiter_ = nullptr;
   family house_;  // the reaper's: nobody's children
   list<control_block, fibers_tag> unreferred_;
-  std::size_t calls_elsewhere_ = 0;  // operations that a plain thread performs
   std::vector<value_slot> dropped_;
   bool reaping_ = false;
   std::uint64_t next_id_;
@@ -374,9 +374,11 @@ class thread_state : public thread_core {
   bool deadlock_reported_ = false;
   bool takes_jobs_ = false;
   const bool foreign_;
+  int cancel_state_before_ = PTHREAD_CANCEL_ENABLE;  // of the thread, for pthread_cancel(3)
   bool calls_main_ = false;
-  const pool_state* pool_ = nullptr;
   bool began_by_waiting_ = false;
+  const pool_state* pool_ = nullptr;
+  stack own_stack_;                       // the thread's; empty where no dump signal was chosen
   std::atomic<bool> dump_wanted_{false};  // set by a signal handler on this thread
   roster_entry place_{*this};
 };
@@ -392,7 +394,6 @@ inline thread_state& here() {
   return static_cast<thread_state&>(here_core());
 }
 
-  stack own_stack_;                       // the thread's; empty where no dump signal was chosen
 inline thread_state& home_of(const control_block& fiber) noexcept {
   return static_cast<thread_state&>(*fiber.home);
 }

@@ -215,6 +215,10 @@ void tcp_stream::shutdown(int how) {
   io::shutdown(native_handle(), how);
 }
 
+void tcp_stream::shutdown(int how, std::error_code& error) noexcept {
+  detail::quietly(error, [&] { return ::shutdown(native_handle(), how) == 0 ? 0 : -errno; });
+}
+
 /// Whoever is in a call on the stream must be out of it before its state goes.
 void tcp_stream::close() {
   if (state_ == nullptr) return;
