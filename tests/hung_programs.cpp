@@ -113,21 +113,20 @@ template <typename F>
 void do_among_signals(F something) {
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   ::dup2(nowhere, STDERR_FILENO);
-  std::atomic<bool> over{false};
-  const pthread_t busy = ::pthread_self();
-  std::thread sending([&] {
-    const std::size_t count = testing::scaled(100'000, 2'000);
-    for (std::size_t i = 0; i < count; ++i) {
-      ::pthread_kill(busy, SIGUSR1);
-      const std::timespec pause{0, static_cast<long>(i % 7) * 10'000};
-      ::nanosleep(&pause, nullptr);
-    }
-    over = true;
-  });
   motet::run(patient(), [&] {
+    std::atomic<bool> over{false};
+    std::thread sending([&over, busy = ::pthread_self()] {
+      const std::size_t count = testing::scaled(100'000, 2'000);
+      for (std::size_t i = 0; i < count; ++i) {
+        ::pthread_kill(busy, SIGUSR1);
+        const std::timespec pause{0, static_cast<long>(i % 7) * 10'000};
+        ::nanosleep(&pause, nullptr);
+      }
+      over = true;
+    });
     while (!over) something();
+    sending.join();
   });
-  sending.join();
   say("done");
 }
 

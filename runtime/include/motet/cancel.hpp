@@ -23,11 +23,13 @@ namespace motet::inline MOTET_ABI {
 /// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint it waits at,
 /// or else its next one, throws `cancelled`. Of a limit that passes while `f` computes,
 /// checkpoint() and the calls on descriptors know at once; any other switchpoint knows once the
-/// thread has looked at its backend, so one that need not wait may still return: at most
-/// options.time_between_polls later, and 16 switches, it does not. A call that returns has
-/// returned, however late. Limits nest; each ends only its own call and lets the outer ones pass.
-/// No fiber is made for it. Returns: what `f` returned. Switchpoint if `f` is. Throws: timed_out if
-/// the time was up; what `f` throws; std::bad_alloc before `f` is called.
+/// thread has looked at its backend, so one that need not wait may still return, but not when
+/// options.time_between_polls, and 16 switches, have passed. A call that returns has returned,
+/// however late. Limits nest; each ends only its own call and lets the outer ones pass. No fiber is
+/// made for it.
+/// Returns: what `f` returned.
+/// Switchpoint if `f` is.
+/// Throws: timed_out if the time was up; what `f` throws; std::bad_alloc before `f` is called.
 template <typename F>
 decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call_site::here());
 
