@@ -63,6 +63,7 @@ void thread_state::start_over() noexcept {
   place_.start_over(*this);
   awake_thread::wake();
   takes_jobs_ = false;  // nobody is there to give it any
+  jobs_ = nullptr;
   set_countdown();
 }
 

@@ -133,14 +133,27 @@ void start_front(thread_state& home, job_inbox& from) {
   home.snooze();
 }
 
-}  // namespace
-
+/// Starts what is left in `from`, until it is closed.
 void start_jobs(thread_state& home, job_inbox& from) {
   try {
     while (from.await(home)) start_front(home, from);
   } catch (const cancelled&) {
     // The thread ends; what is left is undone.
   }
+}
+
+}  // namespace
+
+void thread_state::take_jobs(job_inbox& from) {
+  const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
+  spin_for_the_house(serve, &from, "motet's jobs");
+  jobs_ = &from;
+  takes_jobs_ = true;
+  ++worker_threads;
+}
+
+void thread_state::take_no_more_jobs() noexcept {
+  if (job_inbox* jobs = std::exchange(jobs_, nullptr)) jobs->close(*this);
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -36,16 +36,14 @@ struct beginning_thread {
 void prepare(thread_state& home, thread_link& own) {
   own.main = refer_to(home.main_fiber());
   own.jobs.open(home.mail());
-  const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
-  home.spin_for_the_house(serve, &own.jobs, "motet's jobs");
-  home.take_jobs();
+  home.take_jobs(own.jobs);
 }
 
 /// The function, as the main fiber.
 void live(thread_state& home, thread_link& own) {
   home.run_main(body_kind_of<job_slot, void>::kind, &*own.body);
   shield([&] {
-    if (in_this_process(own)) own.jobs.close(home);
+    home.take_no_more_jobs();
     home.end_children(home.main_fiber());
     own.body.reset();  // like what a fiber has captured
   });

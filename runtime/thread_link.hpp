@@ -45,7 +45,4 @@ inline bool push(thread_link& to, job_slot&& item) {
   return in_this_process(to) && to.jobs.push(std::move(item));
 }
 
-/// Starts what is left in `from`, until it is closed; in a fiber of that thread.
-void start_jobs(thread_state& home, job_inbox& from);
-
 }  // namespace motet::inline MOTET_ABI::detail

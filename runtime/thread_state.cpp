@@ -116,6 +116,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   if (!of_thread) main_->ended_by = outcome::value;
   ++main_->shields;
+  take_no_more_jobs();
   come_home(*main_);
   end_children(*main_);
   end_locals(*main_);
@@ -143,6 +144,8 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
 /// The caller's ancestors may end while it lives: it is nobody's child any more.
 void thread_state::end_others() noexcept {
   control_block& caller = *running_;
+  ++caller.shields;
+  take_no_more_jobs();
   if (&caller != main_) {
     leave_family(caller);
     leave_out_main();
@@ -150,7 +153,6 @@ void thread_state::end_others() noexcept {
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
     if (fiber != &caller && fiber != main_) cancel(*fiber, "the process exits", {});
   }
-  ++caller.shields;
   while (living_ > (&caller == main_ ? 0U : 1U)) {
     wait_record wait("the other fibers' end");
     exit_waiter_ = &wait;

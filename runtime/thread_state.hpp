@@ -32,6 +32,7 @@
 
 namespace motet::inline MOTET_ABI::detail {
 
+class job_inbox;
 struct pool_state;
 struct station;
 
@@ -173,11 +174,13 @@ class thread_state : public thread_core {
   /// Starts a fiber that is nobody's child; it must end when the runtime does, or is cancelled.
   /// Throws: std::bad_alloc.
   void spin_for_the_house(void (*body)(void*), void* argument, const char* what);
-  /// Whoever gives it work can wake it: it is never stuck.
-  void take_jobs() noexcept {
-    takes_jobs_ = true;
-    ++worker_threads;
-  }
+  /// Starts one that starts what others leave in `from`: whoever leaves something can wake this
+  /// thread, which is never stuck.
+  /// Throws: std::bad_alloc.
+  void take_jobs(job_inbox& from);
+  /// Takes no more, and leaves undone what it has not started; then that fiber ends. The running
+  /// one is under a shield: what is left is destroyed here.
+  void take_no_more_jobs() noexcept;
 
   /// Ends every fiber and the mailbox. The running fiber is the main one.
   /// Returns: the first failure that it was not told of, if `leave_first` and its function is no
@@ -373,6 +376,7 @@ class thread_state : public thread_core {
   clock::duration between_looks_{};
   bool deadlock_reported_ = false;
   bool takes_jobs_ = false;
+  job_inbox* jobs_ = nullptr;  // until no more are taken
   const bool foreign_;
   int cancel_state_before_ = PTHREAD_CANCEL_ENABLE;  // of the thread, for pthread_cancel(3)
   bool calls_main_ = false;
