@@ -9,8 +9,8 @@
 #include <charconv>
 #include <cstddef>
 #include <memory>
+#include <motet/detail/offloaded.hpp>
 #include <motet/dns.hpp>
-#include <motet/offload.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -114,7 +114,8 @@ endpoints resolve(std::string_view host, std::string_view service) {
   if (detail::thread_state* thread = detail::self()) thread->deliver();
   const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
   if (numbers.succeeded()) return numbers.take(name);
-  return offload_owned([name, port] { return lookup(name, port, 0).take(name); });
+  return detail::offload_owned_to(detail::offload_room::names,
+                                  [name, port] { return lookup(name, port, 0).take(name); });
 }
 
 endpoints resolve(std::string_view host, std::uint16_t port) {

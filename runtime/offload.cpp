@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <motet/detail/jitter.hpp>
 #include <motet/detail/offloaded.hpp>
+#include <motet/errors.hpp>
 #include <motet/future.hpp>
 #include <system_error>
 
@@ -18,6 +19,11 @@ namespace {
 
 void submit(blocking_call& work) {
   const int error = offload_threads::submit(work);
+  if (error == EDEADLK) {
+    throw deadlock(
+        "all threads for offloaded jobs wait for work that is offloaded in turn, or "
+        "were left to a job that goes on: this one would wait for them");
+  }
   if (error != 0) throw std::system_error(error, std::system_category(), "a thread to offload to");
 }
 
@@ -71,9 +77,11 @@ void owned_call::await_end(std::unique_ptr<owned_call>& call) {
   if (offload_threads::withdraw(mine)) thread->throw_pending();
   std::stop_source asked = mine.stop_;
   phase still = phase::awaited;
+  offload_threads::will_leave(mine);
   jitter();
   if (mine.phase_.compare_exchange_strong(still, phase::left)) {
     call.release();
+    offload_threads::has_left();
     asked.request_stop();
     thread->throw_pending();
   }

@@ -8,37 +8,35 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <motet/clock.hpp>
 #include <motet/detail/jitter.hpp>
 #include <motet/detail/process.hpp>
-#include <motet/detail/thread_gate.hpp>
-#include <new>
+#include <utility>
 
 #include "faults.hpp"
+#include "offload_room.hpp"
 
-namespace motet::inline MOTET_ABI::detail::offload_threads {
+namespace motet::inline MOTET_ABI::detail {
+
+namespace offload_threads {
 
 namespace {
 
-struct idle_tag;
-
-/// In the frame of a thread that has nothing to do.
-struct idle_thread : tagged_link<idle_tag> {
-  blocking_call* given = nullptr;
-  thread_gate gate;
-};
+thread_local constinit offload_worker here;
 
 /// Its threads outlive statics: it has no destructor.
 struct thread_set {
   std::mutex lock;
-  std::size_t threads = 0;
-  std::size_t idle_count = 0;
-  list<idle_thread, idle_tag> idle;  // the one that has become so last is the first
-  list<blocking_call, blocking_calls_tag> line;
+  room calls{most};
+  room names{most_for_names};
 
   static thread_set& get() {
     static constinit thread_set one;
     return one;
+  }
+  room& of(const blocking_call& work) noexcept {
+    return work.room == offload_room::names ? names : calls;
   }
 };
 
@@ -65,19 +63,19 @@ class signals_blocked {
 };
 
 /// The lock is held: the name counts as soon as the thread is not counted as idle any more.
-void leave(thread_set& all) noexcept {
-  --all.idle_count;
-  --all.threads;
+void leave(room& its) noexcept {
+  --its.idle_count;
+  --its.threads;
   ::pthread_setname_np(::pthread_self(), name_of_ended);
 }
 
 /// Waits until something is handed to it, once the lock has been released and `done` told of.
 /// Returns: null if nothing came for so long that the thread has left the set.
-blocking_call* stay_idle(thread_set& all, std::unique_lock<std::mutex>& held,
+blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& held,
                          blocking_call* done) noexcept {
-  idle_thread self;
-  all.idle.push_front(self);
-  ++all.idle_count;
+  idle_thread self(worker);
+  worker.its->idle.push_front(self);
+  ++worker.its->idle_count;
   held.unlock();
   jitter();
   if (done != nullptr) done->tell();
@@ -86,7 +84,7 @@ blocking_call* stay_idle(thread_set& all, std::unique_lock<std::mutex>& held,
   held.lock();
   if (self.linked()) {
     self.unlink();
-    leave(all);
+    leave(*worker.its);
     return nullptr;
   }
   held.unlock();
@@ -98,14 +96,20 @@ blocking_call* stay_idle(thread_set& all, std::unique_lock<std::mutex>& held,
 void serve(blocking_call* work) noexcept {
   thread_set& all = thread_set::get();
   const std::uint32_t began_in = this_process();
+  std::unique_lock held(all.lock);
+  offload_worker& worker = here;
+  worker.its = &all.of(*work);
+  note_whose(worker, *work);
+  held.unlock();
   while (work != nullptr) {
     blocking_call* done = work->run() ? work : nullptr;
     jitter();
     if (this_process() != began_in) return;
-    std::unique_lock held(all.lock);
-    work = all.line.pop_front();
+    held.lock();
+    note_done(worker, done);
+    work = next_for(worker);
     if (work == nullptr) {
-      work = stay_idle(all, held, done);
+      work = stay_idle(worker, held, done);
     } else {
       held.unlock();
       if (done != nullptr) done->tell();
@@ -129,41 +133,96 @@ int begin_thread(blocking_call& first) noexcept {
   return error;
 }
 
+/// The lock is held. Begins a thread for it.
+/// Returns: 0, or an errno value.
+int grow(room& its, blocking_call& first) noexcept {
+  const int error = begin_thread(first);
+  if (error == 0) ++its.threads;
+  return error;
+}
+
+/// The lock is held: one fewer is busy, so another may begin.
+void give_out(room& its) noexcept {
+  while (its.may_begin()) {
+    line_of_calls& from = its.nested.empty() ? its.line : its.nested;
+    blocking_call* next = from.front();
+    if (next == nullptr) return;
+    line_of_calls::remove(*next);
+    if (idle_thread* idle = hand_over(its, *next)) {
+      idle->gate.open();
+    } else if (!its.may_grow() || grow(its, *next) != 0) {
+      from.push_front(*next);
+      return;
+    }
+  }
+}
+
+/// The lock is held.
+/// Returns: as submit(); and in `idle` the thread that has it now, if it was idle.
+int place(room& its, blocking_call& work, idle_thread*& idle) noexcept {
+  if (its.may_begin()) {
+    idle = hand_over(its, work);
+    if (idle != nullptr) return 0;
+    int error = EDEADLK;
+    if (its.may_grow()) error = grow(its, work);
+    if (error == 0) return 0;
+    const bool stuck = its.threads == its.excused;
+    if (stuck && (error != EDEADLK || (work.nested_in != nullptr && work.nested_in->its == &its))) {
+      return error;
+    }
+  }
+  (work.nested_in == nullptr ? its.line : its.nested).push_back(work);
+  return 0;
+}
+
 }  // namespace
 
 int submit(blocking_call& work) noexcept {
   thread_set& all = thread_set::get();
   jitter();
   std::unique_lock held(all.lock);
-  if (idle_thread* idle = all.idle.pop_front()) {
-    --all.idle_count;
-    idle->given = &work;
-    held.unlock();
-    jitter();
-    idle->gate.open();
-    return 0;
-  }
-  if (all.threads < most.load()) {
-    const int error = begin_thread(work);
-    if (error == 0) ++all.threads;
-    if (error == 0 || all.threads == 0) return error;
-  }
-  all.line.push_back(work);
-  return 0;
+  room* mine = here.its;
+  if (mine != nullptr) begin_wait(here, work);
+  idle_thread* idle = nullptr;
+  const int error = place(all.of(work), work, idle);
+  if (error != 0) end_wait_for(work);
+  if (mine != nullptr) give_out(*mine);
+  held.unlock();
+  jitter();
+  if (idle != nullptr) idle->gate.open();
+  return error;
 }
 
 bool withdraw(blocking_call& work) noexcept {
   jitter();
   const std::lock_guard held(thread_set::get().lock);
-  if (!list<blocking_call, blocking_calls_tag>::contains(work)) return false;
-  list<blocking_call, blocking_calls_tag>::remove(work);
+  if (!line_of_calls::contains(work)) return false;
+  line_of_calls::remove(work);
+  end_wait_for(work);
   return true;
+}
+
+void will_leave(blocking_call& work) noexcept {
+  thread_set& all = thread_set::get();
+  jitter();
+  const std::lock_guard held(all.lock);
+  work.left = true;
+  if (work.by == nullptr) return;
+  note_whose(*work.by, work);
+  give_out(*work.by->its);
+}
+
+void has_left() noexcept {
+  jitter();
+  const std::lock_guard held(thread_set::get().lock);
+  if (here.its != nullptr) end_wait(here);
 }
 
 standstill::standstill() noexcept : held_(thread_set::get().lock) {}
 
 std::size_t standstill::idle() const noexcept {
-  return thread_set::get().idle_count;
+  const thread_set& all = thread_set::get();
+  return all.calls.idle_count + all.names.idle_count;
 }
 
 void lock() noexcept {
@@ -176,10 +235,12 @@ void unlock() noexcept {
 
 void abandon() noexcept {
   thread_set& all = thread_set::get();
-  all.threads = all.idle_count = 0;
-  all.idle.abandon();
-  all.line.abandon();
+  all.calls.abandon();
+  all.names.abandon();
+  here = {};
   all.lock.unlock();
 }
 
-}  // namespace motet::inline MOTET_ABI::detail::offload_threads
+}  // namespace offload_threads
+
+}  // namespace motet::inline MOTET_ABI::detail

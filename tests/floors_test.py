@@ -127,6 +127,7 @@ FLOOR_OF = {
     "runtime/life.cpp": "heart",
     "runtime/local.cpp": "heart",
     "runtime/mailbox.*": "heart",
+    "runtime/offload_room.*": "heart",
     "runtime/offload_threads.*": "heart",
     "runtime/origin.cpp": "heart",
     "runtime/origins.hpp": "heart",

@@ -262,6 +262,200 @@ TEST_CASE("beyond the limit jobs are done in the order in which they came", "[of
   });
 }
 
+TEST_CASE("jobs that offload in turn get threads, however many do", "[offload][nested]") {
+  const limited_to four(4);
+  run([] {
+    std::atomic<int> done{0};
+    std::latch all_are_in(4);
+    group all;
+    for (int i = 0; i < 4; ++i) {
+      all.spin([&] {
+        offload([&] {
+          all_are_in.arrive_and_wait();
+          run([&] { offload([&] { run([&] { offload([&] { ++done; }); }); }); });
+        });
+      });
+    }
+    all.await_all();
+    CHECK(done == 4);
+  });
+}
+
+TEST_CASE("a job's fiber that reads a file does not wait for jobs like it", "[offload][nested]") {
+  const limited_to two(2);
+  run([] {
+    std::latch all_are_in(2);
+    std::atomic<std::size_t> got{0};
+    group all;
+    for (int i = 0; i < 2; ++i) {
+      all.spin([&] {
+        offload([&] {
+          all_are_in.arrive_and_wait();
+          run([&] {
+            const fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+            std::array<std::byte, 4> magic{};
+            got += io::read(file.get(), magic);
+          });
+        });
+      });
+    }
+    all.await_all();
+    CHECK(got == 8);
+  });
+}
+
+TEST_CASE("what a job waits for comes before what others do", "[offload][nested]") {
+  const limited_to one(1);
+  run([] {
+    std::vector<std::string> order;
+    std::atomic<bool> open{false};
+    group all;
+    all.spin([&] {
+      offload([&] {
+        open.wait(false);
+        run([&] {
+          // The first takes the place of the one that waits; the second is in line with others.
+          std::atomic<bool> in_line{false};
+          auto first = spin([&] { offload([&] { in_line.wait(false); }); });
+          auto second = spin([&] { offload([&] { order.emplace_back("nested"); }); });
+          snooze();
+          snooze();
+          in_line = true;
+          in_line.notify_all();
+          first.await();
+          second.await();
+        });
+      });
+    });
+    snooze();
+    all.spin([&] { offload([&] { order.emplace_back("another"); }); });
+    snooze();
+    open = true;
+    open.notify_all();
+    all.await_all();
+    CHECK(order == std::vector<std::string>{"nested", "another"});
+  });
+}
+
+TEST_CASE("jobs that were left do not take threads from others", "[offload]") {
+  const limited_to two(2);
+  run([] {
+    std::atomic<bool> open{false};
+    std::atomic<int> at_work{0};
+    std::atomic<int> over{0};
+    {
+      group leaving;
+      for (int i = 0; i < 2; ++i) {
+        leaving.spin([&] {
+          offload_owned([&] {
+            ++at_work;
+            open.wait(false);
+            ++over;
+          });
+        });
+      }
+      while (at_work < 2) sleep_for(1ms);
+      // One is in line already when they are left.
+      auto next = spin([] { return offload([] { return 5; }); });
+      snooze();
+      leaving.cancel();
+      CHECK(next.await() == 5);
+    }
+    have_met(2);
+    open = true;
+    open.notify_all();
+    eventually([&] { return over == 2; });
+  });
+  until_no_worker_is_left();
+}
+
+TEST_CASE("a job that goes on alone has its thread counted until it ends", "[offload]") {
+  const limited_to one(1);
+  run([] {
+    std::atomic<bool> open{false};
+    std::atomic<int> at_work{0};
+    std::atomic<int> over{0};
+    // Four are all there may be, whoever was left.
+    for (int i = 0; i < 4; ++i) {
+      auto caller = spin([&] {
+        offload_owned([&] {
+          ++at_work;
+          open.wait(false);
+          ++over;
+        });
+      });
+      while (at_work <= i) sleep_for(1ms);
+      caller.cancel();
+      snooze();
+    }
+    CHECK(count_workers() == 4);
+    CHECK_FALSE(move_on_after(10ms, [] { offload([] {}); }));
+    open = true;
+    open.notify_all();
+    CHECK(offload([] { return 6; }) == 6);
+    eventually([&] { return over == 4; });
+  });
+  until_no_worker_is_left();
+}
+
+TEST_CASE("names are resolved while jobs have all threads", "[offload][dns]") {
+  const limited_to two(2);
+  run([] {
+    std::atomic<bool> open{false};
+    group all;
+    for (int i = 0; i < 4; ++i) all.spin([&] { offload([&] { open.wait(false); }); });
+    snooze();
+    CHECK_FALSE(dns::resolve("localhost", 80).empty());
+    open = true;
+    open.notify_all();
+    all.await_all();
+  });
+}
+
+namespace {
+
+/// Offloads within offloaded work, each time from a runtime of its own.
+void nest(int depth) {
+  if (depth > 0) offload([depth] { run([depth] { nest(depth - 1); }); });
+}
+
+}  // namespace
+
+TEST_CASE("a call that would wait for all others to end says so", "[offload][nested][deadlock]") {
+  const limited_to one(1);
+  run([] {
+    nest(4);
+    try {
+      nest(5);
+      FAIL("nothing was thrown");
+    } catch (const deadlock& e) {
+      CHECK(std::string(e.what()).find("wait for work that is offloaded in turn") !=
+            std::string::npos);
+    }
+    nest(4);
+  });
+}
+
+TEST_CASE("a nested job in line can be taken back", "[offload][nested]") {
+  const limited_to one(1);
+  run([] {
+    std::atomic<bool> called{false};
+    offload([&] {
+      run([&] {
+        std::atomic<bool> open{false};
+        auto first = spin([&] { offload([&] { open.wait(false); }); });
+        snooze();
+        CHECK_FALSE(move_on_after(5ms, [&] { offload([&] { called = true; }); }));
+        open = true;
+        open.notify_all();
+        first.await();
+      });
+    });
+    CHECK_FALSE(called);
+    CHECK(offload([] { return 1; }) == 1);
+  });
+}
+
 TEST_CASE("while a job blocks its thread, others of the caller's run", "[offload]") {
   int best = 0;
   for (int attempt = 0; attempt < 10 && best < 18; ++attempt) {

@@ -3,6 +3,10 @@
 // that grows when all are busy, up to 256, and shrinks when they are idle. Only the calling fiber
 // waits.
 //
+// A job may start fibers that offload in turn. A thread that waits for such work does not count,
+// nor does one whose caller has left it; but there are never more than 1,024. If all of those wait
+// for one another, a further call from one of them throws.
+//
 // A job runs without fibers round it. Verbs that need none (push, pop, lock, schedule, cancel and
 // the like) work there as on any thread. One that starts a runtime starts it for this job alone:
 // when the job has returned, its fibers are cancelled and awaited. Signals that others send are
@@ -10,7 +14,6 @@
 // thread alone, and ends when the job does.
 #pragma once
 
-#include <memory>
 #include <motet/detail/offloaded.hpp>
 #include <type_traits>
 #include <utility>
@@ -27,7 +30,7 @@ namespace motet::inline MOTET_ABI {
 /// Switchpoint.
 /// Throws: what `f` throws (fiber_cancelled in place of `cancelled`); what is pending for this
 ///         fiber, and then `f` is not called; std::system_error if no thread can be made and there
-///         is none.
+///         is none; deadlock, in a job, if all threads wait for work that is offloaded in turn.
 template <typename F>
 decltype(auto) offload(F&& f) {
   detail::lent_call_of<F> call(std::forward<F>(f));
@@ -43,12 +46,7 @@ decltype(auto) offload(F&& f) {
 /// Throws: as offload(); std::bad_alloc.
 template <typename F>
 auto offload_owned(F&& f) {
-  using call_type = detail::owned_call_of<std::decay_t<F>>;
-  auto made = std::make_unique<call_type>(std::forward<F>(f));
-  call_type& call = *made;
-  std::unique_ptr<detail::owned_call> owned = std::move(made);
-  detail::owned_call::await_end(owned);
-  return call.take();
+  return detail::offload_owned_to(detail::offload_room::calls, std::forward<F>(f));
 }
 
 }  // namespace motet::inline MOTET_ABI

@@ -7,6 +7,10 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct blocking_calls_tag;
+struct offload_worker;
+
+/// Name resolution, which may take a minute each, has threads of its own.
+enum class offload_room : unsigned char { calls, names };
 
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
@@ -16,6 +20,13 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   /// Says that it is done, and with that perhaps ends the lifetime of this. The thread that did it
   /// is free again.
   virtual void tell() noexcept = 0;
+
+  offload_room room = offload_room::calls;
+
+  // offload_threads.cpp, under its lock:
+  offload_worker* by = nullptr;         // who does it
+  offload_worker* nested_in = nullptr;  // a thread of the set itself, whose fiber waits for it
+  bool left = false;                    // by who waited for it, or just about to be
 
  protected:
   ~blocking_call() = default;

@@ -156,4 +156,16 @@ class owned_call_of final : public owned_call {
   offloaded_outcome<result> outcome_;
 };
 
+/// As offload_owned().
+template <typename F>
+auto offload_owned_to(offload_room where, F&& f) {
+  using call_type = owned_call_of<std::decay_t<F>>;
+  auto made = std::make_unique<call_type>(std::forward<F>(f));
+  made->room = where;
+  call_type& call = *made;
+  std::unique_ptr<owned_call> owned = std::move(made);
+  owned_call::await_end(owned);
+  return call.take();
+}
+
 }  // namespace motet::inline MOTET_ABI::detail
