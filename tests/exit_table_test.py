@@ -6,6 +6,7 @@ usage: exit_table_test.py PROGRAM
 """
 
 import concurrent.futures
+import os
 import signal
 import subprocess
 import sys
@@ -52,8 +53,12 @@ HEARD = "heard by nobody"
 def problem(program, place, way, code, destroyed):
     """Returns what is wrong, or None."""
     cell = f"{place}, {way}"
+    environment = dict(os.environ)
+    if "exit" in way:  # frames are left as they are, with what they own
+        environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     try:
-        run = subprocess.run([program, place, way], capture_output=True, text=True, timeout=20)
+        run = subprocess.run(
+            [program, place, way], capture_output=True, text=True, timeout=20, env=environment)
     except subprocess.TimeoutExpired:
         return f"{cell}: does not end"
     complaint = HEARD if way == "failure" and code != 0 else ""
