@@ -2,11 +2,13 @@
 // What the C++ runtime keeps in front of an exception object, and how it links those that a fiber
 // has caught and not let go of.
 // Source: Itanium C++ ABI: Exception Handling, 2.2.1; libstdc++ adds the dependent exceptions that
-// std::rethrow_exception makes, which refer to the one object.
+// std::rethrow_exception makes, which refer to the one object. So does libc++abi, in front of all
+// else, where it has two more words (cxa_exception.h).
 #pragma once
 
 #include <unwind.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -16,12 +18,12 @@
 namespace motet::inline MOTET_ABI::detail {
 
 struct exception_header {
-  /// The type; in a dependent exception the object itself.
+  /// The type; in a dependent exception of libstdc++ the object itself.
   const void* type_or_object;
   void (*destroy)(void*);
   void (*unexpected)();
   void (*terminate)();
-  exception_header* next;
+  void* next;
   int handlers;
   int switch_value;
   const unsigned char* action;
@@ -47,12 +49,33 @@ inline void* object_of(const std::exception_ptr& error) noexcept {
   return object;
 }
 
+#if defined(_LIBCPP_VERSION)
+inline constexpr std::uint64_t kind_of_cpp = 0x434c4e47432b2b00;  // "CLNGC++\0"
+inline constexpr std::size_t words_in_front = 2;
+
+inline void* primary_of(exception_header& dependent) noexcept {
+  return reinterpret_cast<void**>(&dependent)[-1];
+}
+#else
+inline constexpr std::uint64_t kind_of_cpp = 0x474e5543432b2b00;  // "GNUCC++\0"
+inline constexpr std::size_t words_in_front = 0;
+
+inline void* primary_of(exception_header& dependent) noexcept {
+  return const_cast<void*>(dependent.type_or_object);
+}
+#endif
+
+/// Returns: the header of one that others are linked to by that pointer, or null.
+inline exception_header* header_at(void* linked) noexcept {
+  if (linked == nullptr) return nullptr;
+  return reinterpret_cast<exception_header*>(static_cast<void**>(linked) + words_in_front);
+}
+
 /// Returns: the object that was caught; null if it is none of C++'s.
 inline void* caught_object(exception_header& caught) noexcept {
-  constexpr std::uint64_t gnu_cpp = 0x474e5543432b2b00;  // "GNUCC++\0"; the last byte: dependent
   const std::uint64_t kind = caught.unwind.exception_class;
-  if (kind == gnu_cpp) return &caught + 1;
-  if (kind == (gnu_cpp | 1)) return const_cast<void*>(caught.type_or_object);
+  if (kind == kind_of_cpp) return &caught + 1;
+  if (kind == (kind_of_cpp | 1)) return primary_of(caught);  // the last byte: dependent
   return nullptr;
 }
 
@@ -60,7 +83,7 @@ inline void* caught_object(exception_header& caught) noexcept {
 /// at `caught`, see exception_state.
 template <typename Predicate>
 bool any_caught(void* caught, Predicate looked_for) noexcept {
-  for (auto* each = static_cast<exception_header*>(caught); each != nullptr; each = each->next) {
+  for (auto* each = header_at(caught); each != nullptr; each = header_at(each->next)) {
     void* object = caught_object(*each);
     if (object == nullptr) return false;  // a foreign one is linked to nothing
     if (looked_for(object)) return true;

@@ -8,6 +8,14 @@
 #include <cstring>
 #include <motet/detail/abi.hpp>
 
+#if defined(_LIBCPP_VERSION)
+namespace __cxxabiv1 {
+/// Not in libc++abi's header.
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
+
 namespace motet::inline MOTET_ABI::detail {
 
 /// Source: Itanium C++ ABI: Exception Handling, 2.2.2, __cxa_eh_globals.
