@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Everything of motet's is in an inline namespace named for the library's soname and for how a
-// program is watched: objects that were built for another library, or for another sanitizer, do not
-// link, and the missing symbol's name says what was expected.
+// Everything of motet's is in an inline namespace named for the library's soname, for how a program
+// is watched, and for what the standard library's types look like: objects that were built for
+// another library, another sanitizer, or with other containers or strings do not link, and the
+// missing symbol's name says what was expected.
 #pragma once
+
+#include <version>  // which standard library it is, and of what kind
+
+#if !defined(__cpp_exceptions)
+#error "motet interrupts fibers by exceptions: build without -fno-exceptions"
+#endif
+#if !defined(__cpp_rtti) && !defined(__GXX_RTTI)
+#error "motet needs to know the types of exceptions and tokens: build without -fno-rtti"
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MOTET_ASAN 1
@@ -20,14 +30,31 @@
 #endif
 
 #if defined(MOTET_ASAN)
-#define MOTET_ABI abi_0_address_sanitizer
+#define MOTET_ABI_WATCHED _address_sanitizer
 #elif defined(MOTET_TSAN)
-#define MOTET_ABI abi_0_thread_sanitizer
+#define MOTET_ABI_WATCHED _thread_sanitizer
 #elif defined(MOTET_SWITCH_OUT_OF_LINE)
-#define MOTET_ABI abi_0_switch_out_of_line
+#define MOTET_ABI_WATCHED _switch_out_of_line
 #else
-#define MOTET_ABI abi_0
+#define MOTET_ABI_WATCHED
 #endif
+
+#if defined(_LIBCPP_VERSION)
+#define MOTET_ABI_LIBRARY _libcxx
+#elif defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+#define MOTET_ABI_LIBRARY _old_strings
+#else
+#define MOTET_ABI_LIBRARY
+#endif
+#if defined(_GLIBCXX_DEBUG)
+#define MOTET_ABI_CONTAINERS _debug_containers
+#else
+#define MOTET_ABI_CONTAINERS
+#endif
+
+#define MOTET_JOINED(library, containers, watched) abi_0##library##containers##watched
+#define MOTET_JOIN(library, containers, watched) MOTET_JOINED(library, containers, watched)
+#define MOTET_ABI MOTET_JOIN(MOTET_ABI_LIBRARY, MOTET_ABI_CONTAINERS, MOTET_ABI_WATCHED)
 
 #define MOTET_QUOTED(text) #text
 #define MOTET_EXPANDED(text) MOTET_QUOTED(text)
