@@ -913,10 +913,6 @@ class busy_worker {
   group offloading_;
 };
 
-bool ring_has_threads_of_its_own() {
-  return backend_name() == "io_uring";
-}
-
 constexpr std::size_t some = 64 << 10;
 
 }  // namespace
@@ -949,7 +945,7 @@ std::string read_all(int file) {
 TEST_CASE("what a file must fetch from the disk is read by another thread", "[offload][file]") {
   run([] {
     // What was just written may be kept for some time yet.
-    const int attempts = ring_has_threads_of_its_own() ? 1 : 200;
+    constexpr int attempts = 200;
     const temporary_file probe(some);
     bool can_be_dropped = false;
     for (int attempt = 0; attempt < attempts && !can_be_dropped; ++attempt) {
@@ -965,11 +961,7 @@ TEST_CASE("what a file must fetch from the disk is read by another thread", "[of
       CHECK(read_all(file.get()) == file.content());
       by_another = count_workers() > 0;
     }
-    if (ring_has_threads_of_its_own()) {
-      CHECK_FALSE(by_another);
-    } else if (can_be_dropped) {
-      CHECK(by_another);
-    }
+    if (can_be_dropped) CHECK(by_another);
   });
 }
 
@@ -996,7 +988,7 @@ TEST_CASE("a write that no thread has begun has not happened when it is cancelle
   const limited_to one(1);
   run([] {
     const temporary_file file(10);
-    if (ring_has_threads_of_its_own() || !file.writes_block()) return;
+    if (!file.writes_block()) return;
     busy_worker busy;
     CHECK_FALSE(move_on_after(5ms, [&] { io::write(file.get(), testing::bytes_of("never")); }));
     CHECK(file.position() == 0);
@@ -1014,7 +1006,7 @@ TEST_CASE("closing a file ends what no thread has begun on it", "[offload][file]
   const limited_to one(1);
   run([] {
     temporary_file file(10);
-    if (ring_has_threads_of_its_own() || !file.writes_block()) return;
+    if (!file.writes_block()) return;
     busy_worker busy;
     std::error_code error;
     auto writer = spin([&] { io::write(file.get(), testing::bytes_of("never"), error); });

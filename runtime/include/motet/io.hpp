@@ -22,8 +22,8 @@
 namespace motet::inline MOTET_ABI::io {
 
 /// Reads at most `buffer.size()` bytes at the current position. What a file does not have at hand
-/// is fetched by another thread; an interruption then waits for that, as it does where the kernel
-/// has a thread for it (io_uring).
+/// is fetched by another thread; an interruption then waits for that. So is all of a file that was
+/// opened with O_DIRECT.
 /// Returns: bytes read, in [0, buffer.size()]; 0 at end of file.
 /// Switchpoint.
 /// Source: read(2).
