@@ -436,6 +436,28 @@ TEST_CASE("a call that would wait for all others to end says so", "[offload][nes
   });
 }
 
+TEST_CASE("nested jobs of any number and depth end, or are told", "[offload][nested][deadlock]") {
+  const limited_to two(2);
+  run([] {
+    std::atomic<int> ended{0};
+    std::atomic<int> refused{0};
+    group all;
+    for (int i = 0; i < 24; ++i) {
+      all.spin([&, i] {
+        try {
+          nest(1 + i % 6);
+          ++ended;
+        } catch (const deadlock&) {
+          ++refused;
+        }
+      });
+    }
+    all.await_all();
+    CHECK(ended + refused == 24);
+    CHECK(ended > 0);
+  });
+}
+
 TEST_CASE("a nested job in line can be taken back", "[offload][nested]") {
   const limited_to one(1);
   run([] {
