@@ -53,14 +53,14 @@ class arrival_job {
 void give(const thread_pool& where, const arrival& fiber) {
   arrival_job job(fiber);
   where.check_entered(job.has_room());
-  where.give_to(where.choose(), std::move(job), call_site::here());
+  where.give_to(where.choose(), std::move(job), {}, call_site::here());
 }
 
 void give(const strand& where, const arrival& fiber) {
   arrival_job job(fiber);
   const thread_pool& pool = *where.pool_;
   pool.check_entered(job.has_room());
-  pool.give_to(pool.choose(where.worker_), std::move(job), call_site::here());
+  pool.give_to(pool.choose(where.worker_), std::move(job), {}, call_site::here());
 }
 
 void give(const thread& where, const arrival& fiber) {

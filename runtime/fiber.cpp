@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Handles, and the switchpoints that wait for nothing but other fibers.
+#include <algorithm>
 #include <motet/fiber.hpp>
+#include <vector>
 
 #include "abroad.hpp"
 #include "traveller.hpp"
@@ -11,10 +13,25 @@ namespace detail {
 
 namespace {
 
-/// A child on another thread has a keeper here.
-control_block& itself_or_whose_keeper_it_is(control_block& child) noexcept {
+/// A child on another thread, or a supervised one, has a keeper here, which may be on its way yet.
+/// Returns: null for such a one.
+control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);
-  return part == nullptr || part->stands_for == nullptr ? child : *part->stands_for;
+  return part == nullptr || !part->keeps ? &child : part->stands_for;
+}
+
+/// Those of all its families.
+std::vector<control_block*> children_by_age(control_block& parent) {
+  std::vector<control_block*> found;
+  cold_part* part = cold_if_any(parent);
+  for (family* each = part == nullptr ? nullptr : &part->own; each != nullptr; each = each->next) {
+    for (auto* child = each->children.front(); child; child = each->children.next(*child)) {
+      found.push_back(child);
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const control_block* a, const control_block* b) { return a->id < b->id; });
+  return found;
 }
 
 void refuse_self(const control_block& fiber) {
@@ -55,6 +72,10 @@ void* take_result_of(control_block& dead) {
   return result;
 }
 
+control_block& block_of(const fiber_ref& known) {
+  return known.block();
+}
+
 void refuse_empty_handle() {
   throw std::logic_error("an empty handle refers to no fiber");
 }
@@ -89,13 +110,9 @@ std::vector<fiber_ref> fiber_ref::children() const {
   if (fiber.dead()) return found;
   const detail::thread_state* thread = detail::self();
   if (thread != fiber.home) throw std::logic_error("children() works on the fiber's own thread");
-  detail::cold_part* part = detail::cold_if_any(fiber);
-  detail::family* each = part == nullptr ? nullptr : &part->own;
-  for (; each != nullptr; each = each->next) {
-    for (auto* child = each->children.front(); child != nullptr;
-         child = each->children.next(*child)) {
-      found.push_back(fiber_ref(detail::refer_to(detail::itself_or_whose_keeper_it_is(*child))));
-    }
+  for (detail::control_block* child : detail::children_by_age(fiber)) {
+    detail::control_block* seen = detail::itself_or_whom_it_keeps(*child);
+    if (seen != nullptr) found.push_back(fiber_ref(detail::refer_to(*seen)));
   }
   return found;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How a fiber gets a child, or has something called, on another thread. A child there has a keeper
 // here: a fiber that stands in its parent's family in its place, ends it and fails for it.
+#include <motet/detail/heirlooms.hpp>
 #include <motet/detail/wait_list.hpp>
 #include <motet/thread.hpp>
 #include <new>
@@ -42,8 +43,10 @@ void send(thread_link& to, owned_job item) noexcept {
   }
 }
 
-/// Makes the running fiber, if there is one, the parent of what is asked for.
-void adopt(guest_job& item) noexcept {
+/// Makes the running fiber, if there is one, the parent of what is asked for, with an inheritance.
+/// Throws: as heirlooms_here(), before anything has happened.
+void adopt(guest_job& item) {
+  item.heirlooms = heirlooms_here();
   thread_state* thread = self();
   if (thread == nullptr) return;
   thread->retain(thread->running());
@@ -131,6 +134,7 @@ handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
   errand answered("the spin of a fiber on another thread");
   adopt(*item);
   const auto its_keeper = spin({.name = "keeper"}, keeper(to, std::move(item), asked), owned->site);
+  cold(block_of(its_keeper)).keeps = true;
   asked->spinner = &answered;
   if (!answered.await()) leave_unless_begun(*asked, its_keeper, answered);
   if (asked->refused != nullptr) std::rethrow_exception(asked->refused);

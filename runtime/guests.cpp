@@ -28,6 +28,7 @@ void guest_job::begin(control_block& fiber) noexcept {
     home.release(*fiber.parent);
     fiber.parent = parent;
   }
+  if (!heirlooms.empty()) cold(fiber).locals = std::move(heirlooms);
   if (link != nullptr) {
     cold(fiber).caller = link;
     link->fiber = refer_to(fiber);

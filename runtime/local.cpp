@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See detail/locals.hpp.
 #include <atomic>
+#include <motet/detail/heirlooms.hpp>
 #include <motet/detail/locals.hpp>
 #include <vector>
 
@@ -49,6 +50,10 @@ void add_local(local_object& made) noexcept {
 
 void add_local(local_value& made) noexcept {
   cold(self()->running()).locals.add(made);
+}
+
+void come_into(local_list&& heirlooms) noexcept {
+  cold(self()->running()).locals = std::move(heirlooms);
 }
 
 std::uint64_t next_local_key() noexcept {

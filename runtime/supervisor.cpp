@@ -6,6 +6,8 @@
 #include <motet/cancel.hpp>
 #include <utility>
 
+#include "thread_state.hpp"
+
 namespace motet::inline MOTET_ABI::detail {
 
 namespace {
@@ -28,6 +30,30 @@ void ask_to_end(supervised& child) {
   child.unwanted = true;
   if (child.body) child.body.cancel("its supervisor has ended it");
 }
+
+/// Nobody is to see the running fiber, a keeper: to all others the child is that of its parent.
+void stand_aside_for(control_block& child) noexcept {
+  control_block& keeper = *child.parent;
+  control_block& parent = *keeper.parent;
+  thread_state& home = home_of(child);
+  home.retain(parent);
+  child.parent = &parent;
+  home.release(keeper);
+}
+
+/// While it stands, the keeper is taken for its child.
+class standing_for {
+ public:
+  explicit standing_for(control_block& child) noexcept : own_(cold(home_of(child).running())) {
+    own_.stands_for = &child;
+  }
+  standing_for(const standing_for&) = delete;
+  standing_for& operator=(const standing_for&) = delete;
+  ~standing_for() { own_.stands_for = nullptr; }
+
+ private:
+  cold_part& own_;
+};
 
 clock::time_point after(clock::time_point start, clock::duration delay) noexcept {
   return delay > clock::time_point::max() - start ? clock::time_point::max() : start + delay;
@@ -60,8 +86,10 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  child.keepers.spin({.name = "keeper of " + child.label},
-                     [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
+  const fiber_ref keeper =
+      child.keepers.spin({.name = "keeper of " + child.label},
+                         [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
+  cold(block_of(keeper)).keeps = true;
   child.state = child_state::running;
   child.unwanted = false;
   child.was_cancelled = true;
@@ -90,6 +118,8 @@ void supervisor::keep(supervised& child) {
       throw;
     }
   });
+  stand_aside_for(block_of(child.body));
+  const standing_for seen(block_of(child.body));
   try {
     child.body.await();
   } catch (const cancelled&) {

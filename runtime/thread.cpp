@@ -107,8 +107,10 @@ bool runs_here(const thread_link& link) noexcept {
 
 }  // namespace detail
 
-thread::thread(const options& how, detail::job_slot&& body)
-    : link_(std::make_shared<detail::thread_link>(how, std::move(body))) {
+thread::thread(const options& how, detail::local_list&& heirlooms, detail::job_slot&& body) {
+  detail::leave_with(std::move(heirlooms), std::move(body), [&](detail::job_slot&& function) {
+    link_ = std::make_shared<detail::thread_link>(how, std::move(function));
+  });
   detail::beginning_thread begun{.link = link_};
   int error = detail::faults::next("pthread_create");
   if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);

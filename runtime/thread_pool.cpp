@@ -95,9 +95,12 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
   state_ = std::make_shared<detail::pool_state>(workers);
   try {
     for (std::size_t i = 0; i < workers; ++i) {
-      state_->threads.emplace_back(state_->how, [pool = state_, shown = std::string(name), i] {
+      auto function = [pool = state_, shown = std::string(name), i] {
         detail::work(*pool, shown, i);
-      });
+      };
+      // Its threads serve whoever comes, and inherit nothing from who has made it.
+      state_->threads.push_back(
+          thread(state_->how, {}, detail::job_slot::holding(std::move(function), {})));
     }
   } catch (...) {
     state_->stopped.set();

@@ -110,6 +110,7 @@ FLOOR_OF = {
     "runtime/include/motet/detail/arrival.hpp": "verbs",
     "runtime/include/motet/executor.hpp": "verbs",
     "runtime/job_inbox.*": "heart",
+    "runtime/include/motet/detail/heirlooms.hpp": "heart",
     "runtime/include/motet/detail/job.hpp": "heart",
     "runtime/include/motet/detail/job_slot.hpp": "heart",
     "runtime/guest_calls.cpp": "verbs",

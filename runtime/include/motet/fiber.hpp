@@ -26,12 +26,14 @@
 
 namespace motet::inline MOTET_ABI {
 
+class fiber_ref;
 class thread;
 
 namespace detail {
 
 class end_case;
 class race;
+control_block& block_of(const fiber_ref& known);
 [[noreturn]] void refuse_empty_handle();
 
 }  // namespace detail
@@ -122,6 +124,7 @@ class fiber_ref {
   friend class group;
   friend class detail::end_case;
   friend class detail::race;
+  friend detail::control_block& detail::block_of(const fiber_ref& known);
   template <typename T>
   friend class resumer;
 

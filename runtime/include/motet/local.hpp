@@ -46,7 +46,8 @@ class fiber_local {
 
   /// The same, but a fiber that is spun, freely or in a group, begins with a copy of the value that
   /// the fiber which calls spin() has then, if it has one; a copy that throws makes spin() throw,
-  /// before anything has happened.
+  /// before anything has happened. So do a job of a pool or strand, what is spun, posted or called
+  /// on another thread, and the function of a new thread: the copy is made by whoever asks for it.
   /// Not a switchpoint.
   explicit fiber_local(detail::inherited_mark)
     requires std::default_initializable<T> && std::copy_constructible<T>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <motet/detail/heirlooms.hpp>
 #include <motet/detail/job.hpp>
 #include <motet/detail/job_slot.hpp>
 #include <motet/fiber.hpp>
@@ -48,7 +49,8 @@ class thread {
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   thread(const options& how, F&& body)
-      : thread(how, detail::job_slot::holding(std::forward<F>(body), {})) {}
+      : thread(how, detail::heirlooms_here(),
+               detail::job_slot::holding(std::forward<F>(body), {})) {}
 
   thread(thread&&) noexcept = default;
   thread& operator=(thread&& other) noexcept {
@@ -96,7 +98,9 @@ class thread {
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::leave(*link(), detail::job_slot::holding(std::forward<F>(f), site));
+    detail::local_list heirlooms = detail::heirlooms_here();
+    detail::leave_with(std::move(heirlooms), detail::job_slot::holding(std::forward<F>(f), site),
+                       [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
   }
 
   /// Calls `f` there, on a fiber of its own, and waits until that is over; so `f` may borrow. An
@@ -121,7 +125,7 @@ class thread {
   friend class thread_pool;
   friend bool detail::runs_here(const thread& where);
   friend void detail::give(const thread& where, const detail::arrival& fiber);
-  thread(const options& how, detail::job_slot&& body);
+  thread(const options& how, detail::local_list&& heirlooms, detail::job_slot&& body);
   /// Waits for the end of the main fiber, however that ends.
   void await_main() const;
   /// Waits until nothing of its runtime is left; nothing interrupts that.

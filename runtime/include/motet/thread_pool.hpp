@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <motet/call_site.hpp>
+#include <motet/detail/heirlooms.hpp>
 #include <motet/detail/pool_task.hpp>
 #include <motet/future.hpp>
 #include <string_view>
@@ -62,9 +63,10 @@ class thread_pool {
   auto submit(F&& f, call_site site = call_site::here()) {
     using body = std::decay_t<F>;
     using result = std::invoke_result_t<body&>;
+    detail::local_list heirlooms = detail::heirlooms_here();
     auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
     future<result> its(job);
-    give(detail::submitted_work<body, result>(std::move(job)), site);
+    give(detail::submitted_work<body, result>(std::move(job)), std::move(heirlooms), site);
     return its;
   }
 
@@ -73,7 +75,9 @@ class thread_pool {
   /// Throws: as submit().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)), site);
+    detail::local_list heirlooms = detail::heirlooms_here();
+    give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
+         std::move(heirlooms), site);
   }
 
   /// Waits until the pool has nothing to do: all functions have been called and destroyed; a
@@ -127,14 +131,16 @@ class thread_pool {
   void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
   std::size_t next_for_strand() const noexcept;
   template <typename Work>
-  void give_to(detail::worker_load& chosen, Work&& work, call_site site) const {
+  void give_to(detail::worker_load& chosen, Work&& work, detail::local_list&& heirlooms,
+               call_site site) const {
     detail::pool_task<Work> task(chosen, std::move(work));
-    hand_over(chosen, detail::job_slot::holding(std::move(task), site));
+    detail::leave_with(std::move(heirlooms), detail::job_slot::holding(std::move(task), site),
+                       [&](detail::job_slot&& item) { hand_over(chosen, std::move(item)); });
   }
   template <typename Work>
-  void give(Work&& work, call_site site) {
+  void give(Work&& work, detail::local_list&& heirlooms, call_site site) {
     enter();
-    give_to(choose(), std::move(work), site);
+    give_to(choose(), std::move(work), std::move(heirlooms), site);
   }
   bool on_own_thread() const;
   bool in_this_process() const noexcept;

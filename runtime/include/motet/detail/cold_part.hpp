@@ -47,7 +47,8 @@ struct cold_part {
   timer insistence;                   // of terminate()
   bool insisted = false;
   guest_link* caller = nullptr;         // on another thread: told of the end
-  control_block* stands_for = nullptr;  // a fiber of another thread, whose keeper this one is
+  bool keeps = false;                   // it is a keeper, which nobody is to see
+  control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
   bool spared = false;                  // and whose failure somebody else has claimed
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;

@@ -7,6 +7,7 @@
 #include <motet/call_site.hpp>
 #include <motet/detail/body.hpp>
 #include <motet/detail/handle.hpp>
+#include <motet/detail/locals.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -53,6 +54,7 @@ class guest_job : public job {
   guest_beginning* beginning = nullptr;
   guest_link* link = nullptr;
   control_block* parent = nullptr;  // counted for the fiber; null: the main one there
+  local_list heirlooms;
 
  protected:
   ~guest_job() = default;
