@@ -23,14 +23,13 @@
 #include <cstdint>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "../runtime/disabled.hpp"
 #include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
+#include "kernel_ring.hpp"
 #include "retries.hpp"
 #include "sigpipe.hpp"
 #include "uring_entry.hpp"
@@ -39,39 +38,15 @@ namespace motet::inline MOTET_ABI::detail {
 
 namespace {
 
-[[noreturn]] void refuse(int error, const char* call) {
-  throw std::system_error(error, std::system_category(), call);
-}
-
 bool raises_sigpipe(const operation& op) noexcept {
   return op.kind == verb::write || op.kind == verb::writev;
 }
 
 class uring_backend final : public backend {
  public:
-  explicit uring_backend(const backend_options& options) {
-    open(options);
-    try {
-      ::io_uring_ring_dontfork(&ring_);
-      if (!disabled("registered_ring"))
-        ::io_uring_register_ring_fd(&ring_);  // spares each enter a look-up; no need if refused
-      probe();
-    } catch (...) {
-      ::io_uring_queue_exit(&ring_);
-      throw;
-    }
-  }
-  uring_backend(const uring_backend&) = delete;
-  uring_backend& operator=(const uring_backend&) = delete;
-  ~uring_backend() override {
-    if (!abandoned_) ::io_uring_queue_exit(&ring_);
-  }
+  explicit uring_backend(const backend_options& options) : ring_(options) {}
 
-  /// The ring is not mapped in a child.
-  void abandon() noexcept override {
-    ::close(ring_.ring_fd);
-    abandoned_ = true;
-  }
+  void abandon() noexcept override { ring_.abandon(); }
 
   std::string_view name() const noexcept override { return "io_uring"; }
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
@@ -83,7 +58,7 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     if (moves_position(op)) return attempt(op);
-    if (raises_sigpipe(op) && ++writes_ == 1 && acts_any_time_) guard_.emplace();
+    if (raises_sigpipe(op) && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     prepare(op);
     return false;
   }
@@ -106,7 +81,7 @@ class uring_backend final : public backend {
     reap();
     try_again();
     if (!over_.empty() || woken_ || deadline == time_point::min()) {
-      if (must_enter()) {
+      if (ring_.must_enter()) {
         enter();
         reap();
       }
@@ -123,46 +98,13 @@ class uring_backend final : public backend {
   }
 
  private:
-  void open(const backend_options& options) {
-    constexpr unsigned common = IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
-    constexpr unsigned deferring =
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
-    constexpr unsigned cooperating = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
-    int error = 0;
-    for (const unsigned flags : {common | deferring, common | cooperating}) {
-      if ((flags & deferring) == deferring && disabled("defer_taskrun")) continue;
-      io_uring_params parameters{};
-      parameters.flags = flags;
-      parameters.cq_entries = options.completions;
-      error = faults::next("io_uring_setup");
-      if (error == 0) {
-        error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
-      }
-      acts_any_time_ = (flags & deferring) != deferring;
-      if (error == 0) return;
-      if (error != EINVAL) break;
-    }
-    refuse(error, "io_uring_setup");
-  }
-
-  /// A filter may grant the ring and refuse to enter it.
-  void probe() {
-    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
-    ::io_uring_prep_nop(entry);
-    ::io_uring_sqe_set_data(entry, nullptr);
-    const int entered = ::io_uring_submit_and_wait(&ring_, 1);
-    if (entered < 0) refuse(-entered, "io_uring_enter");
-    reap();
-  }
-
   /// Returns: an entry of the submission queue; a full one is flushed on the spot.
   io_uring_sqe* next_entry() noexcept {
-    io_uring_sqe* entry =
-        faults::next("io_uring_get_sqe") != 0 ? nullptr : ::io_uring_get_sqe(&ring_);
+    io_uring_sqe* entry = faults::next("io_uring_get_sqe") != 0 ? nullptr : ring_.entry();
     while (entry == nullptr) {
       enter();
       reap();  // a kernel whose completion queue overflows takes nothing until it is emptied
-      entry = ::io_uring_get_sqe(&ring_);
+      entry = ring_.entry();
     }
     return entry;
   }
@@ -205,40 +147,23 @@ class uring_backend final : public backend {
     ::io_uring_sqe_set_data(entry, this);
   }
 
-  bool must_enter() const noexcept {
-    const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
-    return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 ||
-           ::io_uring_sq_ready(&ring_) != 0;
-  }
-
   void enter() noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0 && !acts_any_time_) guard.emplace();
-    if (faults::next("io_uring_enter") == 0) ::io_uring_submit_and_get_events(&ring_);
+    if (writes_ > 0 && !ring_.acts_any_time()) guard.emplace();
+    ring_.enter();
   }
 
-  /// Any error here (a signal, a full completion queue, the deadline) is a reason to look again.
   void enter_and_wait(time_point deadline) noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0 && !acts_any_time_) guard.emplace();
-    if (faults::next("io_uring_enter") != 0) return;
-    io_uring_cqe* first = nullptr;
-    if (deadline == time_point::max()) {
-      ::io_uring_submit_and_wait(&ring_, 1);
-      return;
-    }
-    const time_point present = now();
-    const auto left = deadline > present ? deadline - present : clock::duration::zero();
-    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
-    __kernel_timespec span{whole.count(), (left - whole).count()};
-    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
+    if (writes_ > 0 && !ring_.acts_any_time()) guard.emplace();
+    ring_.enter_and_wait(deadline);
   }
 
   void reap() noexcept {
     unsigned head = 0;
     unsigned seen = 0;
     io_uring_cqe* entry = nullptr;
-    io_uring_for_each_cqe(&ring_, head, entry) {
+    io_uring_for_each_cqe(ring_.get(), head, entry) {
       ++seen;
       void* data = ::io_uring_cqe_get_data(entry);
       if (data == this) {
@@ -250,7 +175,7 @@ class uring_backend final : public backend {
       }
     }
     if (seen == 0) return;
-    ::io_uring_cq_advance(&ring_, seen);
+    ::io_uring_cq_advance(ring_.get(), seen);
     settle();
   }
 
@@ -328,14 +253,12 @@ class uring_backend final : public backend {
     return 0;
   }
 
-  io_uring ring_{};
+  kernel_ring ring_;
   int wake_descriptor_ = -1;
-  bool abandoned_ = false;
   bool unwatched_ = false;    // the wake descriptor was written to, and the poll for it is over
   bool woken_ = false;        // that was so since the last poll, perhaps while entries were flushed
   bool resubmitted_ = false;  // an operation that was back from the kernel is not over
   std::size_t writes_ = 0;
-  bool acts_any_time_ = false;  // no DEFER_TASKRUN: the kernel goes on in any system call
   std::optional<sigpipe_guard> guard_;
   retries retries_;
   completions arrived_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The watchers that libev keeps for streams, by descriptor and direction.
+// The watchers of operations: those that libev keeps for streams, by descriptor and direction, and
+// those that are an operation's own.
 #pragma once
 
 #include <ev.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "attempt.hpp"
+#include "retries.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -70,5 +72,28 @@ class kept_watchers {
 
   std::vector<std::unique_ptr<room>> rooms_;
 };
+
+/// What an operation remembers of its watcher; `kept` is null if it is its own.
+struct watch {
+  ev_io own;
+  kept_watcher* kept;
+  retry pause;
+  int exact = -1;  // in the place of its descriptor: see exact_wait.hpp
+};
+static_assert(sizeof(watch) <= sizeof(operation::scratch));
+
+inline watch& watch_of(operation& op) noexcept {
+  return *std::launder(reinterpret_cast<watch*>(op.scratch));
+}
+
+inline ev_io& watcher_of(operation& op) noexcept {
+  watch& its = watch_of(op);
+  return its.kept != nullptr ? its.kept->io : its.own;
+}
+
+/// Whether it waits for something else than libev knows.
+inline bool asks_more_than_library(const operation& op) noexcept {
+  return (readiness_of(op) & ~(POLLIN | POLLOUT)) != 0;
+}
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -15,7 +15,6 @@
 //   timerfd, so that nobody is early and nobody much late.
 // - Its signal and child watchers belong to the process: none is used.
 #include <ev.h>
-#include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -34,7 +33,6 @@
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
-#include "retries.hpp"
 
 namespace motet::inline MOTET_ABI::detail {
 
@@ -62,28 +60,6 @@ struct descriptor {
   }
   int number;
 };
-
-/// What an operation remembers of its watcher; `kept` is null if it is its own.
-struct watch {
-  ev_io own;
-  kept_watcher* kept;
-  retry pause;
-  int exact = -1;  // in the place of its descriptor: see exact_wait.hpp
-};
-static_assert(sizeof(watch) <= sizeof(operation::scratch));
-
-watch& watch_of(operation& op) noexcept {
-  return *std::launder(reinterpret_cast<watch*>(op.scratch));
-}
-
-ev_io& watcher_of(operation& op) noexcept {
-  watch& its = watch_of(op);
-  return its.kept != nullptr ? its.kept->io : its.own;
-}
-
-bool asks_more_than_library(const operation& op) noexcept {
-  return (readiness_of(op) & ~(POLLIN | POLLOUT)) != 0;
-}
 
 class libev_backend final : public backend {
  public:

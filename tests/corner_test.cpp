@@ -214,7 +214,7 @@ TEST_CASE("supervise ends when its children are cancelled before they could begi
       supervise({.restarts = 0},
                 child_spec{.name = "a", .restart = restart_policy::never, .make = [] { sleep(); }});
     });
-    snooze();
+    while (boss.children().empty()) snooze();
     for (auto& each : boss.children()) each.cancel();
     CHECK(move_on_after(10s, [&] { boss.await(); }));
   });

@@ -207,6 +207,7 @@ FLOOR_OF = {
     "backends/exact_wait.hpp": "backends",
     "backends/io_uring.cpp": "backends",
     "backends/kept_watchers.hpp": "backends",
+    "backends/kernel_ring.hpp": "backends",
     "backends/libev.cpp": "backends",
     "backends/retries.hpp": "backends",
     "backends/sigpipe.hpp": "backends",
