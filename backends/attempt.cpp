@@ -44,12 +44,6 @@ bool ready(int fd, short events) noexcept {
   return poll_now(look) > 0;
 }
 
-/// A file or a disk is always ready, but may not have the data at hand.
-bool on_disk(int fd) noexcept {
-  struct stat found{};
-  return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
-}
-
 /// Past the kernel's cache, a call waits for the disk whatever it is told. Source: open(2),
 /// O_DIRECT.
 bool always_waits_for_disk(int fd) noexcept {
@@ -181,8 +175,9 @@ bool may_not_wait(const operation& op) noexcept {
 
 }  // namespace
 
-bool moves_position(const operation& op) noexcept {
-  return op.at_position() && on_disk(op.fd);
+bool on_disk(int fd) noexcept {
+  struct stat found{};
+  return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }
 
 bool waits_in_vain(operation& op) noexcept {

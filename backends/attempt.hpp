@@ -13,8 +13,8 @@ namespace motet::inline MOTET_ABI::detail {
 ///          false if it must wait for readiness_of(op).
 bool attempt(operation& op) noexcept;
 
-/// Whether `op` reads or writes a file or a disk at its position.
-bool moves_position(const operation& op) noexcept;
+/// Whether it is a file or a disk: always ready, but perhaps without the data at hand.
+bool on_disk(int fd) noexcept;
 
 /// From so many fruitless readinesses on the pauses between two tries grow no more.
 inline constexpr std::uint8_t most_fruitless = 7;

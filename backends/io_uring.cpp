@@ -57,7 +57,7 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    if (moves_position(op)) return attempt(op);
+    if (op.at_position() && on_disk(op.fd)) return attempt(op);
     if (raises_sigpipe(op) && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     prepare(op);
     return false;
@@ -79,8 +79,8 @@ class uring_backend final : public backend {
 
   void poll(time_point deadline, completions& done) override {
     reap();
-    try_again();
     if (!over_.empty() || woken_ || deadline == time_point::min()) {
+      try_again();
       if (ring_.must_enter()) {
         enter();
         reap();
@@ -160,6 +160,10 @@ class uring_backend final : public backend {
   }
 
   void reap() noexcept {
+    if (::io_uring_cq_ready(ring_.get()) != 0) take_results();
+  }
+
+  [[gnu::noinline]] void take_results() noexcept {
     unsigned head = 0;
     unsigned seen = 0;
     io_uring_cqe* entry = nullptr;
@@ -174,7 +178,6 @@ class uring_backend final : public backend {
         arrived_.push(op);
       }
     }
-    if (seen == 0) return;
     ::io_uring_cq_advance(ring_.get(), seen);
     settle();
   }
@@ -192,6 +195,14 @@ class uring_backend final : public backend {
   }
 
   void settle(operation& op) noexcept {
+    if (op.result >= 0 && op.stage == 0 && op.kind != verb::wait_fd) [[likely]] {
+      finish(op);
+    } else {
+      settle_slowly(op);
+    }
+  }
+
+  [[gnu::noinline]] void settle_slowly(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
       op.stage = stage_ready;
       resubmitted_ = true;

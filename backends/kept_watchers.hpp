@@ -13,6 +13,7 @@
 #include <motet/backend.hpp>
 #include <motet/detail/list.hpp>
 #include <new>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -73,12 +74,12 @@ class kept_watchers {
   std::vector<std::unique_ptr<room>> rooms_;
 };
 
-/// What an operation remembers of its watcher; `kept` is null if it is its own.
+/// What an operation remembers of its watcher; `kept` is null if it is its own, which may be one of
+/// another descriptor then: see exact_wait.hpp.
 struct watch {
   ev_io own;
   kept_watcher* kept;
-  retry pause;
-  int exact = -1;  // in the place of its descriptor: see exact_wait.hpp
+  std::optional<retry> pause;
 };
 static_assert(sizeof(watch) <= sizeof(operation::scratch));
 
@@ -93,7 +94,7 @@ inline ev_io& watcher_of(operation& op) noexcept {
 
 /// Whether it waits for something else than libev knows.
 inline bool asks_more_than_library(const operation& op) noexcept {
-  return (readiness_of(op) & ~(POLLIN | POLLOUT)) != 0;
+  return op.kind == verb::wait_fd && (op.flags & ~(POLLIN | POLLOUT)) != 0;
 }
 
 }  // namespace motet::inline MOTET_ABI::detail

@@ -92,6 +92,7 @@ class libev_backend final : public backend {
 
   void cancel(operation& op) noexcept override {
     if (op.cancelling || watcher_of(op).data != &op) return;
+    if (watch_of(op).pause) retries_.remove(*watch_of(op).pause);
     op.cancelling = true;
     op.result = -ECANCELED;
     finish(op);
@@ -106,7 +107,6 @@ class libev_backend final : public backend {
   }
 
   void poll(time_point deadline, completions& done) override {
-    try_again();
     const bool wait = over_.empty() && deadline != time_point::min();
     const auto guard = settle_idle(wait);
     deadline_ = deadline;
@@ -127,7 +127,8 @@ class libev_backend final : public backend {
   bool start(operation& op) noexcept {
     watch& its = *::new (static_cast<void*>(op.scratch)) watch;
     its.kept = kept_.place_for(op);
-    if (asks_more_than_library(op)) return start_exactly(op, its);
+    if (asks_more_than_library(op)) [[unlikely]]
+      return start_exactly(op, its.own);
     ev_io& watcher = watcher_of(op);
     if (its.kept != nullptr) its.kept->unlink();
     if (its.kept == nullptr || its.kept->stream != op.stream) {
@@ -142,15 +143,15 @@ class libev_backend final : public backend {
     return true;
   }
 
-  bool start_exactly(operation& op, watch& its) noexcept {
-    its.exact = make_exact_wait(op);
-    if (its.exact < 0) {
-      op.result = its.exact;
+  [[gnu::noinline]] bool start_exactly(operation& op, ev_io& watcher) noexcept {
+    const int exact = make_exact_wait(op);
+    if (exact < 0) {
+      op.result = exact;
       return false;
     }
-    ev_io_init(&its.own, &on_ready, its.exact, EV_READ);
-    its.own.data = &op;
-    ev_io_start(loop_.get(), &its.own);
+    ev_io_init(&watcher, &on_ready, exact, EV_READ);
+    watcher.data = &op;
+    ev_io_start(loop_.get(), &watcher);
     return true;
   }
 
@@ -158,23 +159,24 @@ class libev_backend final : public backend {
     ev_io& watcher = watcher_of(op);
     watch& its = watch_of(op);
     watcher.data = nullptr;
-    if (its.pause.linked()) retries_.remove(its.pause);
     if (its.kept != nullptr) {
       idle_.push_back(*its.kept);
     } else {
       ev_io_stop(loop_.get(), &watcher);
+      if (watcher.fd != op.fd) [[unlikely]]
+        ::close(watcher.fd);
     }
-    if (its.exact >= 0) ::close(its.exact);
     over_.push(op);
   }
 
-  void pause(operation& op) noexcept {
+  [[gnu::noinline]] void pause(operation& op) noexcept {
     ev_io_stop(loop_.get(), &watcher_of(op));
-    retries_.add(watch_of(op).pause, op);
+    retries_.add(watch_of(op).pause.emplace(), op);
   }
 
   void try_again() noexcept {
     retries_.take_due([this](operation& op) {
+      watch_of(op).pause.reset();
       if (attempt(op)) {
         finish(op);
       } else {

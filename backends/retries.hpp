@@ -46,19 +46,26 @@ class retries {
   }
 
   /// Returns: when the next one is due; time_point::max() if there is none.
-  time_point first_due() noexcept {
+  time_point first_due() noexcept { return empty() ? time_point::max() : earliest(); }
+
+  /// Calls `again(op)` for each that is due.
+  template <typename Again>
+  void take_due(Again again) noexcept {
+    if (!empty()) [[unlikely]]
+      take_due_now(again);
+  }
+
+ private:
+  [[gnu::noinline]] time_point earliest() noexcept {
     time_point first = time_point::max();
-    if (empty()) return first;
     for (auto& line : lines_) {
       if (const retry* entry = line.front()) first = std::min(first, entry->due);
     }
     return first;
   }
 
-  /// Calls `again(op)` for each that is due.
   template <typename Again>
-  void take_due(Again again) noexcept {
-    if (empty()) return;
+  [[gnu::noinline]] void take_due_now(Again again) noexcept {
     const time_point present = std::chrono::steady_clock::now();
     for (auto& line : lines_) {
       for (retry* entry = line.front(); entry != nullptr && entry->due <= present;
@@ -69,7 +76,6 @@ class retries {
     }
   }
 
- private:
   static constexpr auto shortest_pause = std::chrono::milliseconds(1);
 
   static constexpr std::size_t first_fruitless = 2;

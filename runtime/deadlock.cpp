@@ -95,6 +95,7 @@ bool thread_state::end_idle() noexcept {
   if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
   if (deadlock_reported_ || takes_jobs_) return false;
   const clock::time_point present = kernel_->now();
+  stuck_ = true;
   if (present < look_for_others_at_ && present < report_at_) {
     idle_until_ = std::min(look_for_others_at_, report_at_);
     return false;

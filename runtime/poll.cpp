@@ -132,11 +132,17 @@ void thread_state::rest_now() noexcept {
   // To give memory back takes longer than many a nap.
   const bool for_long = timers_.empty() || timers_.first()->due > reading_ + a_nap;
   poll(!(for_long && stacks_.trim()));
-  if (pending_[0] != 0 || !queue_.empty()) {
-    if (between_looks_ != clock::duration::zero()) kernel_->keep_pace(false);
-    report_at_ = idle_until_ = clock::time_point::max();
-    between_looks_ = {};
-  }
+  if (stuck_) [[unlikely]]
+    look_whether_stuck();
+}
+
+/// Somebody else may have helped.
+void thread_state::look_whether_stuck() noexcept {
+  if (pending_[0] == 0 && queue_.empty()) return;
+  stuck_ = false;
+  kernel_->keep_pace(false);
+  report_at_ = idle_until_ = clock::time_point::max();
+  between_looks_ = {};
 }
 
 void thread_state::arm(timer& alarm) noexcept {

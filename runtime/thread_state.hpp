@@ -291,6 +291,7 @@ class thread_state : public thread_core {
   bool end_idle() noexcept;
   bool end_stuck(clock::time_point present);
   void report_deadlock(std::ostream& out);
+  [[gnu::noinline]] void look_whether_stuck() noexcept;
   enum class company : std::uint8_t { none, workers, others };
   static company company_in_process() noexcept;
 
@@ -375,6 +376,7 @@ class thread_state : public thread_core {
   clock::time_point look_for_others_at_ = clock::time_point::min();
   clock::duration between_looks_{};
   bool deadlock_reported_ = false;
+  bool stuck_ = false;  // as far as is known
   bool takes_jobs_ = false;
   job_inbox* jobs_ = nullptr;  // until no more are taken
   const bool foreign_;

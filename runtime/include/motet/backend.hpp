@@ -16,7 +16,8 @@
 
 namespace motet::inline MOTET_ABI {
 
-/// What an operation does. A new one is one tag here and one case in each backend.
+/// What an operation does. A new one is one tag here and one case in each backend. Those at a
+/// position come first.
 enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
 
 /// One request to the kernel, a value on the stack of whoever waits for it. Owned by the backend
@@ -52,9 +53,7 @@ struct operation {
   std::uint64_t stream = 0;
 
   /// Whether it reads or writes at the position of the descriptor, which a file or a disk has.
-  bool at_position() const noexcept {
-    return kind == verb::read || kind == verb::write || kind == verb::readv || kind == verb::writev;
-  }
+  bool at_position() const noexcept { return kind <= verb::writev; }
 
   /// The submitter's own; a backend does not look at it.
   void* owner = nullptr;
