@@ -573,13 +573,37 @@ TEST_CASE("a deadline can be reset, extended and asked", "[timeout]") {
 
 TEST_CASE("a deadline that has passed cannot be set again", "[timeout]") {
   run([] {
-    move_on_after(5ms, [](deadline& limit) {
-      throws_cancelled([] { sleep(); });
+    const auto begun = clock::now();
+    const bool returned = move_on_after(5ms, [](deadline& limit) {
+      CHECK(throws_cancelled([] { sleep(); }));
       CHECK_FALSE(limit.reset(1h));
       CHECK_FALSE(limit.extend(1h));
       CHECK(limit.remaining() == 0ms);
       CHECK(throws_cancelled([] { sleep(); }));
+      sleep();
     });
+    CHECK_FALSE(returned);
+    CHECK(clock::now() - begun < 1min);
+  });
+}
+
+TEST_CASE("a deadline that has passed unseen cannot be set again", "[timeout]") {
+  if (testing::on_sim()) return;  // virtual time stands while a fiber computes
+  run([] {
+    const auto passes = [](auto set_again) {
+      bool refused = false;
+      const bool returned = move_on_after(1ms, [&](deadline& limit) {
+        const auto end = std::chrono::steady_clock::now() + 2ms;
+        while (std::chrono::steady_clock::now() < end) continue;  // no poll has seen it
+        refused = !set_again(limit);
+        CHECK(limit.remaining() == 0ms);
+        sleep_for(1ms);
+      });
+      CHECK(refused);
+      CHECK_FALSE(returned);
+    };
+    passes([](deadline& limit) { return limit.reset(1h); });
+    passes([](deadline& limit) { return limit.extend(1h); });
   });
 }
 

@@ -170,7 +170,6 @@ TEST_CASE("a dump names the children that a parent waits for", "[debug]") {
 
 TEST_CASE("with other threads alive a thread whose fibers all wait says so once, and waits on",
           "[debug]") {
-  if (testing::on_sim()) return;  // virtual time would not wait for the other thread
   std::mutex lock;
   std::vector<std::string> notices;
   options chosen;

@@ -396,6 +396,38 @@ TEST_CASE("blocks that several fibers write are never mixed", "[net]") {
   });
 }
 
+TEST_CASE("blocks of many parts are written one after the other", "[net]") {
+  run([] {
+    connection c = make_connection();
+    const int little = 4096;
+    for (tcp_stream* each : {&c.near, &c.far}) {
+      const int which = each == &c.near ? SO_SNDBUF : SO_RCVBUF;
+      REQUIRE(::setsockopt(each->native_handle(), SOL_SOCKET, which, &little, sizeof little) == 0);
+    }
+    constexpr std::size_t size = 100'000;
+    group writers;
+    for (const char name : {'a', 'b', 'c'}) {
+      writers.spin([&c, name] { c.near.write_all(bytes_of(std::string(size, name))); });
+    }
+    auto reader = spin([&] {
+      std::string all;
+      std::array<std::byte, 3000> part{};
+      while (all.size() < 3 * size) {
+        const std::size_t got = c.far.read(part);
+        REQUIRE(got > 0);
+        all += testing::text_of(std::span(part).first(got));
+        snooze();  // the writers wait, all but one for their turn
+      }
+      return all;
+    });
+    const std::string all = reader.await();
+    for (std::size_t at = 0; at < all.size(); at += size) {
+      CHECK(all.substr(at, size) == std::string(size, all[at]));
+    }
+    writers.await_all();
+  });
+}
+
 TEST_CASE("an interrupted write_all passes its turn on", "[net]") {
   run([] {
     connection c = make_connection();

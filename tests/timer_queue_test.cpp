@@ -31,19 +31,20 @@ TEST_CASE("taking out an inner timer moves its replacement up as well as down", 
   timer_queue heap;
   heap.reserve(1000);
   std::vector<std::unique_ptr<timer>> timers;
-  for (const int key : {44, 5, 16, 69, 52, 62, 26}) {
+  // In the order of the tree, four children each: 110 is below 100, and the last, 11, below 10.
+  for (const int key : {1, 100, 10, 20, 30, 110, 120, 130, 140, 11}) {
     timers.push_back(std::make_unique<timer>());
     timers.back()->due = at(key);
     heap.push(*timers.back());
   }
-  heap.remove(*timers[3]);
-  heap.remove(*timers[3]);  // the second time it is not there, and nothing happens
+  heap.remove(*timers[5]);  // 11 comes into its place, and belongs above 100
+  heap.remove(*timers[5]);  // the second time it is not there, and nothing happens
   std::vector<std::int64_t> order;
   while (timer* first = heap.first()) {
     order.push_back(key_of(*first));
     heap.remove(*first);
   }
-  CHECK(order == std::vector<std::int64_t>{5, 16, 26, 44, 52, 62});
+  CHECK(order == std::vector<std::int64_t>{1, 10, 11, 20, 30, 100, 120, 130, 140});
 }
 
 TEST_CASE("timers of one instant fire in the order in which they were set", "[timers]") {

@@ -282,6 +282,30 @@ TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
   });
 }
 
+TEST_CASE("a turn that comes to a waiter who is interrupted already goes to the next",
+          "[timeslice]") {
+  run_here([] {
+    timeslice_lock lock;
+    lock.lock();
+    const auto take_it = [&] { const std::lock_guard in(lock); };
+    auto interrupted = spin(take_it);
+    auto behind = spin(take_it);
+    snooze();
+    interrupted.raise(std::runtime_error("enough"));
+    lock.unlock();  // to the first in line, who does not know yet that it will not wait
+    CHECK_THROWS_AS(interrupted.await(), std::runtime_error);
+    CHECK(move_on_after(1s, [&] { behind.await(); }));
+    REQUIRE(lock.try_lock());
+    auto last = spin(take_it);
+    snooze();
+    last.raise(std::runtime_error("enough"));
+    lock.unlock();
+    CHECK_THROWS_AS(last.await(), std::runtime_error);
+    CHECK(lock.try_lock());  // nobody has it
+    lock.unlock();
+  });
+}
+
 TEST_CASE("what is pending is thrown by who has its turn again", "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1us);
