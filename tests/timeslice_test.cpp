@@ -282,30 +282,6 @@ TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
   });
 }
 
-TEST_CASE("a turn that comes to a waiter who is interrupted already goes to the next",
-          "[timeslice]") {
-  run_here([] {
-    timeslice_lock lock;
-    lock.lock();
-    const auto take_it = [&] { const std::lock_guard in(lock); };
-    auto interrupted = spin(take_it);
-    auto behind = spin(take_it);
-    snooze();
-    interrupted.raise(std::runtime_error("enough"));
-    lock.unlock();  // to the first in line, who does not know yet that it will not wait
-    CHECK_THROWS_AS(interrupted.await(), std::runtime_error);
-    CHECK(move_on_after(1s, [&] { behind.await(); }));
-    REQUIRE(lock.try_lock());
-    auto last = spin(take_it);
-    snooze();
-    last.raise(std::runtime_error("enough"));
-    lock.unlock();
-    CHECK_THROWS_AS(last.await(), std::runtime_error);
-    CHECK(lock.try_lock());  // nobody has it
-    lock.unlock();
-  });
-}
-
 TEST_CASE("what is pending is thrown by who has its turn again", "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1us);
@@ -379,6 +355,45 @@ TEST_CASE("what on_stall throws is thrown by the waiter", "[timeslice]") {
   CHECK(said == "stalled");
   lock.unlock();
   CHECK(lock.stats().handovers == 0);
+}
+
+TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslice]") {
+  if (testing::on_sim()) return;
+  run([] {
+    notification stalled;
+    bool given_up = false;
+    timeslice_lock lock(1ms, [&](clock::duration) {
+      stalled.notify_one();
+      while (!given_up) snooze();  // the turn is the waiter's from now on
+      throw std::runtime_error("stalled");
+    });
+    const auto take_it = [&] { const std::lock_guard in(lock); };
+    auto holds = spin([&] {
+      lock.lock();
+      stalled.wait();
+      lock.unlock();
+      given_up = true;
+    });
+    snooze();
+    auto first = spin(take_it);
+    auto behind = spin(take_it);
+    CHECK_THROWS_AS(first.await(), std::runtime_error);
+    CHECK(move_on_after(1s, [&] { behind.await(); }));
+    holds.await();
+    given_up = false;
+    auto holds_again = spin([&] {
+      lock.lock();
+      stalled.wait();
+      lock.unlock();
+      given_up = true;
+    });
+    snooze();
+    auto alone = spin(take_it);
+    CHECK_THROWS_AS(alone.await(), std::runtime_error);
+    holds_again.await();
+    CHECK(lock.try_lock());  // nobody has it
+    lock.unlock();
+  });
 }
 
 TEST_CASE("who waits when it is destroyed is told", "[timeslice]") {
