@@ -42,6 +42,18 @@ void block(std::chrono::microseconds length) {
   std::this_thread::sleep_for(length);
 }
 
+/// Returns: how long `work()` takes where nothing else disturbs it.
+template <typename F>
+std::chrono::steady_clock::duration best_of_three(F work) {
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
+  }
+  return best;
+}
+
 std::size_t threads_of_process() {
   std::size_t count = 0;
   DIR* all = ::opendir("/proc/self/task");
@@ -515,12 +527,12 @@ TEST_CASE("a worker that may still wake somebody is not idle", "[pool][deadlock]
 TEST_CASE("a pool of many workers shares out what blocks", "[pool]") {
   constexpr std::size_t workers = 4;
   thread_pool pool(workers);
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < 4 * workers; ++i) pool.post([] { block(30ms); });
-  pool.drain();
-  const auto took = std::chrono::steady_clock::now() - begin;
-  CHECK(took >= 120ms);
-  CHECK(took < 175ms);  // with one worker fewer it would be 180 ms
+  const auto best = best_of_three([&] {
+    for (std::size_t i = 0; i < 4 * workers; ++i) pool.post([] { block(30ms); });
+    pool.drain();
+  });
+  CHECK(best >= 120ms);
+  CHECK(best < 175ms);  // with one worker fewer it would be 180 ms
 }
 
 TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {
@@ -533,11 +545,10 @@ TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "
         while (!go) block(100us);
       });
     }
-    const auto begin = std::chrono::steady_clock::now();
-    CHECK_THROWS_AS(with_timeout(20ms, [] { sleep(); }), timed_out);
-    const auto took = std::chrono::steady_clock::now() - begin;
-    CHECK(took >= 20ms);
-    CHECK(took < 70ms);
+    const auto best =
+        best_of_three([] { CHECK_THROWS_AS(with_timeout(20ms, [] { sleep(); }), timed_out); });
+    CHECK(best >= 20ms);
+    CHECK(best < 50ms);
     CHECK(pending_in(pool) == 8);
     go = true;
     pool.drain();

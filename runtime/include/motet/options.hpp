@@ -51,8 +51,9 @@ struct options {
   /// Told what a user may want to know, in one line. Empty: a line on stderr.
   std::function<void(std::string_view)> on_notice;
 
-  /// Given each failure that no fiber is left to be told of. Empty: a line on stderr, and the
-  /// process's exit code becomes 1.
+  /// Given each failure that no fiber is left to be told of, and each exception that was raised in
+  /// a fiber which came to no switchpoint any more. Empty: a line on stderr, and the process's exit
+  /// code becomes 1.
   std::function<void(std::exception_ptr)> on_unhandled;
 };
 
