@@ -467,3 +467,24 @@ TEST_CASE("a thousand fibers that loop on a short sleep all end when they are to
     CHECK(clock::now() - begun < 2s);
   });
 }
+
+TEST_CASE("room that was promised to somebody is not taken by who comes later", "[group][limit]") {
+  run([] {
+    group one_at_a_time{1};
+    int inside = 0;
+    int most = 0;
+    const auto work = [&] {
+      most = std::max(most, ++inside);
+      for (int i = 0; i < 5; ++i) snooze();
+      --inside;
+    };
+    auto first = one_at_a_time.spin(work);
+    auto second = spin([&] { one_at_a_time.spin(work); });
+    snooze();
+    first.await();  // its room is the second's, who has not run since
+    one_at_a_time.spin(work);
+    second.await();
+    one_at_a_time.await_all();
+    CHECK(most == 1);
+  });
+}
