@@ -1116,3 +1116,32 @@ TEST_CASE("awaiting another thread's main fiber ends when that runtime does", "[
     }
   }
 }
+
+TEST_CASE("a failure that another thread awaits is not its parent's as well", "[await]") {
+  run(strangers::quiet(), [] {
+    event go;
+    promise<fiber_ref> made;
+    std::atomic<bool> parent_told{false};
+    thread other(strangers::quiet(), [&] {
+      const auto child = spin([&] {
+        go.wait();
+        throw first_error();
+      });
+      made.set_value(child);
+      try {
+        sleep();
+      } catch (const first_error&) {
+        parent_told = true;
+      }
+    });
+    const fiber_ref failing = made.get_future().get();
+    auto awaiting = spin([&] { CHECK_THROWS_AS(failing.await(), first_error); });
+    other.call([] {});  // there and back: the wait has begun there
+    other.call([] {});
+    go.set();
+    awaiting.await();
+    other.cancel();
+    CHECK_THROWS_AS(other.await(), fiber_cancelled);
+    CHECK_FALSE(parent_told);
+  });
+}
