@@ -368,12 +368,13 @@ TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslic
       throw std::runtime_error("stalled");
     });
     const auto take_it = [&] { const std::lock_guard in(lock); };
-    auto holds = spin([&] {
+    const auto hold_until_stall = [&] {
       lock.lock();
       stalled.wait();
       lock.unlock();
       given_up = true;
-    });
+    };
+    auto holds = spin(hold_until_stall);
     snooze();
     auto first = spin(take_it);
     auto behind = spin(take_it);
@@ -381,12 +382,7 @@ TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslic
     CHECK(move_on_after(1s, [&] { behind.await(); }));
     holds.await();
     given_up = false;
-    auto holds_again = spin([&] {
-      lock.lock();
-      stalled.wait();
-      lock.unlock();
-      given_up = true;
-    });
+    auto holds_again = spin(hold_until_stall);
     snooze();
     auto alone = spin(take_it);
     CHECK_THROWS_AS(alone.await(), std::runtime_error);
