@@ -81,8 +81,8 @@ void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
   fresh.base = argument;
 }
 
-/// The last three instructions of switch_inline(), which is in many functions. Their bytes are looked
-/// at one by one: each that is there belongs to what the processor is about to run.
+/// The last three instructions of switch_inline(), which is in many functions. Their bytes are
+/// looked at one by one: each that is there belongs to what the processor is about to run.
 bool ends_switch(const void* instruction) noexcept {
   constexpr unsigned char last[] = {0x48, 0x8b, 0x6e, 0x10,  // movq 16(%rsi), %rbp
                                     0x48, 0x8b, 0x5e, 0x18,  // movq 24(%rsi), %rbx
