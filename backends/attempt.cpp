@@ -175,7 +175,9 @@ bool may_not_wait(const operation& op) noexcept {
 
 }  // namespace
 
+/// A pipe or a socket has no position, which is known sooner than what it is.
 bool on_disk(int fd) noexcept {
+  if (::lseek(fd, 0, SEEK_CUR) < 0) return false;
   struct stat found{};
   return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }

@@ -524,15 +524,25 @@ TEST_CASE("a worker that may still wake somebody is not idle", "[pool][deadlock]
   });
 }
 
-TEST_CASE("a pool of many workers shares out what blocks", "[pool]") {
+TEST_CASE("a pool of many workers shares out what keeps its threads, to each the same", "[pool]") {
   constexpr std::size_t workers = 4;
+  constexpr std::size_t each_has = 4;
   thread_pool pool(workers);
-  const auto best = best_of_three([&] {
-    for (std::size_t i = 0; i < 4 * workers; ++i) pool.post([] { block(30ms); });
-    pool.drain();
-  });
-  CHECK(best >= 120ms);
-  CHECK(best < 175ms);  // with one worker fewer it would be 180 ms
+  std::atomic<bool> go{false};
+  std::atomic<std::size_t> begun{0};
+  for (std::size_t i = 0; i < each_has * workers; ++i) {
+    pool.post([&] {
+      ++begun;
+      while (!go) block(100us);
+    });
+  }
+  // Each has begun one, and no more while that blocks it; a worker without any never would.
+  for (int waited = 0; begun < workers && waited < 100'000; ++waited) block(100us);
+  for (const auto& worker : pool.stats()) CHECK(worker.pending == each_has);
+  CHECK(begun == workers);
+  go = true;
+  pool.drain();
+  for (const auto& worker : pool.stats()) CHECK(worker.executed == each_has);
 }
 
 TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {
