@@ -14,10 +14,11 @@ namespace detail {
 namespace {
 
 /// A child on another thread, or a supervised one, has a keeper here, which may be on its way yet.
-/// Returns: null for such a one.
+/// Returns: null for a keeper whose fiber is not there yet, or is dead already.
 control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);
-  return part == nullptr || !part->keeps ? &child : part->stands_for;
+  if (part == nullptr || !part->keeps) return &child;
+  return part->stands_for != nullptr && part->stands_for->dead() ? nullptr : part->stands_for;
 }
 
 /// Those of all its families.

@@ -214,30 +214,37 @@ void come_home(control_block& fiber) noexcept {
   --fiber.shields;
 }
 
-/// One that was raised in it, but that it was not told of, is its own as well.
-std::exception_ptr failure_abroad(control_block& fiber) noexcept {
+namespace {
+
+/// Returns: null if the fiber has never been away, or was in another process.
+journey* travels_of(const control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
-  if (part == nullptr || part->travels.its == nullptr) return nullptr;
-  journey& its = *part->travels.its;
-  if (!in_this_process(its)) return nullptr;
-  const std::lock_guard in(its.sharing);
-  if (!its.left.failures.empty()) {
-    std::exception_ptr first = std::move(its.left.failures.front());
-    its.left.failures.pop_front();
+  journey* its = part == nullptr ? nullptr : part->travels.its;
+  return its != nullptr && in_this_process(*its) ? its : nullptr;
+}
+
+}  // namespace
+
+/// An exception raised in the fiber that it was not told of is a failure of its own as well.
+std::exception_ptr failure_abroad(control_block& fiber) noexcept {
+  journey* travelled = travels_of(fiber);
+  if (travelled == nullptr) return nullptr;
+  const std::lock_guard in(travelled->sharing);
+  if (!travelled->left.failures.empty()) {
+    std::exception_ptr first = std::move(travelled->left.failures.front());
+    travelled->left.failures.pop_front();
     return first;
   }
-  if (its.told == nullptr || its.told != fiber.raised) return nullptr;
+  if (travelled->told == nullptr || travelled->told != fiber.raised) return nullptr;
   fiber.raised = nullptr;
-  return std::exchange(its.told, nullptr);
+  return std::exchange(travelled->told, nullptr);
 }
 
 std::exception_ptr raised_too_late(control_block& fiber) noexcept {
-  const cold_part* part = cold_if_any(fiber);
-  if (part == nullptr || part->travels.its == nullptr) return nullptr;
-  journey& its = *part->travels.its;
-  if (!in_this_process(its)) return nullptr;
-  const std::lock_guard in(its.sharing);
-  return std::exchange(its.left.raised, nullptr);
+  journey* travelled = travels_of(fiber);
+  if (travelled == nullptr) return nullptr;
+  const std::lock_guard in(travelled->sharing);
+  return std::exchange(travelled->left.raised, nullptr);
 }
 
 }  // namespace detail

@@ -48,8 +48,9 @@ void scope::end() noexcept {
 /// The counter may be ahead of the clock, which has the last word.
 void thread_state::end_passed_limits_now() noexcept {
   const timer& first = *timers_.first();
-  if (first.due > now() || first.due > kernel_->now()) return;
+  if (first.due > now()) return;
   const clock::time_point present = kernel_->now();
+  if (first.due > present) return;
   for (scope_entry* each = running_->scopes; each != nullptr; each = each->outer_) {
     if (each->kind_ != scope_kind::ends) continue;
     timer& alarm = static_cast<scope&>(*each).alarm_;

@@ -7,6 +7,7 @@
 #include <motet/motet.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -85,6 +86,19 @@ TEST_CASE("a child on another thread is told of in its turn, and never its keepe
       for (const fiber_ref& each : spinning.children()) CHECK(each.name() != "keeper");
       snooze();
     }
+  });
+}
+
+TEST_CASE("a dead child on another thread is listed no more", "[children]") {
+  run_here([] {
+    thread other([] { sleep(); });
+    event go;
+    const auto child = other.spin([&] { go.wait(); });
+    CHECK(current().children() == std::vector<fiber_ref>{child});
+    go.set();
+    while (child.state() != fiber_state::dead) std::this_thread::yield();
+    // There was no switchpoint, so its keeper is there yet.
+    CHECK(current().children().empty());
   });
 }
 
