@@ -12,10 +12,10 @@
 
 #include <cerrno>
 
-#include "../runtime/faults.hpp"
 #include "sigpipe.hpp"
+#include "words/faults.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
@@ -239,4 +239,4 @@ short readiness_of(const operation& op) noexcept {
   return 0;
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

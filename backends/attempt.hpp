@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <motet/backend.hpp>
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Makes the call that `op` describes.
 /// Returns: true if that was it, with op.result set, perhaps to operation::would_block_thread;
@@ -29,4 +29,4 @@ short readiness_of(const operation& op) noexcept;
 /// Returns: the name of a verb's fault point.
 const char* name_of(verb kind) noexcept;
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

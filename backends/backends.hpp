@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: the names of the backends in this build, the preferred one first.
 std::vector<std::string_view> backend_names();
@@ -19,4 +19,4 @@ std::vector<std::string_view> backend_names();
 ///         was named and the kernel refuses it, or if there is no memory or descriptor for it.
 std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options);
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -9,10 +9,10 @@
 
 #include <cerrno>
 
-#include "../runtime/faults.hpp"
 #include "attempt.hpp"
+#include "words/faults.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: an epoll descriptor that is readable when `op`, a wait_fd, is over; the caller's. Or
 ///          minus an errno value.
@@ -28,4 +28,4 @@ inline int make_exact_wait(const operation& op) noexcept {
   return -error;
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -25,7 +25,6 @@
 #include <optional>
 #include <utility>
 
-#include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
@@ -33,8 +32,9 @@
 #include "retries.hpp"
 #include "sigpipe.hpp"
 #include "uring_entry.hpp"
+#include "words/faults.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
@@ -282,4 +282,4 @@ std::unique_ptr<backend> make_io_uring_backend(const backend_options& options) {
   return std::make_unique<uring_backend>(options);
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <motet/backend.hpp>
-#include <motet/detail/list.hpp>
+#include <motet/detail/words/list.hpp>
 #include <new>
 #include <optional>
 #include <span>
@@ -20,7 +20,7 @@
 #include "attempt.hpp"
 #include "retries.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 inline int events_of(const operation& op) noexcept {
   const short ready = readiness_of(op);
@@ -97,4 +97,4 @@ inline bool asks_more_than_library(const operation& op) noexcept {
   return op.kind == verb::wait_fd && (op.flags & ~(POLLIN | POLLOUT)) != 0;
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

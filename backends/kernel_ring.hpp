@@ -11,10 +11,10 @@
 #include <motet/backend.hpp>
 #include <system_error>
 
-#include "../runtime/disabled.hpp"
-#include "../runtime/faults.hpp"
+#include "words/disabled.hpp"
+#include "words/faults.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class kernel_ring {
  public:
@@ -117,4 +117,4 @@ class kernel_ring {
   bool acts_any_time_ = false;
 };
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -27,14 +27,14 @@
 #include <system_error>
 #include <utility>
 
-#include "../runtime/closings_elsewhere.hpp"
-#include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
+#include "words/faults.hpp"
+#include "words/remote_closings.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
@@ -286,4 +286,4 @@ std::unique_ptr<backend> make_libev_backend(const backend_options&) {
   return std::make_unique<libev_backend>();
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstddef>
 #include <motet/backend.hpp>
-#include <motet/detail/list.hpp>
+#include <motet/detail/words/list.hpp>
 
 #include "attempt.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct retry_tag;
 
@@ -85,4 +85,4 @@ class retries {
   std::size_t count_ = 0;
 };
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -5,9 +5,9 @@
 #include <signal.h>
 
 #include <ctime>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// While it lives this thread is sent no SIGPIPE that was not pending before.
 /// Source: pipe(7), pthread_sigmask(3), sigtimedwait(2).
@@ -35,4 +35,4 @@ class sigpipe_guard {
   bool was_pending_;
 };
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -13,16 +13,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/list.hpp>
+#include <motet/detail/words/list.hpp>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include "../runtime/work_elsewhere.hpp"
 #include "attempt.hpp"
 #include "factories.hpp"
+#include "words/remote_work.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
@@ -163,4 +163,4 @@ std::unique_ptr<backend> make_sim_backend(const backend_options&) {
   return std::make_unique<sim_backend>();
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

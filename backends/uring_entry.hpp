@@ -9,11 +9,11 @@
 #include <motet/backend.hpp>
 #include <new>
 
-#include "../runtime/faults.hpp"
 #include "attempt.hpp"
 #include "retries.hpp"
+#include "words/faults.hpp"
 
-namespace motet::inline MOTET_ABI::detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 inline constexpr std::uint8_t stage_polling = 1;
 inline constexpr std::uint8_t stage_refused = 2;  // by a fault point
@@ -86,4 +86,4 @@ inline void fill_entry(io_uring_sqe& place, operation& op) noexcept {
   if (const int error = faults::next(name_of(op.kind))) refuse_entry(place, op, error);
 }
 
-}  // namespace motet::inline MOTET_ABI::detail
+}}}  // namespace motet::MOTET_ABI::detail

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "cores.hpp"
+#include "ground/cores.hpp"
 #include "support.hpp"
 
 using namespace motet;

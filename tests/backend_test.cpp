@@ -23,12 +23,12 @@
 #include <thread>
 #include <vector>
 
-#include "../runtime/closings_elsewhere.hpp"
-#include "../runtime/file_call.hpp"
 #include "backends.hpp"
 #include "catch.hpp"
+#include "heart/file_call.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
+#include "words/remote_closings.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "ground/tick_clock.hpp"
 #include "support.hpp"
-#include "tick_clock.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

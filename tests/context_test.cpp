@@ -8,7 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/context.hpp>
+#include <motet/detail/ground/context.hpp>
 #include <motet/motet.hpp>
 #include <numeric>
 #include <set>
@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "faults.hpp"
+#include "ground/spare_mappings.hpp"
+#include "ground/stack_pool.hpp"
+#include "ground/valgrind.hpp"
 #include "sockets.hpp"
-#include "spare_mappings.hpp"
-#include "stack_pool.hpp"
 #include "support.hpp"
-#include "valgrind.hpp"
+#include "words/faults.hpp"
 
 using namespace motet::detail;
 

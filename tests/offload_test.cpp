@@ -26,10 +26,10 @@
 #include <thread>
 #include <vector>
 
-#include "../runtime/faults.hpp"
-#include "../runtime/offload_threads.hpp"
 #include "catch.hpp"
+#include "ground/offload_threads.hpp"
 #include "support.hpp"
+#include "words/faults.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

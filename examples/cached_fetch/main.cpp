@@ -19,9 +19,7 @@
 #include "scenario.hpp"
 #include "summary.hpp"
 
-namespace cached_fetch {
-
-namespace {
+namespace cached_fetch { namespace {
 
 [[noreturn]] void serve(const options& all) {
   server here(all.port, all.server);
@@ -71,9 +69,7 @@ bool play(const options& all, std::ostream& events) {
   return false;
 }
 
-}  // namespace
-
-}  // namespace cached_fetch
+}}  // namespace cached_fetch
 
 int main(int count, char** words) {
   try {

@@ -5,14 +5,14 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <motet/detail/sharing.hpp>
+#include <motet/detail/waiting/sharing.hpp>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "heart/timer_heap.hpp"
 #include "measure.hpp"
-#include "pool_state.hpp"
-#include "timer_heap.hpp"
+#include "threads/pool_state.hpp"
 
 namespace {
 

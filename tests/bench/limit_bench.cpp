@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <motet/call_site.hpp>
-#include <motet/detail/context.hpp>
+#include <motet/detail/ground/context.hpp>
 #include <vector>
 
 #include "bare_heap.hpp"
+#include "ground/stack_pool.hpp"
+#include "ground/ticks.hpp"
 #include "measure.hpp"
-#include "stack_pool.hpp"
-#include "ticks.hpp"
 
 namespace {
 

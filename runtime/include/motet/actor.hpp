@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 struct actor_options {
   std::string_view name = {};
@@ -164,4 +164,4 @@ class actor<M>::inbox {
   std::list<std::optional<M>> passed_over_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

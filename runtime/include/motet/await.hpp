@@ -5,16 +5,16 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/awaitable.hpp>
-#include <motet/detail/race.hpp>
-#include <motet/group.hpp>
+#include <motet/detail/life/group.hpp>
+#include <motet/detail/life/race.hpp>
+#include <motet/detail/waiting/awaitable.hpp>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Calls each of `bodies`, where it stands, in a fiber of its own, and waits for all. The first
 /// failure cancels the rest. Without arguments it only delivers what is pending.
@@ -189,4 +189,4 @@ auto first_value(const Handles& handles) {
   return detail::first_value_of<value>(places);
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -14,7 +14,7 @@
 #include <motet/clock.hpp>
 #include <string_view>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// What an operation does. A new one is one tag here and one case in each backend. Those at a
 /// position come first.
@@ -147,4 +147,4 @@ struct backend_options {
   std::function<void(std::string_view)> on_notice;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

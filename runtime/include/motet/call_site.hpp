@@ -2,9 +2,9 @@
 // A line of a program, for people: where a fiber was spun, where it was cancelled.
 #pragma once
 
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Where a call stands in the program's text. As a default argument here() is the caller's place.
 struct call_site {
@@ -18,4 +18,4 @@ struct call_site {
   }
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -9,16 +9,16 @@
 #pragma once
 
 #include <motet/clock.hpp>
-#include <motet/detail/scope.hpp>
-#include <motet/detail/stop_scope.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/heart/scope.hpp>
+#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/detail/words/timespan.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint it waits at,
 /// or else its next one, throws `cancelled`. Of a limit that passes while `f` computes,
@@ -182,4 +182,4 @@ auto move_on_after(detail::timespan limit, F&& f, T&& fallback, call_site site) 
                             : static_cast<result_type>(std::forward<T>(fallback));
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

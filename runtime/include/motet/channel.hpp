@@ -6,14 +6,14 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <motet/detail/item_queue.hpp>
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/words/item_queue.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// The capacity of a channel that has none.
 struct unbounded_t {};
@@ -266,4 +266,4 @@ template <typename T>
 using channel = detail::basic_channel<T, detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Monotonic time as this thread's backend tells it: CLOCK_MONOTONIC, or virtual time under `sim`.
 struct clock {
@@ -21,4 +21,4 @@ struct clock {
   static time_point now() noexcept;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

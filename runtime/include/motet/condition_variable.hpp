@@ -2,11 +2,11 @@
 // Waiting until somebody says that something about a locked thing has changed.
 #pragma once
 
-#include <motet/detail/shelter.hpp>
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/heart/shelter.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
 #include <motet/notification.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ namespace local {
 using condition_variable = detail::basic_condition_variable<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

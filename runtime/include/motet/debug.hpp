@@ -3,12 +3,12 @@
 #pragma once
 
 #include <iosfwd>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Writes one line about each fiber of this thread: name, state, what it waits for and for how
 /// long, where it was spun. Writes nothing on a thread without a runtime. Not a switchpoint.
 void dump(std::ostream& out);
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

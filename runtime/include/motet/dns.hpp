@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace motet::inline MOTET_ABI::dns {
+namespace motet { inline namespace MOTET_ABI { namespace dns {
 
 /// Looks up the addresses of `host`, a name or an address in numbers, with a port, or with that of
 /// a service for TCP ("https", "8080"). A name is looked up on another thread, which an
@@ -22,4 +22,4 @@ namespace motet::inline MOTET_ABI::dns {
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);
 std::vector<net::endpoint> resolve(std::string_view host, std::string_view service);
 
-}  // namespace motet::inline MOTET_ABI::dns
+}}}  // namespace motet::MOTET_ABI::dns

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <motet/call_site.hpp>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 struct control_block;
@@ -151,4 +151,4 @@ class interruption {
 
 }  // namespace detail
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -2,10 +2,10 @@
 // Something that has happened, or not yet: sticky, unlike a notification.
 #pragma once
 
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -78,4 +78,4 @@ namespace local {
 using event = detail::basic_event<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -7,13 +7,13 @@
 #include <exception>
 #include <functional>
 #include <motet/clock.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/words/timespan.hpp>
 #include <motet/errors.hpp>
 #include <motet/time.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// When the next call comes.
 enum class pace : std::uint8_t {
@@ -100,4 +100,4 @@ void every(detail::timespan period, F f) {
   every(every_options{.period = period}, std::move(f));
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

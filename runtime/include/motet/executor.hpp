@@ -6,12 +6,12 @@
 #include <functional>
 #include <memory>
 #include <motet/call_site.hpp>
-#include <motet/detail/arrival.hpp>
+#include <motet/detail/threads/arrival.hpp>
 #include <motet/thread_pool.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Refers to something that calls functions: a thread, a thread_pool, a strand, or anything else
 /// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
@@ -182,4 +182,4 @@ class executor_bound {
   T object_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -2,10 +2,10 @@
 // A descriptor that is closed with its owner.
 #pragma once
 
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Owns one descriptor, or none. Move-only.
 class fd {
@@ -42,4 +42,4 @@ class fd {
   int number_ = -1;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

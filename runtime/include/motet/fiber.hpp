@@ -7,14 +7,14 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/await.hpp>
-#include <motet/detail/body.hpp>
-#include <motet/detail/cold_part.hpp>
-#include <motet/detail/launch.hpp>
-#include <motet/detail/states.hpp>
-#include <motet/detail/timespan.hpp>
-#include <motet/detail/token.hpp>
-#include <motet/detail/value_slot.hpp>
+#include <motet/detail/heart/await_fiber.hpp>
+#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/heart/launch.hpp>
+#include <motet/detail/heart/token.hpp>
+#include <motet/detail/words/body.hpp>
+#include <motet/detail/words/states.hpp>
+#include <motet/detail/words/timespan.hpp>
+#include <motet/detail/words/value_slot.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stdexcept>
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 class fiber_ref;
 class thread;
@@ -301,4 +301,4 @@ auto spin(spin_options how, F&& body, call_site site) {
   return detail::spin_in(nullptr, &how, std::forward<F>(body), site);
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

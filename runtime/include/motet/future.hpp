@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 template <typename T>
 class promise;
@@ -168,4 +168,4 @@ class promise {
   std::shared_ptr<detail::future_state<T>> state_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

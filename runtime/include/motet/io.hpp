@@ -15,11 +15,11 @@
 #include <sys/uio.h>
 
 #include <cstddef>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 #include <span>
 #include <system_error>
 
-namespace motet::inline MOTET_ABI::io {
+namespace motet { inline namespace MOTET_ABI { namespace io {
 
 /// Reads at most `buffer.size()` bytes at the current position. What a file does not have at hand
 /// is fetched by another thread; an interruption then waits for that. So is all of a file that was
@@ -96,4 +96,4 @@ void shutdown(int fd, int how);
 /// Source: close(2).
 void close(int fd);
 
-}  // namespace motet::inline MOTET_ABI::io
+}}}  // namespace motet::MOTET_ABI::io

@@ -9,12 +9,12 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <motet/detail/locals.hpp>
-#include <motet/detail/self.hpp>
+#include <motet/detail/heart/locals.hpp>
+#include <motet/detail/heart/self.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Given to a fiber_local: a fiber that is spun starts with a copy of its spinner's value.
 inline constexpr detail::inherited_mark inherited{};
@@ -117,4 +117,4 @@ T& make_local(Arguments&&... arguments) {
   return made.value;
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

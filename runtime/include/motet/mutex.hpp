@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/cold_part.hpp>
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -161,4 +161,4 @@ namespace local {
 using mutex = detail::basic_mutex<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

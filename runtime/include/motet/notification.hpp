@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -76,4 +76,4 @@ namespace local {
 using notification = detail::basic_notification<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -14,11 +14,11 @@
 // thread alone, and ends when the job does.
 #pragma once
 
-#include <motet/detail/offloaded.hpp>
+#include <motet/detail/threads/offloaded.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Calls `f`, which may borrow what it touches, on another thread, with a std::stop_token if it
 /// takes one. An interruption has to wait until `f` has ended, which it asks for through the token;
@@ -49,4 +49,4 @@ auto offload_owned(F&& f) {
   return detail::offload_owned_to(detail::offload_room::calls, std::forward<F>(f));
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

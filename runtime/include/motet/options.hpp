@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// The defaults suit a server. A program that never calls run() gets them too.
 struct options {
@@ -57,4 +57,4 @@ struct options {
   std::function<void(std::exception_ptr)> on_unhandled;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

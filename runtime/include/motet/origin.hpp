@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// The fiber whose body an exception has left, as it was then.
 struct exception_origin {
@@ -26,4 +26,4 @@ struct exception_origin {
 /// Throws: std::bad_alloc.
 std::optional<exception_origin> origin(const std::exception_ptr& error);
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -6,17 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/clock.hpp>
-#include <motet/detail/co_owned.hpp>
-#include <motet/detail/process.hpp>
-#include <motet/detail/thread_gate.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/ground/process.hpp>
+#include <motet/detail/ground/thread_gate.hpp>
+#include <motet/detail/waiting/co_owned.hpp>
+#include <motet/detail/words/timespan.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -166,4 +166,4 @@ namespace local {
 using rate_limiter = detail::basic_rate_limiter<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

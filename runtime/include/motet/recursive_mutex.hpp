@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <motet/mutex.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -53,4 +53,4 @@ namespace local {
 using recursive_mutex = detail::basic_recursive_mutex<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

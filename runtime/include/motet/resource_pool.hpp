@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <motet/detail/co_owned.hpp>
+#include <motet/detail/waiting/co_owned.hpp>
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -169,4 +169,4 @@ template <typename T>
 using resource_pool = detail::basic_resource_pool<T, detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

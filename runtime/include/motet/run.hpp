@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -65,4 +65,4 @@ auto run(F&& f) -> std::invoke_result_t<F&> {
 /// Throws: as the first use of motet on a thread does.
 std::string_view backend_name();
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -9,15 +9,15 @@
 #include <memory>
 #include <motet/channel.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/select_branch.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/words/timespan.hpp>
 #include <motet/fiber.hpp>
 #include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// select() with this as its first argument takes the first branch that can proceed.
 struct in_order_t {};
@@ -195,4 +195,4 @@ std::size_t select(in_order_t, detail::select_case<Branches, Handlers>&&... case
   return detail::select_among(true, cases...);
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/wait_list.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -129,4 +129,4 @@ namespace local {
 using semaphore = detail::basic_semaphore<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <motet/mutex.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -210,4 +210,4 @@ namespace local {
 using shared_mutex = detail::basic_shared_mutex<detail::one_thread>;
 }  // namespace local
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// When a child that has ended is to be started again. One that somebody has cancelled has ended
 /// without a failure.
@@ -123,4 +123,4 @@ void supervise(const supervise_options& how, Specs&&... children) {
   supervise(how, std::move(specs));
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

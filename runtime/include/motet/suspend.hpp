@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/detail/handle.hpp>
-#include <motet/detail/value_slot.hpp>
+#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/words/value_slot.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
@@ -92,4 +92,4 @@ T suspend_with(F&& arrange) {
   if constexpr (!std::is_void_v<T>) return value.template take<T>();
 }
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

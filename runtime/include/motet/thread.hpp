@@ -3,15 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <motet/detail/heirlooms.hpp>
-#include <motet/detail/job.hpp>
-#include <motet/detail/job_slot.hpp>
+#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/heart/job.hpp>
+#include <motet/detail/heart/job_slot.hpp>
 #include <motet/fiber.hpp>
 #include <motet/options.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 class thread;
 
@@ -135,4 +135,4 @@ class thread {
   std::shared_ptr<detail::thread_link> link_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <motet/call_site.hpp>
-#include <motet/detail/heirlooms.hpp>
-#include <motet/detail/pool_task.hpp>
+#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/threads/pool_task.hpp>
 #include <motet/future.hpp>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 class strand;
 class thread;
@@ -149,4 +149,4 @@ class thread_pool {
   std::shared_ptr<detail::pool_state> state_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <motet/clock.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/words/timespan.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// Sleeps until `when`, never less; an instant that has passed lets the other runnable fibers run.
 /// Switchpoint.
@@ -24,4 +24,4 @@ void sleep_for(detail::timespan span);
 /// Throws: what is pending for this fiber.
 [[noreturn]] void sleep();
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <motet/clock.hpp>
-#include <motet/detail/sharing.hpp>
-#include <motet/detail/timespan.hpp>
+#include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/words/timespan.hpp>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 /// A lock that is handed on strictly in order of arrival, and whose holder looks every now and then
 /// whether its turn is over. Fibers and threads may use it. What it guards is whole wherever the
@@ -111,4 +111,4 @@ class timeslice_lock {
   statistics counted_;
 };
 
-}  // namespace motet::inline MOTET_ABI
+}}  // namespace motet::MOTET_ABI

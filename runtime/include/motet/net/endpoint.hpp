@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <motet/detail/abi.hpp>
+#include <motet/detail/words/abi.hpp>
 #include <string>
 #include <string_view>
 
-namespace motet::inline MOTET_ABI::net {
+namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class endpoint {
  public:
@@ -56,4 +56,4 @@ class endpoint {
   storage any_{.v6 = {}};  // the largest member: all of it is zero
 };
 
-}  // namespace motet::inline MOTET_ABI::net
+}}}  // namespace motet::MOTET_ABI::net

@@ -13,13 +13,13 @@
 #include <system_error>
 #include <utility>
 
-namespace motet::inline MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI {
 
 class thread_pool;
 
-}
+}}  // namespace motet::MOTET_ABI
 
-namespace motet::inline MOTET_ABI::net {
+namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class tcp_listener {
  public:
@@ -98,4 +98,4 @@ class tcp_listener {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace motet::inline MOTET_ABI::net
+}}}  // namespace motet::MOTET_ABI::net

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace motet::inline MOTET_ABI::net {
+namespace motet { inline namespace MOTET_ABI { namespace net {
 
 /// Owns a connection. Move-only. One fiber may read while another writes; several that read, or
 /// that write, take turns in the order in which they asked, and write_all() keeps its turn to the
@@ -88,4 +88,4 @@ class tcp_stream {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace motet::inline MOTET_ABI::net
+}}}  // namespace motet::MOTET_ABI::net

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The table of backends and the choice between them.
+#include "backends.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <stdexcept>
+#include <system_error>
+
+#include "factories.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+struct entry {
+  std::string_view name;
+  std::unique_ptr<backend> (*make)(const backend_options&);
+};
+
+#define MOTET_ENTRY(name) entry{#name, &make_##name##_backend},
+const std::array table{MOTET_BACKENDS(MOTET_ENTRY)};
+#undef MOTET_ENTRY
+
+/// The kernel, or a filter in front of it, does not do this at all; limits and lack of memory are
+/// the caller's business.
+bool means_unsupported(const std::error_code& code) {
+  return code == std::error_code(EPERM, std::system_category()) ||
+         code == std::error_code(ENOSYS, std::system_category()) ||
+         code == std::error_code(EINVAL, std::system_category());
+}
+
+/// A process says it once on its own account; whoever gives a function is told each time.
+void tell(const backend_options& options, const std::string& line) {
+  static std::atomic<bool> told{false};
+  if (options.on_notice) {
+    options.on_notice(line);
+  } else if (!told.exchange(true)) {
+    std::fprintf(stderr, "motet: %s\n", line.c_str());
+  }
+}
+
+std::unique_ptr<backend> first_that_works(const backend_options& options) {
+  std::string refusals;
+  for (const entry& each : table) {
+    if (each.name == "sim" && table.size() > 1) continue;
+    try {
+      auto made = each.make(options);
+      if (!refusals.empty()) tell(options, refusals + "using " + std::string(each.name));
+      return made;
+    } catch (const std::system_error& refused) {
+      if (!means_unsupported(refused.code()) || &each == &table.back()) throw;
+      refusals += std::string(each.name) + " is refused here (" + refused.what() + "), ";
+    }
+  }
+  throw std::system_error(ENOSYS, std::system_category(), refusals + "no backend is left");
+}
+
+}  // namespace
+
+std::vector<std::string_view> backend_names() {
+  std::vector<std::string_view> names;
+  for (const entry& each : table) names.push_back(each.name);
+  return names;
+}
+
+std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options) {
+  if (name.empty() || name == "auto") return first_that_works(options);
+  std::string known;
+  for (const entry& each : table) {
+    if (each.name == name) return each.make(options);
+    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  }
+  throw std::invalid_argument("there is no backend \"" + std::string(name) +
+                              "\" in this build; it has " + known);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// What the C++ runtime keeps in front of an exception object, and how it links those that a fiber
+// has caught and not let go of.
+// Source: Itanium C++ ABI: Exception Handling, 2.2.1; libstdc++ adds the dependent exceptions that
+// std::rethrow_exception makes, which refer to the one object. So does libc++abi, in front of all
+// else, where it has two more words (cxa_exception.h).
+#pragma once
+
+#include <unwind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <motet/detail/words/abi.hpp>
+#include <typeinfo>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct exception_header {
+  /// The type; in a dependent exception of libstdc++ the object itself.
+  const void* type_or_object;
+  void (*destroy)(void*);
+  void (*unexpected)();
+  void (*terminate)();
+  void* next;
+  int handlers;
+  int switch_value;
+  const unsigned char* action;
+  const unsigned char* language_data;
+  std::uintptr_t catch_temporary;
+  void* adjusted;
+  _Unwind_Exception unwind;
+};
+
+inline exception_header& header_of(void* object) noexcept {
+  return static_cast<exception_header*>(object)[-1];
+}
+
+inline const std::type_info& type_of(void* object) noexcept {
+  return *static_cast<const std::type_info*>(header_of(object).type_or_object);
+}
+
+/// Returns: the object that `error`, which is not null, refers to.
+inline void* object_of(const std::exception_ptr& error) noexcept {
+  static_assert(sizeof(error) == sizeof(void*));
+  void* object = nullptr;
+  std::memcpy(&object, &error, sizeof object);
+  return object;
+}
+
+#if defined(_LIBCPP_VERSION)
+inline constexpr std::uint64_t kind_of_cpp = 0x434c4e47432b2b00;  // "CLNGC++\0"
+inline constexpr std::size_t words_in_front = 2;
+
+inline void* primary_of(exception_header& dependent) noexcept {
+  return reinterpret_cast<void**>(&dependent)[-1];
+}
+#else
+inline constexpr std::uint64_t kind_of_cpp = 0x474e5543432b2b00;  // "GNUCC++\0"
+inline constexpr std::size_t words_in_front = 0;
+
+inline void* primary_of(exception_header& dependent) noexcept {
+  return const_cast<void*>(dependent.type_or_object);
+}
+#endif
+
+/// Returns: the header of one that others are linked to by that pointer, or null.
+inline exception_header* header_at(void* linked) noexcept {
+  if (linked == nullptr) return nullptr;
+  return reinterpret_cast<exception_header*>(static_cast<void**>(linked) + words_in_front);
+}
+
+/// Returns: the object that was caught; null if it is none of C++'s.
+inline void* caught_object(exception_header& caught) noexcept {
+  const std::uint64_t kind = caught.unwind.exception_class;
+  if (kind == kind_of_cpp) return &caught + 1;
+  if (kind == (kind_of_cpp | 1)) return primary_of(caught);  // the last byte: dependent
+  return nullptr;
+}
+
+/// Returns: whether `looked_for(object)` holds for any of the exceptions in the chain that begins
+/// at `caught`, see exception_state.
+template <typename Predicate>
+bool any_caught(void* caught, Predicate looked_for) noexcept {
+  for (auto* each = header_at(caught); each != nullptr; each = header_at(each->next)) {
+    void* object = caught_object(*each);
+    if (object == nullptr) return false;  // a foreign one is linked to nothing
+    if (looked_for(object)) return true;
+  }
+  return false;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// See failures/unhandled.hpp.
+#include "failures/unhandled.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <motet/origin.hpp>
+#include <new>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Set when a failure reached nobody.
+constinit std::atomic<bool> failed{false};
+
+/// After every static's destructor: the last word on the exit code.
+[[gnu::destructor]] void fail_if_unhandled() {
+  if (!failed.load(std::memory_order_relaxed)) return;
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+std::string label(std::uint64_t id, const std::string& name) {
+  return "fiber " + (name.empty() ? std::to_string(id) : '"' + name + '"');
+}
+
+/// Returns: where `error` came from, to be read after what it is; empty if nobody knows.
+std::string whence(const std::exception_ptr& error) noexcept {
+  try {
+    const std::optional<exception_origin> from = origin(error);
+    if (!from) return {};
+    return " (" + label(from->fiber, from->name) + ", spun at " + from->site.file + ':' +
+           std::to_string(from->site.line) +
+           (from->parent == 0 ? "" : " by " + label(from->parent, from->parent_name)) + ')';
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+void print(const char* line, const char* before, const char* what,
+           const std::exception_ptr& error) noexcept {
+  std::fprintf(stderr, "motet: %s%s%s%s\n", line, before, what, whence(error).c_str());
+}
+
+}  // namespace
+
+namespace {
+
+/// Returns: whether the program has taken it over; not if that failed, too.
+bool given_to_program(const options& settings, const std::exception_ptr& error) noexcept {
+  try {
+    if (!settings.on_unhandled) return false;
+    settings.on_unhandled(error);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void tell_unhandled(const options& settings, const std::exception_ptr& error,
+                    const char* line) noexcept {
+  if (given_to_program(settings, error)) return;
+  failed.store(true, std::memory_order_relaxed);
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    print(line, ": ", e.what(), error);
+  } catch (...) {
+    print(line, "", "", error);
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

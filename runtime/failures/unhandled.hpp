@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What nobody can be told any more.
+#pragma once
+
+#include <exception>
+#include <motet/options.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// What the line says that is printed by default.
+inline constexpr char fiber_failed[] = "a fiber failed and nobody was left to be told";
+inline constexpr char never_thrown[] =
+    "an exception was raised in a fiber that ended before it could be thrown";
+
+/// Gives `error` to settings.on_unhandled; without one, prints a line and lets the process end with
+/// exit code 1. Any thread.
+[[gnu::noinline]] void tell_unhandled(const options& settings, const std::exception_ptr& error,
+                                      const char* line = fiber_failed) noexcept;
+
+/// An exception that raise() took and that no switchpoint has thrown: told of when it is destroyed.
+/// As it may have to wait for a fiber that does that, it is as a value is.
+class undelivered {
+ public:
+  undelivered(const options& settings, std::exception_ptr error) noexcept
+      : settings_(&settings), error_(std::move(error)) {}
+  undelivered(undelivered&&) noexcept = default;
+  undelivered& operator=(undelivered&&) = delete;
+  ~undelivered() {
+    if (error_ != nullptr) tell_unhandled(*settings_, error_, never_thrown);
+  }
+
+ private:
+  const options* settings_;
+  std::exception_ptr error_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

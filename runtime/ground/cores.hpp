@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// How many processors there are to run on, and how many threads with fibers want one just now.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Returns: how many processors this thread may run on, or as many as the process's control groups
+///          let it use; at least 1.
+/// Source: sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst, cpu.max.
+std::size_t usable_cores() noexcept;
+
+/// Threads with a runtime that do not sleep in a poll.
+inline constinit std::atomic<std::size_t> awake_threads{0};
+
+/// Counts one of them.
+class awake_thread {
+ public:
+  awake_thread() noexcept { wake(); }
+  awake_thread(const awake_thread&) = delete;
+  awake_thread& operator=(const awake_thread&) = delete;
+  ~awake_thread() { sleep(); }
+
+  static void sleep() noexcept { awake_threads.fetch_sub(1, std::memory_order_relaxed); }
+  static void wake() noexcept { awake_threads.fetch_add(1, std::memory_order_relaxed); }
+};
+
+/// Threads to which others give work; and those of them that sleep until somebody does, and can
+/// wake nobody before.
+inline constinit std::atomic<std::size_t> worker_threads{0};
+inline constinit std::atomic<std::size_t> idle_workers{0};
+
+/// In a forked child, where none of these threads is.
+inline void count_threads_anew() noexcept {
+  awake_threads.store(0);
+  worker_threads.store(0);
+  idle_workers.store(0);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// See ground/interrupted_place.hpp. Source: backtrace(3), which a handler may call once it has been
+// called before; Itanium C++ ABI: Exception Handling, 1.6 and 2.2.2.
+#include "ground/interrupted_place.hpp"
+
+#include <execinfo.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+interrupted_place::interrupted_place(const void* context) noexcept {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  instruction_ = reinterpret_cast<void*>(machine.gregs[REG_RIP]);
+  stack_pointer_ = reinterpret_cast<const std::byte*>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  instruction_ = reinterpret_cast<void*>(machine.pc);
+  stack_pointer_ = reinterpret_cast<const std::byte*>(machine.sp);
+#endif
+}
+
+/// Between two fibers the thread's account and its stack pointer do not change at once.
+const char* interrupted_place::doubt(const stack& running, bool throws) const noexcept {
+  const bool on_its_stack = stack_pointer_ >= running.bottom && stack_pointer_ <= running.top;
+  if (!on_its_stack || ends_switch(instruction_)) return "between two fibers, or on another stack";
+  return throws ? "on the way of an exception" : nullptr;
+}
+
+std::span<void*> interrupted_place::frames(std::span<void*> room) const noexcept {
+  const auto size =
+      static_cast<std::size_t>(::backtrace(room.data(), static_cast<int>(room.size())));
+  room = room.first(size);
+  const auto first = std::find(room.begin(), room.end(), instruction_);
+  if (first == room.end()) return room;
+  return room.subspan(static_cast<std::size_t>(first - room.begin()));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Who of the threads for offloaded jobs is at work, and what stands in line for them. One whose job
+// has fibers may wait for others: then it is excused, another one may work in its place, and what
+// it waits for is done first, so that nested jobs do not take all threads from what they wait for.
+// Excused is also whose job was left by its caller. All is under the lock of
+// ground/offload_threads.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <motet/detail/ground/thread_gate.hpp>
+#include <motet/detail/words/blocking_call.hpp>
+#include <motet/detail/words/list.hpp>
+#include <utility>
+
+#include "ground/offload_threads.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace offload_threads {
+struct room;
+}
+
+/// What a thread is in the set.
+struct offload_worker {
+  offload_threads::room* its = nullptr;  // null: it is none of the set
+  std::size_t waits_for = 0;             // so many calls that its job's fibers have submitted
+  bool left = false;                     // nobody waits for what it does
+
+  bool excused() const noexcept { return waits_for > 0 || left; }
+};
+
+namespace offload_threads {
+
+struct idle_tag;
+
+/// In the frame of a thread that has nothing to do.
+struct idle_thread : tagged_link<idle_tag> {
+  explicit idle_thread(offload_worker& whose) noexcept : itself(&whose) {}
+
+  offload_worker* const itself;
+  blocking_call* given = nullptr;
+  thread_gate gate;
+};
+
+using line_of_calls = list<blocking_call, blocking_calls_tag>;
+
+struct room {
+  explicit constexpr room(const std::atomic<std::size_t>& limit) noexcept : most(limit) {}
+
+  const std::atomic<std::size_t>& most;
+  std::size_t threads = 0;
+  std::size_t excused = 0;
+  std::size_t idle_count = 0;
+  list<idle_thread, idle_tag> idle;  // the one that has become so last is the first
+  line_of_calls nested;              // what excused threads wait for
+  line_of_calls line;
+
+  std::size_t busy() const noexcept { return threads - excused - idle_count; }
+  bool may_begin() const noexcept { return busy() < most.load(); }
+  bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
+
+  /// In a forked child.
+  void abandon() noexcept {
+    threads = excused = idle_count = 0;
+    idle.abandon();
+    nested.abandon();
+    line.abandon();
+  }
+};
+
+template <typename Change>
+void change(offload_worker& worker, Change how) noexcept {
+  worker.its->excused -= worker.excused() ? 1 : 0;
+  how();
+  worker.its->excused += worker.excused() ? 1 : 0;
+}
+
+inline void begin_wait(offload_worker& worker, blocking_call& work) noexcept {
+  change(worker, [&] { ++worker.waits_for; });
+  work.nested_in = &worker;
+}
+
+inline void end_wait(offload_worker& worker) noexcept {
+  change(worker, [&] { --worker.waits_for; });
+}
+
+inline void end_wait_for(blocking_call& work) noexcept {
+  if (offload_worker* waiting = std::exchange(work.nested_in, nullptr)) end_wait(*waiting);
+}
+
+inline void note_whose(offload_worker& worker, blocking_call& work) noexcept {
+  work.by = &worker;
+  if (work.left) change(worker, [&] { worker.left = true; });
+}
+
+/// Null if nobody waited for it any more: then it is gone.
+inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
+  change(worker, [&] { worker.left = false; });
+  if (work == nullptr) return;
+  work->by = nullptr;
+  end_wait_for(*work);
+}
+
+/// For one that has just become free, and counts as busy.
+inline blocking_call* next_for(offload_worker& worker) noexcept {
+  room& its = *worker.its;
+  blocking_call* next = its.nested.pop_front();
+  if (next == nullptr && its.busy() <= its.most.load()) next = its.line.pop_front();
+  if (next != nullptr) note_whose(worker, *next);
+  return next;
+}
+
+/// Returns: the idle thread that has it now, whose gate is to be opened; or null.
+inline idle_thread* hand_over(room& its, blocking_call& work) noexcept {
+  idle_thread* idle = its.idle.pop_front();
+  if (idle == nullptr) return nullptr;
+  --its.idle_count;
+  idle->given = &work;
+  note_whose(*idle->itself, work);
+  return idle;
+}
+
+}  // namespace offload_threads
+
+}}}  // namespace motet::MOTET_ABI::detail

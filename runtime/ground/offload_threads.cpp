@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// See ground/offload_threads.hpp. All is under one lock, which is held for a few instructions, or
+// for as long as it takes to make a thread. Who submits hands the job to the thread that became
+// idle last, so the others come of age. A thread is idle again before anybody is told of what it
+// has done: who comes back with the next job finds it, and so does who counts the idle ones.
+#include "ground/offload_threads.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <motet/clock.hpp>
+#include <motet/detail/ground/process.hpp>
+#include <motet/detail/words/jitter.hpp>
+#include <utility>
+
+#include "ground/offload_room.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
+
+namespace {
+
+thread_local constinit offload_worker here;
+
+/// Its threads outlive statics: it has no destructor.
+struct thread_set {
+  std::mutex lock;
+  room calls{most};
+  room names{most_for_names};
+
+  static thread_set& get() {
+    static constinit thread_set one;
+    return one;
+  }
+  room& of(const blocking_call& work) noexcept {
+    return work.room == offload_room::names ? names : calls;
+  }
+};
+
+constexpr char name[] = "motet offload";
+
+/// The signals that other threads or processes send are not for this one; what a thread does itself
+/// and must not is, so that the program's handlers see it.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept {
+    sigset_t others;
+    sigfillset(&others);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+      sigdelset(&others, own);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &others, &before_);
+  }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// The lock is held: the name counts as soon as the thread is not counted as idle any more.
+void leave(room& its) noexcept {
+  --its.idle_count;
+  --its.threads;
+  ::pthread_setname_np(::pthread_self(), name_of_ended);
+}
+
+/// Waits until something is handed to it, once the lock has been released and `done` told of.
+/// Returns: null if nothing came for so long that the thread has left the set.
+blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& held,
+                         blocking_call* done) noexcept {
+  idle_thread self(worker);
+  worker.its->idle.push_front(self);
+  ++worker.its->idle_count;
+  held.unlock();
+  jitter();
+  if (done != nullptr) done->tell();
+  self.gate.wait_until(clock::now() + idle_time.load());
+  jitter();
+  held.lock();
+  if (self.linked()) {
+    self.unlink();
+    leave(*worker.its);
+    return nullptr;
+  }
+  held.unlock();
+  self.gate.wait();  // who has handed it over is just opening
+  return self.given;
+}
+
+/// A job that has forked comes back in the child as well, where this thread is alone and in no set.
+void serve(blocking_call* work) noexcept {
+  thread_set& all = thread_set::get();
+  const std::uint32_t began_in = this_process();
+  std::unique_lock held(all.lock);
+  offload_worker& worker = here;
+  worker.its = &all.of(*work);
+  note_whose(worker, *work);
+  held.unlock();
+  while (work != nullptr) {
+    blocking_call* done = work->run() ? work : nullptr;
+    jitter();
+    if (this_process() != began_in) return;
+    held.lock();
+    note_done(worker, done);
+    work = next_for(worker);
+    if (work == nullptr) {
+      work = stay_idle(worker, held, done);
+    } else {
+      held.unlock();
+      if (done != nullptr) done->tell();
+    }
+  }
+}
+
+void* thread_main(void* first) noexcept {
+  ::pthread_setname_np(::pthread_self(), name);
+  serve(static_cast<blocking_call*>(first));
+  return nullptr;
+}
+
+/// Returns: 0, or an errno value.
+int begin_thread(blocking_call& first) noexcept {
+  if (const int refused = faults::next("pthread_create"); refused != 0) return refused;
+  const signals_blocked masked;
+  pthread_t made{};
+  const int error = ::pthread_create(&made, nullptr, &thread_main, &first);
+  if (error == 0) ::pthread_detach(made);
+  return error;
+}
+
+/// The lock is held. Begins a thread for it.
+/// Returns: 0, or an errno value.
+int grow(room& its, blocking_call& first) noexcept {
+  const int error = begin_thread(first);
+  if (error == 0) ++its.threads;
+  return error;
+}
+
+/// The lock is held: one fewer is busy, so another may begin.
+void give_out(room& its) noexcept {
+  while (its.may_begin()) {
+    line_of_calls& from = its.nested.empty() ? its.line : its.nested;
+    blocking_call* next = from.front();
+    if (next == nullptr) return;
+    line_of_calls::remove(*next);
+    if (idle_thread* idle = hand_over(its, *next)) {
+      idle->gate.open();
+    } else if (!its.may_grow() || grow(its, *next) != 0) {
+      from.push_front(*next);
+      return;
+    }
+  }
+}
+
+/// The lock is held.
+/// Returns: as submit(); and in `idle` the thread that has it now, if it was idle.
+int place(room& its, blocking_call& work, idle_thread*& idle) noexcept {
+  if (its.may_begin()) {
+    idle = hand_over(its, work);
+    if (idle != nullptr) return 0;
+    int error = EDEADLK;
+    if (its.may_grow()) error = grow(its, work);
+    if (error == 0) return 0;
+    const bool stuck = its.threads == its.excused;
+    if (stuck && (error != EDEADLK || (work.nested_in != nullptr && work.nested_in->its == &its))) {
+      return error;
+    }
+  }
+  (work.nested_in == nullptr ? its.line : its.nested).push_back(work);
+  return 0;
+}
+
+}  // namespace
+
+int submit(blocking_call& work) noexcept {
+  thread_set& all = thread_set::get();
+  jitter();
+  std::unique_lock held(all.lock);
+  room* mine = here.its;
+  if (mine != nullptr) begin_wait(here, work);
+  idle_thread* idle = nullptr;
+  const int error = place(all.of(work), work, idle);
+  if (error != 0) end_wait_for(work);
+  if (mine != nullptr) give_out(*mine);
+  held.unlock();
+  jitter();
+  if (idle != nullptr) idle->gate.open();
+  return error;
+}
+
+bool withdraw(blocking_call& work) noexcept {
+  jitter();
+  const std::lock_guard held(thread_set::get().lock);
+  if (!line_of_calls::contains(work)) return false;
+  line_of_calls::remove(work);
+  end_wait_for(work);
+  return true;
+}
+
+void will_leave(blocking_call& work) noexcept {
+  thread_set& all = thread_set::get();
+  jitter();
+  const std::lock_guard held(all.lock);
+  work.left = true;
+  if (work.by == nullptr) return;
+  note_whose(*work.by, work);
+  give_out(*work.by->its);
+}
+
+void has_left() noexcept {
+  jitter();
+  const std::lock_guard held(thread_set::get().lock);
+  if (here.its != nullptr) end_wait(here);
+}
+
+standstill::standstill() noexcept : held_(thread_set::get().lock) {}
+
+std::size_t standstill::idle() const noexcept {
+  const thread_set& all = thread_set::get();
+  return all.calls.idle_count + all.names.idle_count;
+}
+
+void lock() noexcept {
+  thread_set::get().lock.lock();
+}
+
+void unlock() noexcept {
+  thread_set::get().lock.unlock();
+}
+
+void abandon() noexcept {
+  thread_set& all = thread_set::get();
+  all.calls.abandon();
+  all.names.abandon();
+  here = {};
+  all.lock.unlock();
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail::offload_threads

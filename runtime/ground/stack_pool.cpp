@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// See ground/stack_pool.hpp.
+#include "ground/stack_pool.hpp"
+
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <motet/errors.hpp>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "ground/guard.hpp"
+#include "ground/valgrind.hpp"
+#include "words/disabled.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr const char* no_memory = "no memory, or no address space, for another fiber's stack";
+
+std::byte* map(std::size_t size) {
+  void* memory = faults::call("mmap", ::mmap, nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
+  ::madvise(memory, size, MADV_NOHUGEPAGE);  // advice: huge pages would make every stack resident
+  return static_cast<std::byte*>(memory);
+}
+
+std::size_t smallest_size() {
+  return static_cast<std::size_t>(::getauxval(AT_MINSIGSTKSZ)) + std::size_t{16} * 1024;
+}
+
+/// Consecutive tops are 64 bytes apart in the cache, or the busiest lines of all stacks would share
+/// a handful of cache sets; 16 of them leave a parked fiber on one page.
+std::size_t colour(std::size_t index) {
+  return index % 16 * 64;
+}
+
+constexpr std::size_t room_for_note = 64;
+
+/// Returns: where the mapping of a stack, whole strides, ends.
+std::byte* end_of(const stack& one) {
+  std::byte* base = one.bottom - stack_pool::guard;
+  const auto size = static_cast<std::size_t>(one.top - base);
+  return base + (size + stack_pool::stride - 1) / stack_pool::stride * stack_pool::stride;
+}
+
+}  // namespace
+
+stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
+  return *reinterpret_cast<note*>(end_of(noted) - sizeof(note));
+}
+
+stack_pool::stack_pool() {
+  constexpr std::size_t sealed_stacks = 1024;
+  if (disabled("stack_reuse")) quarantine_.resize(sealed_stacks);
+}
+
+stack_pool::~stack_pool() {
+  if (valgrind::watches()) {
+    for (std::size_t i = 0; i < free_count_; ++i)
+      valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
+  }
+  for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
+  give_mappings_back(mappings_);
+}
+
+void stack_pool::check_size(std::size_t size) {
+  if (size < smallest_size() || size > largest_size) {
+    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes: must be " +
+                                std::to_string(smallest_size()) + " to " +
+                                std::to_string(largest_size));
+  }
+}
+
+void stack_pool::make_room(std::size_t count) {
+  if (count <= room_) return;
+  auto larger = std::make_unique_for_overwrite<free_stack[]>(2 * count);
+  std::copy_n(free_.get(), free_count_, larger.get());
+  free_ = std::move(larger);
+  room_ = 2 * count;
+}
+
+/// Locked memory is resident at once: then a slab holds few.
+void stack_pool::map_slab() {
+  const std::size_t stacks = memory_is_locked() ? 16 : 1024;
+  make_room(handed_out_ + stacks);
+  slabs_.reserve(slabs_.size() + 1);
+  slabs_.push_back({map(stacks * stride), stacks});
+  fresh_ = slabs_.back().base;
+  unguarded_ = stacks;
+}
+
+/// In batches, since one call serves many; where each takes mappings, one by one.
+void stack_pool::guard_some() {
+  if (unguarded_ == 0) map_slab();
+  const std::size_t some =
+      best_guard() == guard_kind::protection ? 1 : std::min<std::size_t>(unguarded_, 32);
+  std::byte* next = fresh_ + guarded_ * stride;
+  mappings_ += install_guards(next, stride, some, guard);
+  guarded_ += some;
+  unguarded_ -= some;
+}
+
+stack stack_pool::take_large(std::size_t size) {
+  const std::size_t strides = (size + colour(15) + room_for_note + guard + stride - 1) / stride;
+  std::byte* base = map(strides * stride);
+  const stack made{base + guard, base + strides * stride - colour(next_colour_++) - room_for_note};
+  try {
+    const std::size_t mappings = install_guards(base, stride, 1, guard);
+    ::new (&note_of(made)) note{valgrind::know_stack(made), mappings};
+  } catch (...) {
+    ::munmap(base, strides * stride);
+    throw;
+  }
+  return made;
+}
+
+stack stack_pool::take_another(std::size_t size) {
+  if (size > default_size) return take_large(size);
+  if (guarded_ == 0) guard_some();
+  std::byte* base = fresh_;
+  fresh_ += stride;
+  --guarded_;
+  ++handed_out_;
+  const stack made{base + guard, base + stride - colour(next_colour_++) - room_for_note};
+  if (valgrind::watches()) ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
+  return made;
+}
+
+void stack_pool::unmap_large(const stack& used) noexcept {
+  const note noted = note_of(used);
+  valgrind::forget_stack(noted.known_as);
+  ::munmap(used.bottom - guard, static_cast<std::size_t>(end_of(used) - used.bottom) + guard);
+  give_mappings_back(noted.mappings);
+}
+
+void stack_pool::put_into_quarantine(const stack& used) noexcept {
+  sealed& place = quarantine_[oldest_++ % quarantine_.size()];
+  const sealed released = place;
+  place = {used, note_of(used)};
+  seal(used.bottom, stride - guard);
+  if (released.one.bottom == nullptr) return;
+  unseal(released.one.bottom, stride - guard);
+  note_of(released.one) = released.noted;
+  free_[free_count_++] = {released.one.bottom, released.one.top};
+}
+
+bool stack_pool::trim() noexcept {
+  for (int some = 0; some < 64 && returned_ + kept_warm < free_count_; ++some) {
+    const stack coldest{free_[returned_].bottom, free_[returned_].top};
+    ++returned_;
+    const note noted = note_of(coldest);
+    ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
+    if (noted.known_as != 0) note_of(coldest) = noted;
+  }
+  return returned_ + kept_warm < free_count_;
+}
+
+stack this_threads_stack() noexcept {
+  stack own;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return own;
+  void* bottom = nullptr;
+  std::size_t size = 0;
+  ::pthread_attr_getstack(&attributes, &bottom, &size);
+  ::pthread_attr_destroy(&attributes);
+  own.bottom = static_cast<std::byte*>(bottom);
+  own.top = own.bottom + size;
+  return own;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

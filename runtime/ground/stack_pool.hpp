@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Stacks for fibers: mapped in slabs, each above a guard, reused last-in first-out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/detail/ground/stack.hpp>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Returns: the stack that the kernel, or the thread library, gave this thread.
+stack this_threads_stack() noexcept;
+
+/// The stacks of one thread. Stacks of the default size are pooled; a larger one is mapped for
+/// itself and goes back to the kernel when its fiber has ended.
+class stack_pool {
+ public:
+  static constexpr std::size_t stride = 128 * 1024;
+  /// A quarter of the stride: a frame of 64 KiB would step over a single page.
+  static constexpr std::size_t guard = stride / 4;
+  static constexpr std::size_t default_size = stride - guard;
+  static constexpr std::size_t largest_size = std::size_t{1} << 30;
+
+  /// MOTET_DISABLE=stack_reuse: a stack that was given back faults for as long as some 1,000 others
+  /// are given back after it, so that whoever still refers to it is found out.
+  stack_pool();
+  stack_pool(const stack_pool&) = delete;
+  stack_pool& operator=(const stack_pool&) = delete;
+  ~stack_pool();
+
+  /// Returns: a stack of `size` bytes or more, of which up to 1 KiB is not usable.
+  /// Throws: stack_unavailable.
+  stack take(std::size_t size) {
+    if (size > default_size || free_count_ == 0) return take_another(size);
+    const free_stack last = free_[--free_count_];
+    if (returned_ > free_count_) returned_ = free_count_;
+    if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
+    return {last.bottom, last.top};
+  }
+  void give_back(const stack& used) noexcept {
+    if (used.size() >= stride) {
+      unmap_large(used);
+    } else if (quarantine_.empty()) {
+      free_[free_count_++] = {used.bottom, used.top};
+    } else {
+      put_into_quarantine(used);
+    }
+  }
+  /// Gives memory of some stacks that have not been used for longest back to the kernel, if more
+  /// are free than are kept warm.
+  /// Returns: whether there is more to give.
+  bool trim() noexcept;
+
+  /// Throws: std::invalid_argument if no stack can have `size` usable bytes.
+  static void check_size(std::size_t size);
+
+ private:
+  /// Free stacks that keep their memory, some 2 MiB.
+  static constexpr std::size_t kept_warm = 256;
+  /// With more free stacks than this, the top of one that is taken soon is fetched ahead.
+  static constexpr std::size_t most_in_cache = 1024;
+  static constexpr std::size_t ahead = 8;
+
+  /// What is noted of a stack, above its top.
+  struct note {
+    unsigned known_as = 0;     // to Valgrind
+    std::size_t mappings = 0;  // that the guard of a large one took
+  };
+  static note& note_of(const stack& noted) noexcept;
+
+  struct slab {
+    std::byte* base;
+    std::size_t stacks;
+  };
+  /// A stack, but trivial, so that room nobody needs yet is not touched.
+  struct free_stack {
+    std::byte* bottom;
+    std::byte* top;
+  };
+  struct sealed {
+    stack one;
+    note noted;
+  };
+
+  [[gnu::noinline]] stack take_another(std::size_t size);
+  [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
+  [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
+  void map_slab();
+  void make_room(std::size_t count);
+  void guard_some();
+  stack take_large(std::size_t size);
+
+  std::vector<slab> slabs_;
+  std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
+  std::size_t room_ = 0;                // for so many
+  std::size_t free_count_ = 0;
+  std::size_t returned_ = 0;    // of these, from the front, have no memory
+  std::byte* fresh_ = nullptr;  // the next one that was never handed out
+  std::size_t guarded_ = 0;     // from there on have a guard
+  std::size_t unguarded_ = 0;   // behind those, in the last slab
+  std::size_t handed_out_ = 0;  // pooled ones, ever
+  std::size_t mappings_ = 0;
+  std::size_t next_colour_ = 0;
+  std::vector<sealed> quarantine_;  // a ring; empty if there is none
+  std::size_t oldest_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

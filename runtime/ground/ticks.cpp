@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// See ground/ticks.hpp.
+#include "ground/ticks.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+double measure_ticks_per_nanosecond() noexcept {
+  using steady = std::chrono::steady_clock;
+  const auto from = steady::now();
+  const std::uint64_t first = ticks();
+  auto to = from;
+  while (to - from < std::chrono::microseconds(20)) to = steady::now();
+  const std::uint64_t last = ticks();
+  return static_cast<double>(last - first) / static_cast<double>((to - from).count());
+}
+
+/// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm always is.
+bool says_its_counter_is_steady() noexcept {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+/// A virtual machine leaves the guest for each answer: it is asked once.
+bool ticks_are_steady() noexcept {
+  static const bool steady = says_its_counter_is_steady();
+  return steady;
+}
+
+std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept {
+  static const double ticks_per_nanosecond = measure_ticks_per_nanosecond();
+  return static_cast<std::uint64_t>(static_cast<double>(span.count()) * ticks_per_nanosecond);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

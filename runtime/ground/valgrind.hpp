@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What Valgrind must be told; nothing where its headers were not there when motet was built.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/ground/stack.hpp>
+
+#if defined(MOTET_VALGRIND)
+#include <valgrind/memcheck.h>
+#include <valgrind/valgrind.h>
+#endif
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace valgrind {
+
+/// Whether it must be told what the kernel wrote for a ring.
+#if defined(MOTET_VALGRIND)
+inline constexpr bool sees_no_ring = true;
+#else
+inline constexpr bool sees_no_ring = false;
+#endif
+
+/// Returns: whether the program runs under it; then a note about each stack is in that stack.
+inline bool watches() noexcept {
+#if defined(MOTET_VALGRIND)
+  return RUNNING_ON_VALGRIND != 0;
+#else
+  return false;
+#endif
+}
+
+/// It takes a change of the stack pointer for a switch only if it knows the stack.
+/// Returns: a number for forget_stack().
+inline unsigned know_stack([[maybe_unused]] const stack& known) noexcept {
+#if defined(MOTET_VALGRIND)
+  return VALGRIND_STACK_REGISTER(known.bottom, known.top);
+#else
+  return 0;
+#endif
+}
+
+inline void forget_stack([[maybe_unused]] unsigned number) noexcept {
+#if defined(MOTET_VALGRIND)
+  VALGRIND_STACK_DEREGISTER(number);
+#endif
+}
+
+/// The kernel has written there, in no call that could be seen.
+inline void kernel_wrote([[maybe_unused]] void* to, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_VALGRIND)
+  VALGRIND_MAKE_MEM_DEFINED(to, size);
+#endif
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail::valgrind

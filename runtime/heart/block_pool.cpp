@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// See heart/block_pool.hpp.
+#include "heart/block_pool.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <motet/errors.hpp>
+#include <new>
+
+#include "ground/spare_mappings.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct block_pool::slab {
+  slab* next = nullptr;
+  std::atomic<std::size_t> used{0};  // from leave() on
+  std::size_t touched = 0;           // blocks that have been handed out, ever
+
+  std::byte* place(std::size_t index) noexcept {
+    return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
+  }
+};
+
+namespace {
+
+/// Slabs of threads that had few fibers, as one has that a fiber only visits.
+constinit spare_mappings spares;
+/// Of a slab that is kept, so many blocks are resident at the most.
+constexpr std::size_t few = 16;
+
+constexpr const char* no_memory =
+    "no memory, or no address space, for another fiber's control block";
+
+/// Returns: `size` bytes at a multiple of `size`.
+void* map_aligned(std::size_t size) {
+  void* memory = faults::call("mmap", ::mmap, nullptr, 2 * size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
+  auto* from = static_cast<std::byte*>(memory);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(from) & (size - 1);
+  if (before > 0) ::munmap(from, before);
+  if (before < size) ::munmap(from + before + size, size - before);
+  ::madvise(from + before, size, MADV_NOHUGEPAGE);  // advice: it would make cold parts resident
+  return from + before;
+}
+
+}  // namespace
+
+static_assert(block_slab::foreign + block_slab::foreign_room * block_slab::blocks +
+                  sizeof(control_block) * block_slab::blocks + block_slab::first <=
+              block_slab::size);
+
+void block_pool::leave() noexcept {
+  for (slab* each = slabs_; each != nullptr; each = each->next) each->used = each->touched;
+  while (unused_block* unused = free_) {
+    sanitizer::unpoison(unused, sizeof *unused);
+    free_ = unused->next;
+    --slab_of(unused).used;
+  }
+  while (slab* each = slabs_) {
+    slabs_ = each->next;
+    if (each->used == 0) unmap(*each);
+  }
+}
+
+void block_pool::abandon(control_block& own) noexcept {
+  // Its other blocks have other mailboxes, under whose locks they go: it is never empty.
+  slab_of(&own).used = std::numeric_limits<std::size_t>::max() / 2;
+  free_ = nullptr;
+  slabs_ = nullptr;
+  made_ = 1;
+}
+
+block_pool::slab& block_pool::slab_of(void* block) noexcept {
+  return *reinterpret_cast<slab*>(block_slab::base_of(block));
+}
+
+void block_pool::unmap(slab& unused) noexcept {
+  sanitizer::search_no_more(&unused, block_slab::size);
+  sanitizer::unpoison(&unused, block_slab::size);
+  if (unused.touched <= few && spares.keep(&unused)) return;
+  ::munmap(&unused, block_slab::size);
+}
+
+void block_pool::map_slab() {
+  void* memory = spares.take();
+  auto* made = ::new (memory != nullptr ? memory : map_aligned(block_slab::size)) slab;
+  sanitizer::search(made, block_slab::size);
+  made->next = slabs_;
+  slabs_ = made;
+}
+
+void* block_pool::take_new() {
+  if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
+  ++made_;
+  return slabs_->place(slabs_->touched++);
+}
+
+void block_pool::put_after_end(control_block& block) noexcept {
+  slab& from = slab_of(&block);
+  if (--from.used == 0) unmap(from);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The operations that the kernel works on for this thread, found by their descriptor.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <motet/backend.hpp>
+#include <motet/detail/heart/pending_operation.hpp>
+#include <motet/detail/words/list.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct closing_tag;
+
+/// A descriptor that a fiber is closing, in the frame of that fiber.
+struct closing : tagged_link<closing_tag> {
+  explicit closing(int closed) noexcept : fd(closed) {}
+  int fd;
+};
+
+/// A hash table without memory of its own.
+class in_flight {
+ public:
+  void add(pending_operation& entry) noexcept { row(entry.op->fd).push_back(entry); }
+  static void remove(pending_operation& entry) noexcept { table::remove(entry); }
+
+  /// Returns: an operation on `fd` behind `after` (null: the first one), or null.
+  pending_operation* find(int fd, pending_operation* after = nullptr) noexcept {
+    table& candidates = row(fd);
+    auto* entry = after == nullptr ? candidates.front() : candidates.next(*after);
+    while (entry != nullptr && entry->op->fd != fd) entry = candidates.next(*entry);
+    return entry;
+  }
+
+  void abandon() noexcept {
+    for (table& each : rows_) each.abandon();
+  }
+
+ private:
+  using table = list<pending_operation, in_flight_tag>;
+
+  table& row(int fd) noexcept { return rows_[static_cast<std::size_t>(fd) % rows_.size()]; }
+
+  std::array<table, 512> rows_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What other threads leave for a thread, and how they end its sleep: the inbox, the sleep flag and
+// the wake descriptor. Outlives its thread for as long as a control block refers to it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/words/list.hpp>
+#include <motet/detail/words/post.hpp>
+#include <mutex>
+#include <thread>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class mailbox : public tagged_link<struct mailboxes_tag> {
+ public:
+  /// Throws: std::system_error if there is no descriptor for it.
+  mailbox();
+  /// One without a descriptor: until open() its thread is not woken, but looks by itself.
+  struct unopened {};
+  explicit mailbox(unopened) noexcept;
+  mailbox(const mailbox&) = delete;
+  mailbox& operator=(const mailbox&) = delete;
+
+  /// Guards the inbox and whatever foreign threads keep in this thread's control blocks.
+  std::mutex& lock() noexcept { return lock_; }
+
+  /// Leaves `item` and wakes the thread if it sleeps. Any thread.
+  /// Returns: false if the thread has ended; `item` is the caller's again.
+  bool push(post& item) noexcept;
+  /// The same, for a caller that holds lock().
+  bool push_locked(post& item) noexcept;
+  /// Any thread, lock() held.
+  bool closed() const noexcept { return closed_; }
+
+  // The rest is for the thread itself.
+  bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
+  /// Returns: everything that has been left, oldest first.
+  post* take() noexcept;
+  /// From here to awake() whoever leaves something also wakes. `idle`: it counts among the
+  /// idle_workers until then.
+  /// Returns: false if something has been left already; then it is no time to sleep.
+  bool announce_sleep(bool idle) noexcept;
+  void awake() noexcept {
+    if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();
+  }
+  /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
+  /// Returns: whether it sleeps, or is about to.
+  bool nudge() noexcept;
+  int wake_descriptor() const noexcept { return wake_descriptor_; }
+  /// Throws: as the constructor.
+  void open();
+  /// Returns: false, and stays open, if something has been left.
+  bool close() noexcept;
+
+  /// The thread it belongs, or belonged, to.
+  std::thread::id thread() const noexcept { return thread_; }
+
+  /// Control blocks that refer to it. At home while open, under lock() afterwards.
+  std::size_t blocks = 0;
+  // Round a fork. No other thread may be in the middle of something when the child's copy is made.
+  static void lock_all() noexcept;
+  static void unlock_all() noexcept;
+  /// In the child, instead of unlock_all(): closes all, for their threads are not there.
+  static void abandon_all() noexcept;
+
+  /// Destroys a closed mailbox to which no block refers.
+  static void dispose(mailbox* used) noexcept { delete used; }
+
+ private:
+  ~mailbox();
+
+  struct registry;
+
+  enum class rest : std::uint8_t { awake, asleep, idle };
+
+  bool end_sleep() noexcept;
+  rest take_sleep() noexcept;
+  void wake() noexcept;
+
+  std::mutex lock_;
+  post* first_ = nullptr;
+  post* last_ = nullptr;
+  bool closed_ = false;
+  std::atomic<bool> filled_{false};
+  std::atomic<rest> resting_{rest::awake};
+  std::thread::id thread_ = std::this_thread::get_id();
+  int wake_descriptor_ = -1;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

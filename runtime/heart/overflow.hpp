@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// A fiber that overflows its stack runs into its guard and is killed; before that, one line says
+// which fiber it was. The line is written on a stack of the thread's own.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// The thread's alternate signal stack, unless it has one already. Source: sigaltstack(2).
+class alternate_stack {
+ public:
+  /// Makes the process report overflows from now on, unless MOTET_DISABLE says overflow_report; a
+  /// handler of SIGSEGV that there was before is called after ours.
+  alternate_stack() noexcept;
+  alternate_stack(const alternate_stack&) = delete;
+  alternate_stack& operator=(const alternate_stack&) = delete;
+  ~alternate_stack();
+
+ private:
+  void* memory_ = nullptr;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

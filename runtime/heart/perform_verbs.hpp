@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// How a verb has its operation performed: throwing, or with an error code.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <motet/backend.hpp>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Returns: the operation's result; -ECANCELED without effect if something is pending; -EBADF
+///          without asking the kernel for a negative descriptor.
+/// Throws: as here().
+std::int32_t perform_now(operation& op, const char* what);
+
+/// Returns: `result`, if it is no error.
+/// Throws: std::system_error; for -ECANCELED what is pending for the fiber.
+std::size_t settled(std::int32_t result, const char* what, int fd);
+
+/// Throws: std::system_error; what is pending for the fiber.
+std::size_t perform_throwing(operation& op, const char* what);
+
+/// Tells how `call` went, which returns a result or minus an errno value, without throwing. What is
+/// pending stays so: operation_canceled.
+template <typename Call>
+std::size_t quietly(std::error_code& error, Call call) noexcept {
+  std::int32_t result = 0;
+  try {
+    result = call();
+  } catch (const std::system_error& refused) {
+    error = refused.code();
+    return 0;
+  } catch (...) {
+    result = -EPERM;  // misuse, or the thread's runtime has ended or cannot start
+  }
+  error = result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
+  if (result == -ECANCELED) error = std::make_error_code(std::errc::operation_canceled);
+  return result < 0 ? 0 : static_cast<std::size_t>(result);
+}
+
+std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

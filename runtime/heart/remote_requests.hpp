@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What foreign threads ask of a fiber, gathered until its home thread looks.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <motet/detail/heart/cold_part.hpp>
+#include <new>
+
+#include "heart/mailbox.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Guarded by the mailbox's lock. Made when somebody abroad first needs it, ended with the block.
+struct foreign_requests : post {
+  control_block* fiber = nullptr;
+  bool queued = false;
+  /// How many kinds of request there are, and for each its place among them; 0: not asked for.
+  std::uint8_t asked = 0;
+  std::uint8_t raise_at = 0;
+  std::uint8_t cancel_at = 0;
+  std::uint8_t token_at = 0;
+  std::uint8_t resume_at = 0;
+  std::uint8_t stop_at = 0;
+  bool resumer_broken = false;
+  int references = 0;
+  const char* cancel_reason = nullptr;
+  call_site cancel_site;
+  bool insists = false;  // terminate(), with this grace
+  clock::duration grace{};
+  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
+  std::exception_ptr raised;
+  value_slot token;
+  value_slot result;  // of stop()
+  value_slot resumed;
+
+  /// Nobody will look at what has been asked for.
+  void abandon() noexcept {
+    queued = false;
+    asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
+    raised = nullptr;
+    token.reset();
+    result.reset();
+    resumed.reset();
+  }
+};
+
+static_assert(sizeof(foreign_requests) <= block_slab::foreign_room);
+
+/// The mailbox's lock must be held, or the fiber's thread have ended.
+inline foreign_requests& requests_of(control_block& fiber) noexcept {
+  void* place = block_slab::beside(fiber, block_slab::foreign, block_slab::foreign_room);
+  if (fiber.went_abroad.load(std::memory_order_relaxed)) {
+    return *static_cast<foreign_requests*>(place);
+  }
+  auto* made = ::new (place) foreign_requests;
+  made->fiber = &fiber;
+  fiber.went_abroad.store(true, std::memory_order_relaxed);
+  return *made;
+}
+
+/// References that are held abroad. As requests_of(), but makes nothing.
+inline int references_abroad(control_block& fiber) noexcept {
+  return fiber.went_abroad.load(std::memory_order_relaxed) ? requests_of(fiber).references : 0;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

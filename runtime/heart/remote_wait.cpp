@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// See heart/remote_wait.hpp. The news is kept apart from the wait: an interruption may have ended
+// that first.
+#include "heart/remote_wait.hpp"
+
+#include "heart/mailbox.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+errand::errand(const char* what, std::int64_t subject) noexcept
+    : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
+  arrive = [](post& item, thread_state& home) noexcept {
+    static_cast<errand&>(item).come_home(home);
+  };
+}
+
+void errand::end() noexcept {
+  if (home_ == nullptr) {
+    gate_.open();
+  } else if (home_ == self()) {
+    come_home(*home_);
+  } else {
+    fiber_->mail->push(*this);
+  }
+}
+
+void errand::come_home(thread_state& home) noexcept {
+  if (home.left_out(*fiber_)) return;
+  over_ = true;
+  if (waited_for_) home.resume(wait_, wake_reason::handed);
+}
+
+/// What is over before it is waited for wakes nobody: its fiber may be in another wait.
+template <typename Park>
+void errand::wait(Park park) noexcept {
+  if (home_ == nullptr) {
+    gate_.wait();
+    over_ = true;
+  } else if (!over_) {
+    waited_for_ = true;
+    park();
+    waited_for_ = false;
+  }
+}
+
+bool errand::await() noexcept {
+  wait([this] {
+    home_->pend(*fiber_);
+    home_->park(wait_);
+    home_->unpend(*fiber_);
+  });
+  return over_;
+}
+
+namespace {
+
+struct alarm : timer {
+  alarm(control_block& whose, wait_record& woken, clock::time_point when) noexcept : wait(&woken) {
+    fiber = &whose;
+    due = when;
+    fire = [](timer& over) noexcept {
+      home_of(*over.fiber).resume(*static_cast<alarm&>(over).wait, wake_reason::handed);
+    };
+  }
+  wait_record* wait;
+};
+
+}  // namespace
+
+/// The fiber sleeps nowhere else: there is room for its timer.
+errand::result errand::await_until(clock::time_point when) noexcept {
+  if (home_ == nullptr) {
+    over_ = gate_.wait_until(when);
+    return over_ ? result::over : result::late;
+  }
+  wait([&] {
+    wait_.reopen();
+    alarm late(*fiber_, wait_, when);
+    if (when != clock::time_point::max()) home_->arm(late);
+    home_->pend(*fiber_);
+    home_->park(wait_);
+    home_->unpend(*fiber_);
+    home_->disarm(late);
+  });
+  if (over_) return result::over;
+  return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;
+}
+
+void errand::await_end() noexcept {
+  wait([this] { home_->park_until_over(wait_); });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

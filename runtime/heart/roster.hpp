@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// The process's threads that have a runtime. Found without a lock, by a signal handler and by a
+// debugger; so places in it are used again, and never freed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+struct roster_place {
+  std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
+  std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
+  std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
+  roster_place* next = nullptr;
+};
+
+/// scripts/gdb/motet-gdb.py looks for this name.
+extern constinit std::atomic<roster_place*> motet_roster;
+
+/// The constants of block_slab, of which a debugger is told nothing that it could rely on.
+struct slab_layout {
+  std::size_t size, first, blocks, cold_room;
+};
+extern const slab_layout motet_slab_layout;
+
+/// A runtime's place, for as long as it lives.
+class roster_entry {
+ public:
+  /// Throws: std::bad_alloc.
+  explicit roster_entry(thread_state& runtime);
+  roster_entry(const roster_entry&) = delete;
+  roster_entry& operator=(const roster_entry&) = delete;
+  ~roster_entry();
+
+  // In a forked child: the other threads are not there, and this one has another number.
+  static void abandon_all() noexcept;
+  void start_over(thread_state& runtime) noexcept { enter(runtime); }
+  /// Returns: whether another thread has sent the dump signal, once for each.
+  bool take_dump_request() noexcept { return place_->dump_asked.exchange(false); }
+
+ private:
+  void enter(thread_state& runtime) noexcept;
+
+  roster_place* place_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// What the heart asks about travelling fibers.
+#pragma once
+
+#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether its stack is on another thread, or about to be. At home.
+bool is_away(const control_block& fiber) noexcept;
+
+/// Brings it home, if it is away, and ends its children abroad; nothing interrupts that.
+[[gnu::noinline]] void come_home(control_block& fiber) noexcept;
+
+/// In the frame of what must end where it began: the body of a fiber.
+class homecoming {
+ public:
+  explicit homecoming(control_block& fiber) noexcept : fiber_(fiber) {}
+  homecoming(const homecoming&) = delete;
+  homecoming& operator=(const homecoming&) = delete;
+  ~homecoming() {
+    if (fiber_.has_cold_part) [[unlikely]]
+      come_home(fiber_);
+  }
+
+ private:
+  control_block& fiber_;
+};
+
+/// Goes to where `owner`, one of the blocks it runs as, is at home.
+void go_to(control_block& owner) noexcept;
+/// Returns: for how many of its scopes a thread must have room for a timer.
+std::size_t timers_of_scopes(const scope_entry* innermost) noexcept;
+/// Returns: at home again, what a child abroad has failed with, if one has.
+std::exception_ptr failure_abroad(control_block& fiber) noexcept;
+/// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
+std::exception_ptr raised_too_late(control_block& fiber) noexcept;
+/// What has been asked of a fiber that is away is forwarded to it.
+void forward_stops(control_block& fiber) noexcept;
+void forward_result(control_block& fiber, value_slot&& value) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

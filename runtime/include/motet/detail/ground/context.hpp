@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// One stack and where on it execution goes on; and the switch from one to another: inline, or out
+// of line (-DMOTET_SWITCH_OUT_OF_LINE, and wherever a sanitizer must see a call).
+#pragma once
+
+#include <motet/detail/ground/sanitizers.hpp>
+
+#if defined(__x86_64__)
+#include <motet/detail/ground/context/x86_64.hpp>
+#elif defined(__aarch64__)
+#include <motet/detail/ground/context/aarch64.hpp>
+#else
+#error "motet has no switch for this architecture"
+#endif
+
+extern "C" {
+/// Saves what the ABI says a callee preserves on this stack and its pointer in `*save`, then goes
+/// on where `load` was saved. In context/<architecture>.cpp.
+void motet_switch_context(void** save, void* load) noexcept;
+/// Where a fresh context begins: not a function that could be called.
+void motet_enter_context() noexcept;
+}
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+#if defined(MOTET_SWITCH_OUT_OF_LINE) || defined(MOTET_TSAN)
+inline constexpr bool switches_inline = false;
+#else
+inline constexpr bool switches_inline = true;
+#endif
+
+/// Where a context that is not running goes on.
+struct context : saved_context {
+  [[no_unique_address]] sanitizer::context_state watched;
+};
+
+using entry_function = void (*)(void* argument);
+
+/// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it, of
+/// the kind that is named, calls `entry(argument)`, which must not return. Beside the assembly that
+/// they name: with LTO an archive's list of symbols has only those that the compiler has seen.
+void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
+                        void* argument) noexcept;
+void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
+                      void* argument) noexcept;
+
+inline void lay_out(context& fresh, void* top, entry_function entry, void* argument) noexcept {
+  if constexpr (switches_inline) {
+    lay_out_for_inline(fresh, top, entry, argument);
+  } else {
+    lay_out_for_call(fresh, top, entry, argument);
+  }
+}
+
+/// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when somebody switches back.
+[[gnu::always_inline]] inline void switch_context(context& from, context& to,
+                                                  bool last = false) noexcept {
+  sanitizer::before_switch(from.watched, to.watched, last);
+  if constexpr (switches_inline) {
+    switch_inline(&from, &to);
+  } else {
+    motet_switch_context(&from.stack_pointer, to.stack_pointer);
+  }
+  sanitizer::after_switch(from.watched);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// The exceptions a fiber has caught and not let go of, and those in flight: the C++ runtime keeps
+// them per thread, a fiber that blocks in a handler or a destructor needs its own.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <cstring>
+#include <motet/detail/words/abi.hpp>
+
+#if defined(_LIBCPP_VERSION)
+namespace __cxxabiv1 {
+/// Not in libc++abi's header.
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Source: Itanium C++ ABI: Exception Handling, 2.2.2, __cxa_eh_globals.
+struct exception_state {
+  void* caught = nullptr;
+  unsigned int uncaught = 0;
+};
+
+/// This thread's live state. Its address never changes; take it once per thread.
+inline exception_state* live_exception_state() noexcept {
+  return reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

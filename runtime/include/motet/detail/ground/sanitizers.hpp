@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Which sanitizer watches this build, and what it must be told. The only place that asks.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+#if defined(MOTET_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+#if defined(MOTET_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace sanitizer {
+
+#if defined(MOTET_TSAN)
+inline constexpr bool thread = true;
+#else
+inline constexpr bool thread = false;
+#endif
+
+/// Whether a fault is the sanitizer's to report.
+#if defined(MOTET_ASAN) || defined(MOTET_TSAN)
+inline constexpr bool reports_faults = true;
+#else
+inline constexpr bool reports_faults = false;
+#endif
+
+/// What a sanitizer remembers of one context.
+struct context_state {
+#if defined(MOTET_ASAN)
+  void* fake_stack = nullptr;
+  const void* stack_bottom = nullptr;
+  std::size_t stack_size = 0;
+#endif
+#if defined(MOTET_TSAN)
+  void* fiber = nullptr;
+#endif
+};
+
+/// Memory of motet's own making: AddressSanitizer is told which of it is in use, and LeakSanitizer
+/// to look there for what is referred to.
+inline void poison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __asan_poison_memory_region(at, size);
+#endif
+}
+inline void unpoison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __asan_unpoison_memory_region(at, size);
+#endif
+}
+inline void search([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __lsan_register_root_region(at, size);
+#endif
+}
+inline void search_no_more([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(MOTET_ASAN)
+  __lsan_unregister_root_region(at, size);
+#endif
+}
+
+/// Describes a context that runs on [bottom, bottom + size); `fresh` if it has not run yet.
+inline void describe([[maybe_unused]] context_state& state, [[maybe_unused]] void* bottom,
+                     [[maybe_unused]] std::size_t size, [[maybe_unused]] bool fresh) {
+#if defined(MOTET_ASAN)
+  state.stack_bottom = bottom;
+  state.stack_size = size;
+  state.fake_stack = nullptr;
+#endif
+#if defined(MOTET_TSAN)
+  state.fiber = fresh ? __tsan_create_fiber(0) : __tsan_get_current_fiber();
+#endif
+}
+
+/// A spun fiber's context will never run again; its stack may be used for another.
+inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void* bottom,
+                   [[maybe_unused]] std::size_t size) {
+#if defined(MOTET_ASAN)
+  __asan_unpoison_memory_region(bottom, size);
+#endif
+#if defined(MOTET_TSAN)
+  __tsan_destroy_fiber(state.fiber);
+  state.fiber = nullptr;
+#endif
+}
+
+/// Just before leaving `from` (for ever, if `last`) for `to`.
+inline void before_switch([[maybe_unused]] context_state& from, [[maybe_unused]] context_state& to,
+                          [[maybe_unused]] bool last) {
+#if defined(MOTET_ASAN)
+  __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack_bottom, to.stack_size);
+#endif
+#if defined(MOTET_TSAN)
+  __tsan_switch_to_fiber(to.fiber, 0);
+#endif
+}
+
+/// Just after arriving in `here`.
+inline void after_switch([[maybe_unused]] context_state& here) {
+#if defined(MOTET_ASAN)
+  __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);
+#endif
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail::sanitizer

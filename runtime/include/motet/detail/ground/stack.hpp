@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// One stack.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// [bottom, top) is usable, what is below `bottom` faults.
+struct stack {
+  std::byte* bottom = nullptr;
+  std::byte* top = nullptr;
+
+  std::size_t size() const noexcept { return static_cast<std::size_t>(top - bottom); }
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

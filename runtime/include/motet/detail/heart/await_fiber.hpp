@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Waiting for the end of a fiber of this thread: a record in its list of awaiters. From another
+// thread the wait is arranged in the library.
+#pragma once
+
+#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct home_awaiter : awaiter {
+  explicit home_awaiter(control_block& fiber) noexcept : target(&fiber) {
+    wait.whom = &target;
+    tell = [](awaiter& told) noexcept {
+      auto& waiting = static_cast<home_awaiter&>(told);
+      return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
+    };
+  }
+  control_block* target;
+  wait_record wait{"await of"};
+};
+
+[[noreturn]] void refuse_to_await_oneself();
+/// Parks a fiber of another thread, or blocks a thread that has no runtime; returns at once if the
+/// fiber is dead.
+void await_elsewhere(control_block& fiber);
+/// Somebody else than the parent claims the failure of a dead fiber.
+void claim_failure(control_block& dead) noexcept;
+[[noreturn]] void throw_outcome(const control_block& dead);
+
+/// Throws: std::logic_error if `fiber` is the running one; what interrupts the wait.
+[[gnu::always_inline]] inline void await_at_home(control_block& fiber, thread_core& thread) {
+  if (&fiber == &thread.running()) refuse_to_await_oneself();
+  thread.deliver();
+  if (fiber.dead()) {
+    claim_failure(fiber);
+    thread.snooze();
+    return;
+  }
+  home_awaiter waiting(fiber);
+  fiber.awaiters.push_back(waiting);
+  if (thread.park(waiting.wait) == wake_reason::handed) return;
+  waiting.unlink();
+  arrived_core().throw_pending();
+}
+
+/// Waits until `fiber`, which a handle refers to, is dead.
+/// Throws: as await_at_home().
+[[gnu::always_inline]] inline void await_end(control_block& fiber) {
+  thread_core* thread = self_core();
+  if (thread != nullptr && thread->is_home_of(fiber)) {
+    await_at_home(fiber, *thread);
+  } else {
+    await_elsewhere(fiber);
+  }
+}
+
+/// The same.
+/// Throws: what it has ended by, too.
+[[gnu::always_inline]] inline void await_value(control_block& fiber) {
+  await_end(fiber);
+  if (fiber.ended_by != outcome::value) throw_outcome(fiber);
+}
+
+/// Keeps a fiber that is waited for in this frame: a wait ends on the thread on which it began.
+class awaited {
+ public:
+  explicit awaited(control_block& fiber) noexcept : fiber_(fiber) {
+    thread_core* thread = self_core();
+    if (thread != nullptr && thread->is_home_of(fiber)) {
+      home_ = thread;
+      ++fiber.references;
+    } else {
+      retain_abroad(fiber);
+    }
+  }
+  awaited(const awaited&) = delete;
+  awaited& operator=(const awaited&) = delete;
+  ~awaited() {
+    if (home_ != nullptr) {
+      release_at_home(fiber_);
+    } else {
+      release_abroad(fiber_);
+    }
+  }
+
+  /// As await_value().
+  [[gnu::always_inline]] void await() {
+    if (home_ != nullptr) {
+      await_at_home(fiber_, *home_);
+    } else {
+      await_elsewhere(fiber_);
+    }
+    if (fiber_.ended_by != outcome::value) throw_outcome(fiber_);
+  }
+
+ private:
+  control_block& fiber_;
+  thread_core* home_ = nullptr;  // null: it is another's
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

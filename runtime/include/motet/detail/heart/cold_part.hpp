@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// What few fibers need, in memory that is not touched until then; and where it is: a slab is an
+// array of control blocks, one of cold parts, one of small results and one of what foreign threads
+// ask for, so that each is found from the block's address.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/family.hpp>
+#include <motet/detail/heart/locals.hpp>
+#include <motet/detail/heart/scope.hpp>
+#include <motet/detail/words/value_slot.hpp>
+#include <new>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct guest_link;
+struct journey;
+struct resume_wait;
+
+/// Keeps what is known of a fiber's stays on other threads.
+struct journey_keeper {
+  journey_keeper() noexcept = default;
+  journey_keeper(const journey_keeper&) = delete;
+  journey_keeper& operator=(const journey_keeper&) = delete;
+  ~journey_keeper();
+
+  journey* its = nullptr;  // null: it has never been away
+};
+
+/// Made by the fiber's home thread, ended with the block.
+struct cold_part {
+  family own;                             // its children outside of groups, and its groups
+  control_block* told_to = nullptr;       // the parent that may still be spared its failure
+  control_block* next_failure = nullptr;  // there
+  control_block* failures = nullptr;      // failed children that the fiber has not been told of
+  value_slot token;
+  resume_wait* resuming = nullptr;  // the suspend_with() that it is in
+  std::uint64_t resume_numbers = 0;
+  std::string name;
+  lasting_interruption cancellation;  // once the fiber has been cancelled
+  timer grace;                        // of a handler of that
+  timer insistence;                   // of terminate()
+  bool insisted = false;
+  guest_link* caller = nullptr;         // on another thread: told of the end
+  bool keeps = false;                   // it is a keeper, which nobody is to see
+  control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
+  bool spared = false;                  // and whose failure somebody else has claimed
+  unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
+  local_list locals;
+  journey_keeper travels;
+  control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
+  bool sends = false;               // it is giving one away
+};
+
+struct block_slab {
+  static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
+  // Powers of two: a place in one array is found by shifting.
+  static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
+  static constexpr std::size_t foreign_room = 256;
+  static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
+  static constexpr std::size_t blocks =
+      (size - first) / (sizeof(control_block) + cold_room + small_result + foreign_room);
+
+  static std::byte* base_of(const void* block) noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
+  }
+  /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
+  /// `offset` bytes behind the blocks'.
+  [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
+                                               std::size_t room) noexcept {
+    std::byte* base = base_of(&block);
+    const auto* at = reinterpret_cast<const std::byte*>(&block);
+    const auto index = static_cast<std::size_t>(at - base - first) / sizeof(control_block);
+    return base + first + sizeof(control_block) * blocks + offset + index * room;
+  }
+
+  static constexpr std::size_t cold_parts = 0;
+  static constexpr std::size_t results = cold_parts + cold_room * blocks;
+  static constexpr std::size_t foreign = results + small_result * blocks;
+};
+
+static_assert(alignof(cold_part) <= alignof(control_block));
+
+inline cold_part* cold_if_any(const control_block& block) noexcept {
+  if (!block.has_cold_part) return nullptr;
+  return static_cast<cold_part*>(
+      block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room));
+}
+
+/// Returns: the fiber that runs as `block`: itself, or a traveller.
+inline control_block& identity_of(control_block& block) noexcept {
+  if (block.hosts) [[unlikely]]
+    return *cold_if_any(block)->hosted;
+  return block;
+}
+
+inline cold_part& cold(control_block& block) noexcept {
+  void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
+  if (block.has_cold_part) return *static_cast<cold_part*>(place);
+  auto* made = ::new (place) cold_part;
+  made->own.owner = &block;
+  made->own.closed = block.ending;
+  block.has_cold_part = true;
+  return *made;
+}
+
+inline void* small_result_of(const control_block& block) noexcept {
+  return block_slab::beside(block, block_slab::results, small_result);
+}
+
+/// A large result is elsewhere; where, is noted in the place of a small one.
+inline void*& large_result_of(const control_block& block) noexcept {
+  return *static_cast<void**>(small_result_of(block));
+}
+
+/// Returns: where the fiber's result is, or is to be.
+inline void* result_place(const control_block& block) noexcept {
+  return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// What is kept about every fiber, in four cache lines, of which a switch touches the first. Changed
+// by its home thread alone; lives until the fiber is dead and the last handle to it is gone. What
+// few fibers need is in its cold part.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <motet/call_site.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/ground/context.hpp>
+#include <motet/detail/ground/stack.hpp>
+#include <motet/detail/words/body.hpp>
+#include <motet/detail/words/list.hpp>
+#include <motet/detail/words/states.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class mailbox;
+class scope_entry;
+struct cold_part;
+struct control_block;
+struct family;
+struct thread_core;
+struct wait_record;
+
+struct fibers_tag;
+struct children_tag;
+struct awaiters_tag;
+
+/// Who waits for a fiber's end. tell() is called once, on the home thread of the awaited fiber, and
+/// may end the awaiter's lifetime; it returns false if the wait had ended before.
+struct awaiter : tagged_link<awaiters_tag> {
+  bool (*tell)(awaiter&) noexcept = nullptr;
+};
+
+/// Why a fiber should throw at its next switchpoint; several can be pending.
+enum interrupt : std::uint8_t {
+  interrupt_raised = 1,   // an exception in `raised`
+  interrupt_cancel = 2,   // the fiber itself has been cancelled
+  interrupt_failure = 4,  // a child has failed
+  interrupt_scope = 8,    // a scope that it is in has ended
+  interrupt_waits = 16,   // not pending: on a foreign executor it may not wait
+  interrupt_anew = 0,     // nothing else: what a handler held back is due
+};
+
+/// How a dead fiber ended.
+enum class outcome : std::uint8_t { none, value, error, cancelled };
+
+/// The first line.
+struct switch_line {
+  control_block* queued_behind = nullptr;  // who runs after this one, while it is runnable
+  context where;
+  void* caught = nullptr;     // while it does not run: its exception_state,
+  unsigned int uncaught = 0;  // and
+  int saved_errno = 0;
+  std::atomic<fiber_state> state{fiber_state::runnable};
+  std::uint8_t interrupts = 0;
+  bool transient = false;
+  bool is_main : 1 = false;
+  bool hosts : 1 = false;  // a traveller runs as this fiber
+  std::uint16_t shields = 0;
+  bool has_cold_part = false;
+  bool named = false;
+};
+
+struct alignas(std::max_align_t) control_block : switch_line,
+                                                 tagged_link<fibers_tag>,
+                                                 tagged_link<children_tag> {
+  /// `whose` and `its_kind` may be null: nobody's child, a main fiber.
+  control_block(thread_core& at, mailbox& inbox, int referred_to, std::uint64_t number,
+                clock::time_point now, family* whose = nullptr, control_block* child_of = nullptr,
+                const body_kind* its_kind = nullptr, call_site spun = {}) noexcept
+      : home(&at),
+        mail(&inbox),
+        belongs_to(whose),
+        parent(child_of),
+        references(referred_to),
+        id(number),
+        site(spun),
+        spun_at(now),
+        kind(its_kind) {}
+
+  // What it waits for and should throw.
+  wait_record* wait = nullptr;
+  std::exception_ptr raised;
+  const char* cancel_reason = nullptr;  // null: nobody has asked
+  scope_entry* scopes = nullptr;        // the innermost one it is in
+
+  // Whose it is.
+  thread_core* home;
+  mailbox* mail;
+  family* belongs_to;
+  control_block* parent;  // referred to for as long as this block lives
+  int references;         // at home; those abroad are in its foreign_requests
+  std::atomic<bool> went_abroad{false};
+  bool ending = false;  // the body has been left
+
+  // The outcome; never changes once `state` is dead.
+  outcome ended_by = outcome::none;
+  result_state result = result_state::none;
+  std::exception_ptr error;
+  list<awaiter, awaiters_tag> awaiters;
+
+  // Identity.
+  std::uint64_t id;
+  call_site site;
+  clock::time_point spun_at;
+
+  // What it runs and on what.
+  const body_kind* kind;
+  void* body = nullptr;
+  stack runs_on;
+
+  bool dead() const noexcept { return state.load(std::memory_order_acquire) == fiber_state::dead; }
+};
+
+#if defined(__x86_64__) && !defined(MOTET_ASAN) && !defined(MOTET_TSAN)
+static_assert(sizeof(switch_line) == 64 && sizeof(control_block) == 256);
+#endif
+
+}}}  // namespace motet::MOTET_ABI::detail

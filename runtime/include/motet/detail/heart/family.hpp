@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// The fibers that must be over before a fiber, or one of its groups, is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/words/list.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct wait_record;
+struct room_wait;
+struct room_tag;
+
+/// What an owner waits for.
+enum class until : std::uint8_t {
+  all_over,      // no child is left
+  lasting_over,  // none but transient ones
+  news,          // the same; and is woken when one ends, or fails, that next() tells of
+};
+
+struct family {
+  control_block* owner = nullptr;
+  list<control_block, children_tag> children;
+  /// Children that are not transient; how many there are in all.
+  std::size_t lasting = 0;
+  std::size_t size = 0;
+  /// The owner, and what it waits for.
+  wait_record* waiter = nullptr;
+  until waits_until = until::all_over;
+  /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
+  bool is_group = false;
+  bool failing = false;
+  /// Nothing can be spun here any more.
+  bool closed = false;
+  /// The owner's next family.
+  family* next = nullptr;
+
+  bool satisfied(until goal) const noexcept {
+    return (goal == until::all_over ? size : lasting) == 0;
+  }
+};
+
+inline void join_family(control_block& child, family& joined) noexcept {
+  child.belongs_to = &joined;
+  joined.children.push_back(child);
+  ++joined.size;
+  if (!child.transient) ++joined.lasting;
+}
+
+struct group_family : family {
+  explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
+
+  std::size_t limit;  // 0: none
+  /// Somebody looks at how each of its fibers has ended: a failure cancels nobody, and is not told.
+  bool looked_after = false;
+  list<room_wait, room_tag> for_room;
+  list<room_wait, room_tag> promised;  // given room, and about to take it
+  std::size_t promises = 0;
+  /// Dead, in the order of their ends, as long as somebody has a handle to them.
+  list<control_block, children_tag> ended;
+  /// Of the last round in which something failed; a dead fiber for each but the first.
+  std::exception_ptr first_failure;
+  control_block* other_failures = nullptr;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// A fiber that somebody on another thread asks for.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <motet/call_site.hpp>
+#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/heart/locals.hpp>
+#include <motet/detail/words/body.hpp>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct guest_beginning;
+struct guest_link;
+
+/// Returns: an executor_stopped.
+std::exception_ptr stopped() noexcept;
+
+/// Made by whoever asks; from body() on it is the fiber's, from refuse() on nobody's.
+class job {
+ public:
+  explicit job(call_site from) noexcept : site(from) {}
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+
+  /// What its fiber is to run.
+  virtual const body_kind& kind() const noexcept = 0;
+  /// Constructs that in `place`.
+  virtual void body(void* place) noexcept = 0;
+  /// Its fiber will run.
+  virtual void begin(control_block& fiber) noexcept = 0;
+  /// It will not be run.
+  virtual void refuse(std::exception_ptr why) noexcept = 0;
+
+  const call_site site;
+
+ protected:
+  ~job() = default;
+};
+
+/// One whose fiber has a parent, or a caller, on the thread that left it.
+class guest_job : public job {
+ public:
+  explicit guest_job(call_site from) noexcept : job(from) {}
+
+  void begin(control_block& fiber) noexcept override;
+  void refuse(std::exception_ptr why) noexcept override;
+
+  // Either, or both, are told: by begin(); or by refuse(), then the first that is there.
+  guest_beginning* beginning = nullptr;
+  guest_link* link = nullptr;
+  control_block* parent = nullptr;  // counted for the fiber; null: the main one there
+  local_list heirlooms;
+
+ protected:
+  ~guest_job() = default;
+  virtual void dispose() noexcept = 0;
+};
+
+/// One that owns its function; its fiber's result is what that returns.
+template <typename F, typename Result>
+class spun final : public guest_job {
+ public:
+  template <typename G>
+  spun(G&& function, call_site from) : guest_job(from), function_(std::forward<G>(function)) {}
+
+  const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
+  void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<spun>(this)}; }
+
+ private:
+  struct runner {
+    std::unique_ptr<spun> its;
+    Result operator()() { return its->function_(); }
+  };
+  friend std::default_delete<spun>;
+  ~spun() = default;
+  void dispose() noexcept override { delete this; }
+
+  F function_;
+};
+
+/// One in the frame of its caller, who waits until it is over.
+template <typename F, typename Result>
+class called final : public guest_job {
+ public:
+  called(F& function, call_site from) noexcept : guest_job(from), function_(&function) {}
+
+  const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
+  void body(void* place) noexcept override { ::new (place) runner{function_}; }
+
+ private:
+  struct runner {
+    F* function;
+    Result operator()() { return (*function)(); }
+  };
+  void dispose() noexcept override {}
+
+  F* function_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Objects that live until their fiber ends: a list in its cold part, the newest first.
+#pragma once
+
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// The beginning of what holds an object.
+struct local_object {
+  void (*end)(local_object&) noexcept = nullptr;  // destroys and frees the whole
+  local_object* older = nullptr;
+};
+
+/// The same of a fiber_local's value.
+struct local_value : local_object {
+  std::uint64_t key = 0;
+  /// Makes the value of a fiber that is spun; null: it has none at first.
+  local_value* (*copy)(const local_value&) = nullptr;
+  local_value* older_value = nullptr;
+};
+
+/// Values are in a list of their own as well, so that however many other objects a fiber has, it
+/// does not look through them.
+class local_list {
+ public:
+  local_list() noexcept = default;
+  local_list(local_list&& other) noexcept { swap(other); }
+  local_list& operator=(local_list&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~local_list() { end(); }
+
+  void add(local_object& made) noexcept { made.older = std::exchange(newest_, &made); }
+  void add(local_value& made) noexcept {
+    made.older_value = std::exchange(newest_value_, &made);
+    add(static_cast<local_object&>(made));
+  }
+  /// Returns: the value with that key, also while it is being destroyed; or null.
+  local_value* find(std::uint64_t key) const noexcept;
+
+  bool empty() const noexcept { return newest_ == nullptr; }
+  bool has_values() const noexcept { return newest_value_ != nullptr; }
+  /// Returns: what a fiber that is spun now starts with, in the order in which it was made here.
+  /// Throws: what a copy throws.
+  [[gnu::noinline]] local_list copies() const;
+
+  /// Destroys all, the newest first, and what their destructors add.
+  void end() noexcept {
+    if (newest_ != nullptr) end_all();
+  }
+
+ private:
+  void swap(local_list& other) noexcept {
+    std::swap(newest_, other.newest_);
+    std::swap(newest_value_, other.newest_value_);
+    std::swap(dying_, other.dying_);
+  }
+  [[gnu::noinline]] void end_all() noexcept;
+
+  local_object* newest_ = nullptr;
+  local_value* newest_value_ = nullptr;
+  local_value* dying_ = nullptr;  // in none of the lists any more
+};
+
+/// What holds a T; `Base` is local_object or local_value.
+template <typename T, typename Base>
+struct local_holder final : Base {
+  /// `make()` is the T, made in place.
+  template <typename Make>
+  local_holder(const Base& base, Make&& make) : Base(base), value(make()) {
+    this->end = [](local_object& held) noexcept { delete static_cast<local_holder*>(&held); };
+  }
+
+  static local_value* copy_of(const local_value& held) {
+    return new local_holder(held, [&] { return T(static_cast<const local_holder&>(held).value); });
+  }
+
+  T value;
+};
+
+/// Returns: the value that the running fiber has for `key`, or null.
+/// Throws: as begin_here().
+local_value* find_local(std::uint64_t key);
+/// Makes them the running fiber's.
+void add_local(local_object& made) noexcept;
+void add_local(local_value& made) noexcept;
+/// Returns: a number that no other fiber_local of this process ever has.
+std::uint64_t next_local_key() noexcept;
+
+/// The type of `inherited`.
+struct inherited_mark {};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// The parts of a fiber's body that can end before the body does, and those that nothing may
+// interrupt: objects on the fiber's stack, linked from the innermost outwards.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/call_site.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/heart/timer.hpp>
+#include <motet/errors.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct control_block;
+struct station;
+
+/// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
+struct lasting_interruption {
+  std::uint64_t id = 0;           // by which its `cancelled` is known; no other has it
+  call_site site;                 // where it was asked for
+  bool told = false;              // thrown at least once;
+  std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
+  bool handled = false;           // a handler has come to a switchpoint,
+  clock::time_point handled_since{};
+};
+
+enum class scope_kind : std::uint8_t {
+  ends,       // can end, and then interrupts what is inside
+  shields,    // keeps what is outside from interrupting
+  announces,  // has a std::stop_token stopped when it is interrupted
+};
+
+/// Entered by its constructor, left by its destructor, in the running fiber.
+class scope_entry {
+ public:
+  explicit scope_entry(scope_kind which);
+  scope_entry(const scope_entry&) = delete;
+  scope_entry& operator=(const scope_entry&) = delete;
+
+  const scope_entry* outer() const noexcept { return outer_; }
+  scope_kind kind() const noexcept { return kind_; }
+
+ protected:
+  ~scope_entry() noexcept;
+
+  friend class thread_state;
+  friend struct station;
+  control_block* fiber_;
+  scope_entry* outer_;
+  unsigned shelter_;  // how sheltered the fiber was when it entered
+  scope_kind kind_;
+};
+
+class shield_scope : public scope_entry {
+ public:
+  shield_scope() : scope_entry(scope_kind::shields) {}
+};
+
+/// One that can end. Makes room for one timer.
+class scope : public scope_entry {
+ public:
+  /// Throws: std::bad_alloc before anything has happened.
+  /// `asked_abroad`, if given, is set by another thread that wants it to end.
+  scope(call_site site, const char* reason, const std::atomic<bool>* asked_abroad = nullptr);
+  /// From now on it can neither end nor interrupt.
+  ~scope();
+
+  /// Returns: whether `c` was thrown because this very scope ended.
+  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == about_.id; }
+
+  void end() noexcept;
+
+ protected:
+  friend class thread_state;
+  friend struct station;
+
+  struct scope_timer : timer {
+    scope* owner = nullptr;
+    bool packed = false;  // armed again when its fiber, on its way, has arrived
+  };
+
+  lasting_interruption about_;
+  const char* reason_;
+  const std::atomic<bool>* asked_abroad_;
+  bool ended_ = false;
+  scope_timer alarm_;  // its deadline; once it has ended, the end of a handler's grace
+};
+
+/// One that a deadline ends.
+class timed_scope : public scope {
+ public:
+  timed_scope(clock::duration limit, call_site site);
+
+  bool set_end(clock::time_point due);
+  clock::time_point due() const noexcept { return alarm_.due; }
+  bool ended() const noexcept { return ended_; }
+  void check_thread() const;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

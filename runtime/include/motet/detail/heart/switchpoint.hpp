@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// The switchpoint: a fiber that cannot go on takes the next runnable one and transfers to it. There
+// is nobody in between; when none is runnable, it runs the backend itself, on its own stack.
+// Inline, down into the program's own functions: what returns in another fiber than it was called
+// in is mispredicted, so nothing does.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <motet/detail/ground/exception_state.hpp>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/run_queue.hpp>
+#include <motet/detail/heart/self.hpp>
+#include <motet/detail/heart/wait_record.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct station;
+
+/// What every switch touches of its thread; the rest is in thread_state.
+struct thread_core {
+  control_block& running() const noexcept { return *running_; }
+  bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
+  /// Returns: this_thread_mark() of its thread. Any thread.
+  std::uintptr_t mark() const noexcept { return mark_; }
+
+  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
+  /// Returns at once if something is pending that interrupts it.
+  wake_reason park(wait_record& wait) noexcept;
+  /// Goes to the back of the queue and hands the thread on.
+  void snooze() noexcept;
+  void make_runnable(control_block& fiber) noexcept;
+  /// Claims the wait that a fiber is in, and makes it runnable.
+  /// Returns: false if the wait was over.
+  bool resume(wait_record& wait, wake_reason reason) noexcept;
+
+  /// Returns: whether a switchpoint of the running fiber must throw now.
+  bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
+  void deliver() {
+    if (must_throw()) [[unlikely]]
+      throw_pending();
+  }
+  [[noreturn, gnu::noinline]] void throw_pending();
+  /// A fiber that has been made is one of this thread's from here on.
+  void start(control_block& fiber) noexcept {
+    fibers_.push_back(fiber);
+    ++living_;
+    make_runnable(fiber);
+  }
+  /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
+  bool backs_off() const noexcept { return backing_off_ == running_; }
+  void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
+  /// For calls that need not wait, and then do not switch: deadlines must end a loop of them.
+  void deliver_now_and_then_looking() {
+    if (--calls_until_look_ == 0) [[unlikely]]
+      look_between_calls();
+    deliver();
+  }
+
+ protected:
+  friend struct station;
+
+  void hand_on(bool last) noexcept;
+  void bury() noexcept;
+  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
+
+  // Beside the path of a switch, and out of line.
+  [[gnu::noinline]] void look_around() noexcept;
+  [[gnu::noinline]] void poll_at_once() noexcept;
+  [[gnu::noinline]] void rest() noexcept;
+  void bury_ended() noexcept;
+  [[gnu::noinline]] bool must_throw_slowly() noexcept;
+  bool interrupted_at_once() noexcept;
+  void look_between_calls() noexcept;
+
+  static constexpr int calls_between_looks = 256;
+
+  /// With more runnable than this, memory is fetched ahead.
+  static constexpr std::size_t most_in_cache = 16'384;
+  /// What a fiber touches of its stack soon after a switch.
+  static constexpr std::size_t lines_of_a_stack = 2;
+
+  control_block* running_ = nullptr;
+  run_queue queue_;
+  int until_look_ = 1;
+  int calls_in_a_row_ = 0;  // that did not wait, since the last switch
+  int calls_until_look_ = calls_between_looks;
+  const control_block* backing_off_ = nullptr;
+  std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
+  exception_state* live_exceptions_ = nullptr;
+  int* live_errno_ = nullptr;
+  control_block* ended_ = nullptr;  // whoever runs next buries it
+  mailbox* mail_ = nullptr;
+  list<control_block, fibers_tag> fibers_;
+  std::size_t living_ = 0;       // spun fibers that are not dead
+  clock::time_point reading_{};  // of the clock, or of the counter, at the last poll that asked
+  const std::uintptr_t mark_ = this_thread_mark();
+
+ private:
+  control_block& next_runnable() noexcept;
+  void prefetch() noexcept;
+  void switch_to(control_block& next, bool last) noexcept;
+};
+
+[[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
+  control_block& fiber = *running_;
+  wait.fiber = &fiber;
+  if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once() &&
+      wait.claim(wake_reason::interrupted)) [[unlikely]]
+    return wake_reason::interrupted;
+  wait.since = reading_;
+  fiber.wait = &wait;
+  fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
+  hand_on(false);
+  fiber.wait = nullptr;
+  return wait.ended();
+}
+
+inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept {
+  if (!wait.claim(reason)) return false;
+  make_runnable(*wait.fiber);
+  return true;
+}
+
+inline void thread_core::make_runnable(control_block& fiber) noexcept {
+  fiber.state.store(fiber_state::runnable, std::memory_order_relaxed);
+  queue_.push_back(fiber);
+}
+
+[[gnu::always_inline]] inline void thread_core::snooze() noexcept {
+  make_runnable(*running_);
+  hand_on(false);
+}
+
+[[gnu::always_inline]] inline void thread_core::hand_on(bool last) noexcept {
+  control_block& next = next_runnable();
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
+  if (&next != running_) switch_to(next, last);
+}
+
+/// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
+[[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
+  if (--until_look_ == 0) [[unlikely]] {
+    look_around();
+  } else if (queue_.front() == running_ && anything_pending()) [[unlikely]] {
+    poll_at_once();
+  }
+  while (queue_.empty()) [[unlikely]]
+    rest();
+  control_block& next = queue_.pop_front();
+  if (queue_.size() > most_in_cache) {
+    prefetch();
+  } else {
+    queue_.look_no_further();
+  }
+  return next;
+}
+
+/// Many fibers are not in the cache when it is their turn: the stack of one that is a few places
+/// behind is fetched, and the block of the one behind that.
+inline void thread_core::prefetch() noexcept {
+  const control_block* soon = queue_.look_ahead();
+  if (soon == nullptr) return;
+  const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
+  for (std::size_t line = 0; line < lines_of_a_stack; ++line)
+    __builtin_prefetch(stack + 64 * line, 1);
+  __builtin_prefetch(soon->queued_behind, 1);
+}
+
+[[gnu::always_inline]] inline void thread_core::switch_to(control_block& next, bool last) noexcept {
+  control_block& left = *running_;
+  left.caught = live_exceptions_->caught;
+  left.uncaught = live_exceptions_->uncaught;
+  left.saved_errno = *live_errno_;
+  live_exceptions_->caught = next.caught;
+  live_exceptions_->uncaught = next.uncaught;
+  *live_errno_ = next.saved_errno;
+  running_ = &next;
+  calls_in_a_row_ = 0;
+  switch_context(left.where, next.where, last);
+  arrived_core().bury();
+}
+
+inline void thread_core::bury() noexcept {
+  if (ended_ != nullptr) [[unlikely]]
+    bury_ended();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// One wait, on the stack of the fiber that waits. It is claimed exactly once, by whoever ends it;
+// what is handed over moves only after the claim. Only one that is shared can be claimed by others
+// than the fiber's home thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/clock.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct control_block;
+
+enum class wake_reason : std::uint8_t {
+  none,         // the wait goes on
+  handed,       // what it waited for has come
+  time,         // its own deadline has passed
+  interrupted,  // something is pending that the fiber must throw
+  idle,         // the main fiber's suspend(): nothing else can happen on this thread
+};
+
+struct wait_record {
+  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out.
+  explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
+      : what(for_what), subject(of_which) {}
+
+  const char* what;
+  std::int64_t subject;
+  /// Where the fiber stands that ends this wait, if one is known; for people too.
+  control_block* const* whom = nullptr;
+  control_block* fiber = nullptr;
+  clock::time_point since{};
+  bool interruptible = true;
+  /// Any thread may claim it, which takes a locked instruction.
+  bool shared = false;
+  /// The wait of suspend(): its token, once given, gives way to an exception.
+  bool for_token = false;
+  /// The wait of suspend() in the main fiber.
+  bool ends_when_idle = false;
+  /// An operation whose end has been asked for and is awaited.
+  bool cancelling = false;
+
+  /// Returns: whether the wait was still open; it ends for this reason then.
+  bool claim(wake_reason reason) noexcept {
+    wake_reason open = wake_reason::none;
+    if (shared) return ended_.compare_exchange_strong(open, reason, std::memory_order_acq_rel);
+    return claim_unshared(reason);
+  }
+
+  /// The same, by the home thread, where no other can do so at the same time.
+  [[gnu::always_inline]] bool claim_unshared(wake_reason reason) noexcept {
+    if (ended() != wake_reason::none) return false;
+    ended_.store(reason, std::memory_order_relaxed);
+    return true;
+  }
+
+  wake_reason ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
+
+  /// It ended for another reason than the one it was claimed for. Nobody has seen that one.
+  void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
+
+  /// Opens it again, for the same fiber.
+  void reopen() noexcept { end_instead(wake_reason::none); }
+
+ private:
+  std::atomic<wake_reason> ended_{wake_reason::none};
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

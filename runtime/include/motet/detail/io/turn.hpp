@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// One fiber at a time, in the order in which they asked: the kernel promises no order among
+// operations on one descriptor, a stream does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/ground/process.hpp>
+#include <motet/detail/words/list.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+struct control_block;
+struct turn_tag;
+struct turn_wait;
+
+enum class turn_result { taken, interrupted, closed };
+
+class turn {
+ public:
+  /// Waits until it is this fiber's turn.
+  /// Throws: std::logic_error if a fiber of another thread has it.
+  turn_result take(const char* what, int fd);
+  /// Hands it to whoever has waited longest.
+  void pass() noexcept;
+  /// Sends away whoever waits, now and later.
+  void close() noexcept;
+  bool in_use() noexcept { return holder() != nullptr; }
+  /// Returns: whether a fiber of another thread than this has it. Any thread.
+  bool taken_elsewhere() noexcept;
+
+ private:
+  thread_state* holder() noexcept;
+
+  std::atomic<thread_state*> holder_{nullptr};
+  control_block* user_ = nullptr;  // the fiber that has it, or had it last
+  bool closed_ = false;
+  std::atomic<std::uint32_t> taken_in_{this_process()};  // last
+  list<turn_wait, turn_tag> waiting_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

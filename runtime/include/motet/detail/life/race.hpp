@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Fibers that run against each other in the frame of one call: the first to win ends the others,
+// and all are over before the call returns.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <motet/detail/life/group.hpp>
+#include <motet/detail/waiting/awaitable.hpp>
+#include <motet/errors.hpp>
+#include <motet/fiber.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class race {
+ public:
+  /// What ends it: a call of win(), or also the first failure.
+  enum class rule { first_win, first_failure };
+
+  race(std::size_t entrants, rule ends);
+
+  /// Spins a fiber that calls `attempt(place)`; places count from 0. Of a fiber that is only
+  /// watched, the failure is taken as the attempt's, though the owner may have been told of it.
+  template <typename Attempt>
+  void enter(Attempt attempt, fiber_ref watched = {}) {
+    const std::size_t place = entered_++;
+    entrants_[place].watched = std::move(watched);
+    entrants_[place].fiber = fibers_.spin([this, place, attempt] {
+      try {
+        attempt(place);
+      } catch (const cancelled&) {
+        throw;
+      } catch (...) {
+        fail(place, std::current_exception());
+      }
+    });
+  }
+
+  /// Called in an attempt, unless it is over(), as its last act.
+  void win(std::size_t place);
+  bool over() const noexcept { return winner_.has_value(); }
+
+  /// Waits until all are over.
+  /// Returns: whose win it was.
+  std::optional<std::size_t> run();
+
+  /// After a race that nobody has won.
+  void rethrow_first_failure() const;
+  [[noreturn]] void throw_all_failed() const;
+
+ private:
+  struct entrant {
+    fiber_ref fiber;
+    fiber_ref watched;
+    std::exception_ptr error;
+  };
+
+  void fail(std::size_t place, std::exception_ptr error);
+  void await_all();
+  void judge_ends();
+  static bool ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept;
+  bool is_counted(const std::exception_ptr& error) const noexcept;
+
+  rule ends_;
+  std::size_t entered_ = 0;
+  std::optional<std::size_t> winner_;
+  std::optional<std::size_t> first_failed_;
+  std::vector<entrant> entrants_;
+  group fibers_;  // last: its fibers use the others until they have ended
+};
+
+/// Throws: std::invalid_argument if nobody can win.
+void check_entrants(std::size_t count, const char* verb);
+/// Throws: std::logic_error for an empty handle, or the running fiber's own.
+void check_watched(const std::vector<fiber_ref>& handles);
+
+/// Whoever returns wins; the others' values are destroyed where they are.
+template <typename T, typename Body>
+void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body) {
+  runners.enter([&runners, &prize, &body](std::size_t place) {
+    if constexpr (std::is_void_v<T>) {
+      body();
+      if (runners.over()) return;
+      prize.emplace();
+      runners.win(place);
+    } else {
+      T value = body();
+      if (runners.over()) return;
+      prize.emplace(std::move(value));
+      runners.win(place);
+    }
+  });
+}
+
+/// Whoever returns an optional with a value wins.
+template <typename Optional, typename Body>
+void enter_for_value(race& runners, Optional& prize, Body& body) {
+  runners.enter([&runners, &prize, &body](std::size_t place) {
+    Optional value = body();
+    if (!value || runners.over()) return;
+    prize.emplace(std::move(*value));
+    runners.win(place);
+  });
+}
+
+template <typename T>
+auto finish_any(race& runners, std::optional<value_of<T>>& prize) {
+  const std::optional<std::size_t> winner = runners.run();
+  if (!winner) runners.throw_all_failed();
+  if constexpr (std::is_void_v<T>) {
+    return *winner;
+  } else {
+    return std::pair<std::size_t, T>(*winner, std::move(*prize));
+  }
+}
+
+void await_each(const std::vector<fiber_ref>& handles);
+std::size_t await_one(const std::vector<fiber_ref>& handles);
+
+template <typename T>
+std::optional<T> first_value_of(const std::vector<const fiber<std::optional<T>>*>& handles) {
+  check_entrants(handles.size(), "first_value");
+  std::vector<fiber_ref> watched;
+  for (const auto* each : handles) watched.push_back(*each);
+  check_watched(watched);
+  std::optional<T> prize;
+  race watchers(handles.size(), race::rule::first_win);
+  for (const auto* each : handles) {
+    const auto watch = [&watchers, &prize, each](std::size_t place) {
+      const std::optional<T>& value = each->await();
+      if (!value || watchers.over()) return;
+      prize.emplace(*value);
+      watchers.win(place);
+    };
+    watchers.enter(watch, *each);
+  }
+  if (!watchers.run()) watchers.rethrow_first_failure();
+  return prize;
+}
+
+template <typename T>
+struct value_in_handle {
+  static_assert(!std::is_same_v<T, T>, "first_value needs handles to fibers that return optionals");
+};
+template <typename T>
+struct value_in_handle<fiber<std::optional<T>>> {
+  using type = T;
+};
+
+template <typename T>
+struct value_in_optional {
+  static_assert(!std::is_same_v<T, T>, "first_value needs callables that return optionals");
+  using type = T;
+};
+template <typename T>
+struct value_in_optional<std::optional<T>> {
+  using type = T;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

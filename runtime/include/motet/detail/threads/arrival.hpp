@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What an executor is given when a fiber wants to go there.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI {
+
+class inline_executor;
+class strand;
+class thread;
+class thread_pool;
+
+namespace detail {
+
+struct hop;
+struct journey;
+struct station;
+struct executor_access;
+
+/// Called once, it is where the fiber goes on; it returns when the fiber leaves. When the last copy
+/// goes without having been called, the fiber is told that the executor has stopped.
+class arrival {
+ public:
+  explicit arrival(std::shared_ptr<hop> which) noexcept : hop_(std::move(which)) {}
+  void operator()() const;
+
+ private:
+  friend class arrival_job;
+  std::shared_ptr<hop> hop_;
+};
+
+struct executor_kind {
+  void (*post)(void* where, std::function<void()>&& f);
+  bool (*is_here)(const void* where);
+  /// Waits until send() need not; null: it never need.
+  /// Returns: false if the fiber has a place there already, which is all it needs.
+  bool (*take_room)(void* where, const journey& traveller);
+  /// Has that room, also if it throws.
+  void (*send)(void* where, const arrival& fiber);
+};
+
+/// Whether the calling fiber runs there.
+bool runs_here(const thread& where);
+bool runs_here(const thread_pool& where);
+bool runs_here(const strand& where) noexcept;
+bool runs_here(const inline_executor&) noexcept;
+
+/// As executor_kind::take_room.
+/// Throws: executor_stopped; what is pending for this fiber.
+bool take_room(const thread_pool& where, const journey& traveller);
+bool take_room(const strand& where, const journey& traveller);
+/// Throws: executor_stopped, std::bad_alloc.
+void give(const thread_pool& where, const arrival& fiber);
+void give(const strand& where, const arrival& fiber);
+void give(const thread& where, const arrival& fiber);
+
+}  // namespace detail
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// A call on another thread: one whose caller lends it what it touches, and waits for it in any
+// case; and one that owns what it touches, so that it can be left behind.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <motet/detail/words/blocking_call.hpp>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class errand;
+
+template <typename F>
+inline constexpr bool takes_stop_token = std::is_invocable_v<F, std::stop_token>;
+
+template <typename F>
+decltype(auto) invoke_offloaded(F&& f, [[maybe_unused]] const std::stop_source& stop) {
+  if constexpr (takes_stop_token<F>) {
+    return std::invoke(std::forward<F>(f), stop.get_token());
+  } else {
+    return std::invoke(std::forward<F>(f));
+  }
+}
+
+template <typename F>
+using offloaded_result =
+    decltype(invoke_offloaded(std::declval<F>(), std::declval<const std::stop_source&>()));
+
+/// Throws what a job has thrown, to its caller: a cancellation becomes fiber_cancelled, for it was
+/// not the caller's.
+[[noreturn]] void throw_from_job(std::exception_ptr error);
+
+/// Ends the runtime that a job has started on its thread, if it has.
+void end_runtime_of_job() noexcept;
+
+/// What a call came to; T may be a reference or void.
+template <typename T>
+class offloaded_outcome {
+ public:
+  template <typename F>
+  void come_from(F&& f, const std::stop_source& stop) noexcept {
+    try {
+      if constexpr (std::is_void_v<T>) {
+        invoke_offloaded(std::forward<F>(f), stop);
+      } else if constexpr (std::is_reference_v<T>) {
+        auto&& referred = invoke_offloaded(std::forward<F>(f), stop);
+        value_ = std::addressof(referred);
+      } else {
+        value_.emplace(invoke_offloaded(std::forward<F>(f), stop));
+      }
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  T take() {
+    if (error_ != nullptr) throw_from_job(std::move(error_));
+    if constexpr (!std::is_void_v<T>) return static_cast<T&&>(*value_);
+  }
+
+ private:
+  struct nothing {};
+  using stored =
+      std::conditional_t<std::is_void_v<T>, nothing,
+                         std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*,
+                                            std::optional<std::remove_cv_t<T>>>>;
+
+  [[no_unique_address]] stored value_{};
+  std::exception_ptr error_;
+};
+
+/// In the frame of its caller, who waits.
+class lent_call : public blocking_call {
+ public:
+  /// Has it made and waits for its end, however late; on a thread without a runtime makes it here.
+  /// Throws: what is pending, if it was not begun; std::system_error if there is no thread for it.
+  void await_end();
+
+ protected:
+  ~lent_call() = default;
+  virtual void call() noexcept = 0;
+
+  std::stop_source stop_{std::nostopstate};
+
+ private:
+  bool run() noexcept final;
+  void tell() noexcept final;
+
+  errand* caller_ = nullptr;
+};
+
+/// On the heap. Who waits for it owns it, until it leaves it to the thread that makes it.
+class owned_call : public blocking_call {
+ public:
+  owned_call() = default;
+  virtual ~owned_call() = default;
+
+  /// Has it made and waits for its end; on a thread without a runtime makes it here.
+  /// Throws: what is pending; then `call` may be empty; std::system_error if there is no thread.
+  static void await_end(std::unique_ptr<owned_call>& call);
+
+ protected:
+  virtual void call() noexcept = 0;
+
+  std::stop_source stop_{std::nostopstate};
+
+ private:
+  bool run() noexcept final;
+  void tell() noexcept final;
+
+  enum class phase : unsigned char { awaited, left, over };
+  std::atomic<phase> phase_{phase::awaited};
+  errand* caller_ = nullptr;  // alive until it leaves, or is told
+};
+
+template <typename F>
+class lent_call_of final : public lent_call {
+ public:
+  using result = offloaded_result<F>;
+
+  explicit lent_call_of(F&& f) : f_(std::forward<F>(f)) {
+    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+  }
+  result take() { return outcome_.take(); }
+
+ private:
+  void call() noexcept override { outcome_.come_from(std::forward<F>(f_), stop_); }
+
+  F&& f_;
+  offloaded_outcome<result> outcome_;
+};
+
+/// `F` is not a reference.
+template <typename F>
+class owned_call_of final : public owned_call {
+ public:
+  using result = std::remove_cvref_t<offloaded_result<F>>;
+
+  template <typename From>
+  explicit owned_call_of(From&& from) : f_(std::forward<From>(from)) {
+    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+  }
+  result take() { return outcome_.take(); }
+
+ private:
+  void call() noexcept override { outcome_.come_from(std::move(f_), stop_); }
+
+  F f_;
+  offloaded_outcome<result> outcome_;
+};
+
+/// As offload_owned().
+template <typename F>
+auto offload_owned_to(offload_room where, F&& f) {
+  using call_type = owned_call_of<std::decay_t<F>>;
+  auto made = std::make_unique<call_type>(std::forward<F>(f));
+  made->room = where;
+  call_type& call = *made;
+  std::unique_ptr<owned_call> owned = std::move(made);
+  owned_call::await_end(owned);
+  return call.take();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// A job of a thread_pool, and what is counted about the worker that has it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <motet/detail/heart/job_slot.hpp>
+#include <motet/future.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct pool_state;
+
+/// A worker's load is what it has been given less what it has finished: so it alone writes its
+/// part, and a pool in which all that was finished is all that had been given has nothing to do.
+struct worker_load {
+  alignas(64) std::atomic<std::uint64_t> given{0};
+  // What those who give have seen lately of the worker's part, and when; which is theirs to keep.
+  std::atomic<std::uint64_t> seen_finished{0};
+  std::atomic<std::uint64_t> seen_at{0};
+  alignas(64) std::atomic<std::uint64_t> finished{0};
+  std::atomic<std::uint64_t> failed{0};
+  pool_state* pool = nullptr;
+};
+
+/// How a job has ended.
+enum class job_end : std::uint8_t { undone, value, error };
+
+bool discards(const worker_load& worker) noexcept;
+/// Whether the fiber that runs may have had children.
+bool may_have_spun() noexcept;
+/// Of the fiber that runs, which has no more children.
+/// Returns: what one of them has thrown, if nobody was told; the others are unhandled.
+std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
+/// Returns: what a future says whose job was not done.
+std::exception_ptr left_undone() noexcept;
+/// On the fiber that has failed.
+void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
+void count_finished(worker_load& worker, bool has_room) noexcept;
+void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
+
+/// What becomes of it is settled when it is destroyed, on its fiber, whose children are over then.
+template <typename Work>
+class pool_task {
+  static_assert(std::is_nothrow_move_constructible_v<Work>);
+
+ public:
+  /// The worker's load has it already.
+  pool_task(worker_load& worker, Work&& work) noexcept : worker_(&worker), work_(std::move(work)) {}
+  pool_task(pool_task&& from) noexcept
+      : worker_(std::exchange(from.worker_, nullptr)), work_(std::move(from.work_)) {}
+  pool_task& operator=(pool_task&&) = delete;
+  ~pool_task() {
+    if (worker_ != nullptr) end();
+  }
+
+  void operator()() noexcept {
+    if (discards(*worker_)) return;
+    ended_ = job_end::value;
+    try {
+      work_.run();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+ private:
+  void fail(std::exception_ptr error) noexcept {
+    ended_ = job_end::error;
+    note_failure(*worker_, error);
+    work_.fail(*worker_, std::move(error));
+  }
+
+  /// The load falls before the result is seen: who has seen it finds this worker idle.
+  void end() noexcept {
+    if (ended_ == job_end::undone) {
+      work_.leave_undone();
+    } else if (may_have_spun()) {
+      look_at_children();
+    }
+    const bool has_room = work_.has_room();
+    work_.drop();
+    count_finished(*worker_, has_room);
+    work_.publish();
+  }
+
+  void look_at_children() noexcept {
+    std::exception_ptr error = failure_of_children(*worker_);
+    if (error == nullptr) return;
+    if (ended_ == job_end::value) {
+      fail(std::move(error));
+    } else {
+      tell_unhandled(*worker_, error);
+    }
+  }
+
+  worker_load* worker_;
+  job_end ended_ = job_end::undone;
+  Work work_;
+};
+
+/// Its result goes into a future, which lies in the same memory.
+template <typename F, typename Result>
+struct submitted : future_state<Result> {
+  template <typename G>
+  explicit submitted(G&& given) : function(std::in_place, std::forward<G>(given)) {}
+  std::optional<F> function;
+};
+
+template <typename F, typename Result>
+class submitted_work {
+ public:
+  explicit submitted_work(std::shared_ptr<submitted<F, Result>> what) noexcept
+      : what_(std::move(what)) {}
+
+  void run() {
+    if constexpr (std::is_void_v<Result>) {
+      (*what_->function)();
+      what_->value.emplace();
+    } else {
+      what_->value.emplace((*what_->function)());
+    }
+  }
+  void fail(const worker_load&, std::exception_ptr error) noexcept {
+    what_->error = told_to_others(std::move(error), "a job");
+  }
+  void leave_undone() noexcept { what_->error = left_undone(); }
+  static constexpr bool has_room() noexcept { return true; }
+  void drop() noexcept { what_->function.reset(); }
+  void publish() noexcept { what_->publish(); }
+
+ private:
+  std::shared_ptr<submitted<F, Result>> what_;
+};
+
+/// Nobody waits for it: a failure is unhandled.
+template <typename F>
+class posted_work {
+ public:
+  template <typename G>
+  explicit posted_work(std::in_place_t, G&& function) {
+    if constexpr (moves_safely) {
+      function_.emplace(std::forward<G>(function));
+    } else {
+      function_ = std::make_unique<F>(std::forward<G>(function));
+    }
+  }
+
+  void run() { (*function_)(); }
+  void fail(const worker_load& worker, const std::exception_ptr& error) noexcept {
+    tell_unhandled(worker, error);
+  }
+  void leave_undone() noexcept {}
+  static constexpr bool has_room() noexcept { return true; }
+  void drop() noexcept { function_.reset(); }
+  void publish() noexcept {}
+
+ private:
+  static constexpr bool moves_safely = std::is_nothrow_move_constructible_v<F>;
+
+  std::conditional_t<moves_safely, std::optional<F>, std::unique_ptr<F>> function_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The state of a primitive that belongs to its calls and loans as well: they may outlive it, and
+// the last of them destroys the state.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/waiting/sharing.hpp>
+#include <mutex>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// A state derives from it.
+template <typename Sharing>
+struct co_owned {
+  /// The primitive is gone from here on.
+  /// Returns: whether anybody else still owns the state.
+  bool end() noexcept {
+    sharing.lock_at_end();
+    ended = true;
+    const bool others = owners > 1;
+    sharing.unlock();
+    return others;
+  }
+
+  Sharing sharing;  // guards what follows, and what a state adds
+  bool ended = false;
+  std::size_t owners = 1;  // the primitive at first
+};
+
+template <typename State>
+class co_owner {
+ public:
+  /// The first, of what was just made with `new`.
+  explicit co_owner(State* made) noexcept : state_(made) {}
+  explicit co_owner(State& shared) : state_(&shared) {
+    const std::lock_guard in(shared.sharing);
+    ++shared.owners;
+  }
+  co_owner(co_owner&& from) noexcept : state_(std::exchange(from.state_, nullptr)) {}
+  co_owner& operator=(co_owner&&) = delete;
+  ~co_owner() {
+    if (state_ == nullptr) return;
+    state_->sharing.lock_at_end();
+    const bool last = --state_->owners == 0;
+    state_->sharing.unlock();
+    if (last) delete state_;
+  }
+
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+  State& operator*() const noexcept { return *state_; }
+  State* operator->() const noexcept { return state_; }
+
+ private:
+  State* state_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

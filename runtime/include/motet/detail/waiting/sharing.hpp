@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Who may use a primitive: any thread, one at a time and briefly; or only the thread that came
+// first, which then needs no locked instruction.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/heart/self.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/words/jitter.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// A lock for a few instructions. Whoever holds it does not switch.
+class any_thread {
+ public:
+  static constexpr bool shared = true;
+
+  void lock() noexcept {
+    jitter();
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      contend();
+  }
+  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  /// For a destructor.
+  void lock_at_end() noexcept { lock(); }
+
+  /// The runtime of this thread, or null. Throws what is pending for the running fiber.
+  static thread_core* enter() {
+    thread_core* thread = self_core();
+    if (thread != nullptr) thread->deliver_now_and_then_looking();
+    return thread;
+  }
+
+  /// Called under the lock by whoever must wait. The process's main thread becomes a fiber then, so
+  /// that it is told if it waits for ever: the lock is released and taken again meanwhile.
+  /// Returns: whether that was so, with its runtime in `thread`, and it must look again.
+  /// Throws: as begin_here(), with the lock released.
+  bool becomes_fiber(thread_core*& thread) {
+    if (thread != nullptr) [[likely]]
+      return false;
+    return begin_on_main_thread(thread);
+  }
+  /// As enter(), for what always waits.
+  static thread_core* enter_to_wait() {
+    thread_core* thread = enter();
+    if (thread == nullptr && waits_first_on_main_thread()) [[unlikely]]
+      return &begin_to_wait();
+    return thread;
+  }
+
+ private:
+  void contend() noexcept;
+  [[gnu::noinline]] bool begin_on_main_thread(thread_core*& thread);
+  [[gnu::noinline]] static bool waits_first_on_main_thread() noexcept;
+  [[gnu::noinline]] static thread_core& begin_to_wait();
+
+  std::atomic<bool> held_{false};
+};
+
+[[noreturn]] void refuse_other_thread();
+
+class one_thread {
+ public:
+  static constexpr bool shared = false;
+
+  /// Throws: std::logic_error on another thread than before.
+  void lock() {
+    const std::uintptr_t here = this_thread_mark();
+    if (here == first_) [[likely]]
+      return;
+    if (first_ != 0) refuse_other_thread();
+    first_ = here;
+  }
+  void unlock() noexcept {}
+  void lock_at_end() noexcept {}
+
+  /// The runtime of this thread, started if there is none. Throws what is pending.
+  static thread_core* enter() {
+    thread_core& thread = here_core();
+    thread.deliver_now_and_then_looking();
+    return &thread;
+  }
+  static thread_core* enter_to_wait() { return enter(); }
+  static constexpr bool becomes_fiber(const thread_core*) noexcept { return false; }
+
+ private:
+  std::uintptr_t first_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

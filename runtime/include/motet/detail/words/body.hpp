@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// How the heart runs, destroys and gets the result of a callable whose type it does not know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/detail/words/value_slot.hpp>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether the place of a fiber's result holds an object, and whether that has been moved from.
+enum class result_state : std::uint8_t { none, stands, taken };
+
+/// In bytes; a larger one, or one with more than the usual alignment, is on the heap.
+inline constexpr std::size_t small_result = 32;
+
+struct body_kind {
+  std::size_t size;
+  std::size_t alignment;
+  /// A small body stands on the stack as any local does; a large one must not use it up.
+  std::size_t more_stack;
+  std::size_t result_size;  // 0: void
+  std::size_t result_alignment;
+  bool result_is_small;
+  /// Calls the body and puts what it returns into `result`, where a value may stand already.
+  void (*run)(void* body, void* result, result_state& state);
+  void (*destroy_body)(void* body) noexcept;  // null: there is nothing to do
+  void (*destroy_result)(void* result) noexcept;
+  /// Puts a value that was given to stop() into `result`.
+  void (*place)(void* result, value_slot& value);
+};
+
+template <typename Body, typename Result>
+struct body_kind_of {
+  static void run(void* body, void* result, result_state& state) {
+    auto& callable = *static_cast<Body*>(body);
+    if constexpr (std::is_void_v<Result>) {
+      callable();
+      state = result_state::none;
+    } else {
+      Result value = callable();
+      if (state != result_state::none) destroy_result(result);
+      state = result_state::none;
+      ::new (result) Result(std::move(value));
+      state = result_state::stands;
+    }
+  }
+
+  static void destroy_body(void* body) noexcept { std::destroy_at(static_cast<Body*>(body)); }
+
+  static void destroy_result([[maybe_unused]] void* result) noexcept {
+    if constexpr (!std::is_void_v<Result>) std::destroy_at(static_cast<Result*>(result));
+  }
+
+  static void place([[maybe_unused]] void* result, [[maybe_unused]] value_slot& value) {
+    if constexpr (!std::is_void_v<Result>) {
+      ::new (result) Result(value.template take<Result>());
+    }
+  }
+
+  static constexpr std::size_t result_size() {
+    if constexpr (std::is_void_v<Result>) {
+      return 0;
+    } else {
+      return sizeof(Result);
+    }
+  }
+
+  static constexpr std::size_t result_alignment() {
+    if constexpr (std::is_void_v<Result>) {
+      return 1;
+    } else {
+      return alignof(Result);
+    }
+  }
+
+  static constexpr bool result_is_small() {
+    return result_size() <= small_result && result_alignment() <= alignof(std::max_align_t);
+  }
+
+  static constexpr std::size_t more_stack() { return sizeof(Body) > 4096 ? sizeof(Body) : 0; }
+
+  static constexpr body_kind kind{sizeof(Body),
+                                  alignof(Body),
+                                  more_stack(),
+                                  result_size(),
+                                  result_alignment(),
+                                  result_is_small(),
+                                  &run,
+                                  std::is_trivially_destructible_v<Body> ? nullptr : &destroy_body,
+                                  &destroy_result,
+                                  &place};
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Items in the order in which they came, in chunks: so that none moves twice, and memory can be
+// fetched and given back apart from the lock that guards it all.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+#include <new>
+#include <optional>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+template <typename T>
+class item_queue {
+ public:
+  static constexpr std::size_t chunk_size = std::clamp<std::size_t>(1024 / sizeof(T), 1, 64);
+
+  struct chunk {
+    std::unique_ptr<chunk> next;
+    alignas(T) std::byte places[chunk_size][sizeof(T)];
+    T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(places[index])); }
+  };
+  using room = std::unique_ptr<chunk>;
+
+  item_queue() = default;
+  item_queue(const item_queue&) = delete;
+  item_queue& operator=(const item_queue&) = delete;
+  ~item_queue() {
+    std::optional<T> item;
+    while (size_ > 0) pop(item);
+    while (first_ != nullptr) first_ = std::move(first_->next);
+    while (spare_ != nullptr) spare_ = std::move(spare_->next);
+  }
+
+  std::size_t size() const noexcept { return size_; }
+
+  /// Returns: memory for add(), which is not filled with anything.
+  /// Throws: std::bad_alloc.
+  static room make_room() { return room(new chunk); }
+
+  /// Makes it hold `count` items without more room.
+  /// Throws: std::bad_alloc.
+  void reserve(std::size_t count) {
+    // One more, for a chunk is used again only when it is empty.
+    for (std::size_t chunks = count / chunk_size + 2; chunks > spares_;) add(make_room());
+    keep_ = spares_;
+  }
+
+  /// Keeps up to `chunks` of memory that is not needed just now.
+  void keep(std::size_t chunks) noexcept { keep_ = chunks; }
+
+  /// With all their memory.
+  void swap(item_queue& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(spare_, other.spare_);
+    std::swap(last_, other.last_);
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+    std::swap(size_, other.size_);
+    std::swap(spares_, other.spares_);
+    std::swap(keep_, other.keep_);
+  }
+
+  /// The oldest; there must be one.
+  T& front() noexcept { return *first_->at(begin_); }
+
+  /// Returns: whether push() must be preceded by add().
+  bool lacks_room() const noexcept {
+    return (end_ == chunk_size || first_ == nullptr) && spares_ == 0;
+  }
+
+  void add(room more) noexcept {
+    more->next = std::move(spare_);
+    spare_ = std::move(more);
+    ++spares_;
+  }
+
+  void push(T&& item) noexcept {
+    if (first_ == nullptr || end_ == chunk_size) extend();
+    ::new (last_->places[end_]) T(std::move(item));
+    ++end_;
+    ++size_;
+  }
+
+  /// Moves the oldest into `item`.
+  /// Returns: memory that is not needed any more.
+  room pop(std::optional<T>& item) noexcept {
+    T* oldest = first_->at(begin_);
+    item.emplace(std::move(*oldest));
+    return drop(oldest);
+  }
+
+ private:
+  void extend() noexcept {
+    room fresh = std::move(spare_);
+    spare_ = std::move(fresh->next);
+    --spares_;
+    chunk* added = fresh.get();
+    (first_ == nullptr ? first_ : last_->next) = std::move(fresh);
+    last_ = added;
+    end_ = 0;
+  }
+
+  room drop(T* oldest) noexcept {
+    oldest->~T();
+    ++begin_;
+    --size_;
+    const bool last_of_all = size_ == 0 && first_.get() == last_;
+    if (last_of_all) begin_ = end_ = 0;
+    if (begin_ < chunk_size || last_of_all) return nullptr;
+    begin_ = 0;
+    room used = std::exchange(first_, std::move(first_->next));
+    if (spares_ >= keep_) return used;
+    add(std::move(used));
+    return nullptr;
+  }
+
+  room first_, spare_;
+  chunk* last_ = nullptr;
+  std::size_t begin_ = 0;  // in the first chunk
+  std::size_t end_ = 0;    // in the last one
+  std::size_t size_ = 0;
+  std::size_t spares_ = 0;
+  std::size_t keep_ = 1;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

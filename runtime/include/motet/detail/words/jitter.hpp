@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Points at which a race is widened: with -Djitter=true a short random delay, otherwise nothing.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+#if defined(MOTET_JITTER)
+void jitter() noexcept;
+#else
+inline void jitter() noexcept {}
+#endif
+
+}}}  // namespace motet::MOTET_ABI::detail

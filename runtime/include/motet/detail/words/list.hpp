@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// A doubly linked list of things that bring their own links: removal in O(1), nothing allocated.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// A place in one list. Points to itself while it is in none.
+struct link {
+  link* before = this;
+  link* after = this;
+
+  link() = default;
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+
+  bool linked() const noexcept { return after != this; }
+
+  void unlink() noexcept {
+    before->after = after;
+    after->before = before;
+    before = after = this;
+  }
+};
+
+/// First in, first out. `Tag` tells apart the lists that one `T` can be in at the same time.
+template <typename Tag>
+struct tagged_link : link {};
+
+template <typename T, typename Tag>
+class list {
+ public:
+  list() = default;
+  list(const list&) = delete;
+  list& operator=(const list&) = delete;
+
+  bool empty() const noexcept { return !ends_.linked(); }
+
+  void push_back(T& item) noexcept {
+    link& place = link_of(item);
+    place.before = ends_.before;
+    place.after = &ends_;
+    ends_.before->after = &place;
+    ends_.before = &place;
+  }
+
+  void push_front(T& item) noexcept {
+    link& place = link_of(item);
+    place.before = &ends_;
+    place.after = ends_.after;
+    ends_.after->before = &place;
+    ends_.after = &place;
+  }
+
+  T* front() noexcept { return empty() ? nullptr : item_of(ends_.after); }
+
+  /// Returns: the one behind `item`, or null.
+  T* next(T& item) noexcept {
+    link* after = link_of(item).after;
+    return after == &ends_ ? nullptr : item_of(after);
+  }
+
+  T* pop_front() noexcept {
+    T* first = front();
+    if (first != nullptr) link_of(*first).unlink();
+    return first;
+  }
+
+  /// Forgets its items without a look at them.
+  void abandon() noexcept { ends_.before = ends_.after = &ends_; }
+
+  static void remove(T& item) noexcept { link_of(item).unlink(); }
+  static bool contains(T& item) noexcept { return link_of(item).linked(); }
+
+ private:
+  static link& link_of(T& item) noexcept { return static_cast<tagged_link<Tag>&>(item); }
+  static T* item_of(link* place) noexcept {
+    return &static_cast<T&>(static_cast<tagged_link<Tag>&>(*place));  // a pointer may be null
+  }
+
+  link ends_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The states of a fiber and the answers to cancel().
+#pragma once
+
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI {
+
+enum class fiber_state : std::uint8_t {
+  runnable,  // in its thread's run queue
+  running,   // the one that its thread executes
+  waiting,   // until something resumes it
+  dead,      // over; its outcome never changes again
+};
+
+enum class cancel_result : std::uint8_t {
+  accepted,  // it will be delivered
+  already,   // it had been asked before; the first reason stays
+  finished,  // too late: the body had been left
+};
+
+}}  // namespace motet::MOTET_ABI

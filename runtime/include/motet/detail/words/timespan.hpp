@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// A length of time in whatever unit a caller has.
+#pragma once
+
+#include <chrono>
+#include <motet/clock.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Fractions of a nanosecond are rounded up; what is too long for nanoseconds is the longest there
+/// is, and what is negative is none.
+struct timespan {
+  template <typename Rep, typename Period>
+  constexpr timespan(std::chrono::duration<Rep, Period> span) noexcept : length(limited(span)) {}
+
+  clock::duration length;
+
+ private:
+  template <typename Rep, typename Period>
+  static constexpr clock::duration limited(std::chrono::duration<Rep, Period> span) noexcept {
+    using exact = std::chrono::duration<long double>;
+    if (!(span > span.zero())) return clock::duration::zero();
+    if (std::chrono::duration_cast<exact>(span) >= exact(clock::duration::max())) {
+      return clock::duration::max();
+    }
+    return std::chrono::ceil<clock::duration>(span);
+  }
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

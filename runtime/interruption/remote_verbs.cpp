@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// See interruption/remote_verbs.hpp. A fiber's foreign requests coalesce: of two exceptions the
+// first counts, of two tokens the last, and the node is in the inbox at most once. Values that are
+// displaced are not destroyed under the lock, nor in a poll.
+#include "interruption/remote_verbs.hpp"
+
+#include <motet/detail/words/jitter.hpp>
+#include <mutex>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// What has been asked for since the home thread last looked.
+struct requests_taken {
+  foreign_requests taken;
+
+  explicit requests_taken(control_block& fiber) noexcept {
+    const std::lock_guard guard(fiber.mail->lock());
+    foreign_requests& from = requests_of(fiber);
+    from.queued = false;
+    taken.asked = std::exchange(from.asked, std::uint8_t{0});
+    taken.raise_at = std::exchange(from.raise_at, std::uint8_t{0});
+    taken.cancel_at = std::exchange(from.cancel_at, std::uint8_t{0});
+    taken.token_at = std::exchange(from.token_at, std::uint8_t{0});
+    taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
+    taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
+    taken.resumer_broken = from.resumer_broken;
+    taken.cancel_reason = from.cancel_reason;
+    taken.cancel_site = from.cancel_site;
+    taken.insists = std::exchange(from.insists, false);
+    taken.grace = from.grace;
+    taken.resume_number = std::exchange(from.resume_number, 0);
+    taken.raised = std::exchange(from.raised, nullptr);
+    taken.token = std::move(from.token);
+    taken.result = std::move(from.result);
+    taken.resumed = std::move(from.resumed);
+    fiber.references += std::exchange(from.references, 0);
+  }
+};
+
+/// Does what has been asked for from abroad, in the order in which it was.
+void arrive(post& item, thread_state& home) noexcept {
+  control_block& fiber = *static_cast<foreign_requests&>(item).fiber;
+  foreign_requests now = requests_taken(fiber).taken;
+  ++fiber.references;
+  for (std::uint8_t place = 1; place <= now.asked; ++place) {
+    if (place == now.raise_at && home.raise(fiber, now.raised)) now.raised = nullptr;
+    if (place == now.cancel_at) {
+      if (now.result.filled()) {
+        home.give_result(fiber, now.cancel_reason, now.cancel_site, std::move(now.result));
+      } else {
+        home.cancel(fiber, now.cancel_reason, now.cancel_site);
+      }
+      if (now.insists) home.terminate(fiber, now.grace, now.cancel_site);
+    }
+    if (place == now.stop_at) home.end_stopped_scopes(fiber);
+    if (place == now.token_at) home.give_token(fiber, std::move(now.token));
+    if (place == now.resume_at) {
+      home.resume_with(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
+    }
+  }
+  // What came too late, or was displaced.
+  if (now.raised != nullptr) {
+    home.drop_later(value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
+  }
+  home.drop_later(std::move(now.token));
+  home.drop_later(std::move(now.result));
+  home.drop_later(std::move(now.resumed));
+  home.release_later(fiber);
+}
+
+/// Calls `change(requests)` under the lock and, if that returns true, sees to it that the home
+/// thread looks.
+/// Returns: false if the fiber's thread has ended.
+template <typename Change>
+bool ask(control_block& fiber, Change change) noexcept {
+  jitter();
+  const std::lock_guard guard(fiber.mail->lock());
+  if (fiber.mail->closed()) return false;
+  foreign_requests& requests = requests_of(fiber);
+  if (!change(requests) || requests.queued) return true;
+  requests.queued = true;
+  requests.arrive = &arrive;
+  return fiber.mail->push_locked(requests);
+}
+
+/// Gives a kind of request its place, unless it has one.
+void ask_in_turn(foreign_requests& requests, std::uint8_t& place) noexcept {
+  if (place == 0) place = ++requests.asked;
+}
+
+}  // namespace
+
+void retain_abroad(control_block& fiber) noexcept {
+  const std::lock_guard guard(fiber.mail->lock());
+  ++requests_of(fiber).references;
+}
+
+void release_abroad(control_block& fiber) noexcept {
+  const auto drop = [](foreign_requests& requests) {
+    --requests.references;
+    return true;
+  };
+  if (!ask(fiber, drop)) release_after_end(fiber);
+}
+
+bool schedule(control_block& fiber, value_slot&& token) noexcept {
+  if (at_home(fiber)) return self()->give_token(fiber, std::move(token));
+  if (fiber.dead()) return false;
+  return ask(fiber, [&](foreign_requests& requests) {
+    ask_in_turn(requests, requests.token_at);
+    std::swap(requests.token, token);  // the old one dies outside
+    return true;
+  });
+}
+
+bool raise(control_block& fiber, std::exception_ptr error) noexcept {
+  if (at_home(fiber)) return self()->raise(fiber, std::move(error));
+  if (fiber.dead()) return false;
+  bool first = false;
+  const bool asked = ask(fiber, [&](foreign_requests& requests) {
+    first = requests.raised == nullptr;
+    if (!first) return false;
+    ask_in_turn(requests, requests.raise_at);
+    requests.raised = std::move(error);
+    return true;
+  });
+  return asked && first;
+}
+
+namespace {
+
+/// Who asked first is kept; `change(requests, first)` adds what else is asked for.
+template <typename Change>
+cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site site,
+                            Change change) noexcept {
+  if (fiber.dead()) return cancel_result::finished;
+  bool first = false;
+  const bool asked = ask(fiber, [&](foreign_requests& requests) {
+    first = requests.cancel_reason == nullptr;
+    if (first) {
+      requests.cancel_reason = reason;
+      requests.cancel_site = site;
+    }
+    if (!change(requests, first)) return false;
+    ask_in_turn(requests, requests.cancel_at);
+    return true;
+  });
+  if (!asked) return cancel_result::finished;
+  return first ? cancel_result::accepted : cancel_result::already;
+}
+
+}  // namespace
+
+cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept {
+  if (at_home(fiber)) return self()->cancel(fiber, reason, site);
+  return ask_to_cancel(fiber, reason, site, [](foreign_requests&, bool first) { return first; });
+}
+
+cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept {
+  if (at_home(fiber)) return self()->terminate(fiber, grace, site);
+  const auto insist = [&](foreign_requests& requests, bool) {
+    if (requests.insists && requests.grace <= grace) return false;
+    requests.insists = true;
+    requests.grace = grace;
+    return true;
+  };
+  return ask_to_cancel(fiber, "it was terminated", site, insist);
+}
+
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
+  constexpr const char* reason = "it was stopped";
+  if (at_home(fiber)) return self()->give_result(fiber, reason, site, std::move(result));
+  return ask_to_cancel(fiber, reason, site, [&](foreign_requests& requests, bool first) {
+    if (first) requests.result = std::move(result);
+    return first;
+  });
+}
+
+void look_for_stops(control_block& fiber) noexcept {
+  ask(fiber, [](foreign_requests& requests) {
+    ask_in_turn(requests, requests.stop_at);
+    return true;
+  });
+}
+
+void resume_with(control_block& fiber, std::uint64_t number, bool broken,
+                 value_slot&& value) noexcept {
+  if (at_home(fiber)) {
+    self()->resume_with(fiber, number, broken, std::move(value));
+    return;
+  }
+  if (fiber.dead()) return;
+  ask(fiber, [&](foreign_requests& requests) {
+    if (number < requests.resume_number) return false;
+    ask_in_turn(requests, requests.resume_at);
+    requests.resume_number = number;
+    requests.resumer_broken = broken;
+    std::swap(requests.resumed, value);
+    return true;
+  });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

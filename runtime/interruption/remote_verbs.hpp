@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Verbs on a fiber, from whatever thread: at home they act, from abroad they leave word in the
+// fiber's one node, which its home thread finds. Nothing here allocates or throws but await().
+#pragma once
+
+#include <exception>
+#include <motet/detail/heart/handle.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+bool schedule(control_block& fiber, value_slot&& token) noexcept;
+bool raise(control_block& fiber, std::exception_ptr error) noexcept;
+cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept;
+cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept;
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
+/// A stop has been requested that may end a scope of the fiber.
+void look_for_stops(control_block& fiber) noexcept;
+void resume_with(control_block& fiber, std::uint64_t number, bool broken,
+                 value_slot&& value) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

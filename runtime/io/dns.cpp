@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// See motet/dns.hpp. getaddrinfo(3) blocks, and nothing but its end ends it: so it gets copies of
+// all it needs, and may be left.
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <memory>
+#include <motet/detail/threads/offloaded.hpp>
+#include <motet/dns.hpp>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace dns {
+
+namespace {
+
+using endpoints = std::vector<net::endpoint>;
+
+/// What getaddrinfo(3) returns.
+class resolver_category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "getaddrinfo"; }
+  std::string message(int code) const override { return ::gai_strerror(code); }
+  std::error_condition default_error_condition(int code) const noexcept override {
+    if (code == EAI_AGAIN) return std::errc::resource_unavailable_try_again;
+    return {code, *this};
+  }
+
+  /// Never destroyed: errors may outlive statics.
+  static const resolver_category& get() {
+    alignas(resolver_category) static std::byte place[sizeof(resolver_category)];
+    static const resolver_category& one = *::new (place) resolver_category;
+    return one;
+  }
+};
+
+[[noreturn]] void refuse(int code, int system_error, const std::string& host) {
+  if (code == EAI_MEMORY) throw std::bad_alloc();
+  const std::error_code error = code == EAI_SYSTEM
+                                    ? std::error_code(system_error, std::system_category())
+                                    : std::error_code(code, resolver_category::get());
+  throw std::system_error(error, "resolve " + host);
+}
+
+/// One call of getaddrinfo(3).
+class lookup {
+ public:
+  lookup(const std::string& host, const std::string& service, int flags) {
+    addrinfo wanted{};
+    wanted.ai_family = AF_UNSPEC;
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = flags;
+    addrinfo* list = nullptr;
+    code_ = ::getaddrinfo(host.c_str(), service.c_str(), &wanted, &list);
+    system_error_ = errno;
+    found_.reset(list);
+  }
+
+  bool succeeded() const noexcept { return code_ == 0; }
+
+  endpoints take(const std::string& host) const {
+    if (code_ != 0) refuse(code_, system_error_, host);
+    endpoints all;
+    for (const addrinfo* each = found_.get(); each != nullptr; each = each->ai_next) {
+      if (each->ai_family != AF_INET && each->ai_family != AF_INET6) continue;
+      all.emplace_back(each->ai_addr, each->ai_addrlen);
+    }
+    if (all.empty()) refuse(EAI_NONAME, 0, host);
+    return all;
+  }
+
+ private:
+  struct list_freer {
+    void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+  };
+
+  int code_ = 0;
+  int system_error_ = 0;
+  std::unique_ptr<addrinfo, list_freer> found_;
+};
+
+void check(std::string_view text, const char* what) {
+  if (!text.empty() && text.find('\0') == std::string_view::npos) return;
+  throw std::invalid_argument(std::string("resolve: ") + what + " is empty or contains a NUL");
+}
+
+/// getaddrinfo(3) takes a larger number for a port, but another one, and one behind spaces or a
+/// sign, which no name of a service begins with. Source: RFC 6335, 5.1.
+void check_port(std::string_view service) {
+  std::uint16_t port = 0;
+  const char* last = service.data() + service.size();
+  const auto [end, error] = std::from_chars(service.data(), last, port);
+  const bool signed_or_spaced = std::isalnum(static_cast<unsigned char>(service.front())) == 0;
+  if (!signed_or_spaced && (end != last || error == std::errc())) return;
+  throw std::invalid_argument("resolve: a service is a name, or a number from 0 to 65535");
+}
+
+}  // namespace
+
+endpoints resolve(std::string_view host, std::string_view service) {
+  check(host, "the host");
+  check(service, "the service");
+  check_port(service);
+  const std::string name(host);
+  const std::string port(service);
+  if (detail::thread_state* thread = detail::self()) thread->deliver();
+  const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
+  if (numbers.succeeded()) return numbers.take(name);
+  return detail::offload_owned_to(detail::offload_room::names,
+                                  [name, port] { return lookup(name, port, 0).take(name); });
+}
+
+endpoints resolve(std::string_view host, std::uint16_t port) {
+  return resolve(host, std::to_string(port));
+}
+
+}}}  // namespace motet::MOTET_ABI::dns

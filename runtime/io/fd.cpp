@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// See fd.hpp.
+#include <unistd.h>
+
+#include <motet/fd.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// An error of close(2) would tell of writes that failed; who must know calls io::close().
+void fd::close() noexcept {
+  const int number = release();
+  if (number < 0) return;
+  detail::thread_state* thread = detail::self();
+  if (thread != nullptr && !thread->end_operations(number)) return;
+  ::close(number);
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Each verb makes an operation in its own frame and performs it.
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <motet/errors.hpp>
+#include <motet/io.hpp>
+#include <stdexcept>
+
+#include "heart/perform_verbs.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+std::int32_t perform_now(operation& op, const char* what) {
+  if (op.fd < 0) return -EBADF;
+  thread_state& thread = here();
+  thread.end_passed_limits();
+  if (thread.must_throw()) {
+    thread.snooze();  // a loop that does not look at its errors starves nobody
+    return -ECANCELED;
+  }
+  return thread.perform(op, what);
+}
+
+std::size_t settled(std::int32_t result, const char* what, int fd) {
+  if (result >= 0) return static_cast<std::size_t>(result);
+  if (result == -ECANCELED) {
+    here().deliver();
+    here().check_may_wait();
+  }
+  throw_errno(-result, what, fd);
+}
+
+std::size_t perform_throwing(operation& op, const char* what) {
+  here().deliver();
+  return settled(perform_now(op, what), what, op.fd);
+}
+
+std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept {
+  return quietly(error, [&] { return perform_now(op, what); });
+}
+
+namespace {
+
+/// No kernel moves more at once; a result fits an int.
+constexpr std::size_t most_bytes = 0x7ffff000;
+
+operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size, int flags) {
+  operation op;
+  op.kind = kind;
+  op.fd = fd;
+  op.flags = flags;
+  op.buffer = const_cast<std::byte*>(buffer);
+  op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
+  return op;
+}
+
+operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
+  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers");
+  operation op;
+  op.kind = kind;
+  op.fd = fd;
+  op.vectors = buffers.data();
+  op.length = static_cast<std::uint32_t>(buffers.size());
+  return op;
+}
+
+operation acceptance(int fd, sockaddr* address, socklen_t* length) {
+  operation op;
+  op.kind = verb::accept;
+  op.fd = fd;
+  op.flags = SOCK_CLOEXEC;
+  op.address = address;
+  op.address_length = address == nullptr ? nullptr : length;
+  return op;
+}
+
+operation connection(int fd, const sockaddr* address, socklen_t length) {
+  operation op;
+  op.kind = verb::connect;
+  op.fd = fd;
+  op.address = const_cast<sockaddr*>(address);
+  op.length = length;
+  return op;
+}
+
+}  // namespace
+
+}  // namespace detail
+
+namespace io {
+
+using detail::perform_quietly;
+using detail::perform_throwing;
+
+std::size_t read(int fd, std::span<std::byte> buffer) {
+  operation op = detail::transfer(verb::read, fd, buffer.data(), buffer.size(), 0);
+  return perform_throwing(op, "read");
+}
+
+std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {
+  operation op = detail::transfer(verb::read, fd, buffer.data(), buffer.size(), 0);
+  return perform_quietly(op, "read", error);
+}
+
+std::size_t write(int fd, std::span<const std::byte> buffer) {
+  operation op = detail::transfer(verb::write, fd, buffer.data(), buffer.size(), 0);
+  return perform_throwing(op, "write");
+}
+
+std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {
+  operation op = detail::transfer(verb::write, fd, buffer.data(), buffer.size(), 0);
+  return perform_quietly(op, "write", error);
+}
+
+std::size_t readv(int fd, std::span<const iovec> buffers) {
+  operation op = detail::vectored(verb::readv, fd, buffers);
+  return perform_throwing(op, "readv");
+}
+
+std::size_t writev(int fd, std::span<const iovec> buffers) {
+  operation op = detail::vectored(verb::writev, fd, buffers);
+  return perform_throwing(op, "writev");
+}
+
+std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
+  if ((flags & MSG_WAITALL) != 0) {
+    throw std::invalid_argument("recv: MSG_WAITALL could not be interrupted without a loss");
+  }
+  operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
+  return perform_throwing(op, "recv");
+}
+
+std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
+  if ((flags & MSG_WAITALL) != 0) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return 0;
+  }
+  operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
+  return perform_quietly(op, "recv", error);
+}
+
+std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {
+  operation op =
+      detail::transfer(verb::send, fd, buffer.data(), buffer.size(), flags | MSG_NOSIGNAL);
+  return perform_throwing(op, "send");
+}
+
+std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
+                 std::error_code& error) noexcept {
+  operation op =
+      detail::transfer(verb::send, fd, buffer.data(), buffer.size(), flags | MSG_NOSIGNAL);
+  return perform_quietly(op, "send", error);
+}
+
+int accept(int fd, sockaddr* address, socklen_t* length) {
+  operation op = detail::acceptance(fd, address, length);
+  return static_cast<int>(perform_throwing(op, "accept"));
+}
+
+int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept {
+  operation op = detail::acceptance(fd, address, length);
+  const auto result = static_cast<int>(perform_quietly(op, "accept", error));
+  return error ? -1 : result;
+}
+
+void connect(int fd, const sockaddr* address, socklen_t length) {
+  operation op = detail::connection(fd, address, length);
+  perform_throwing(op, "connect");
+}
+
+void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept {
+  operation op = detail::connection(fd, address, length);
+  perform_quietly(op, "connect", error);
+}
+
+short wait_fd(int fd, short events) {
+  constexpr short known = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+  if (events == 0 || (events & ~known) != 0) {
+    throw std::invalid_argument(
+        "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
+  }
+  operation op;
+  op.kind = verb::wait_fd;
+  op.fd = fd;
+  op.flags = events;
+  return static_cast<short>(perform_throwing(op, "wait_fd"));
+}
+
+void shutdown(int fd, int how) {
+  if (::shutdown(fd, how) != 0) detail::throw_errno(errno, "shutdown", fd);
+}
+
+void close(int fd) {
+  if (fd < 0) detail::throw_errno(EBADF, "close", fd);
+  detail::thread_state* thread = detail::self();
+  if (thread != nullptr && !thread->end_operations(fd)) detail::throw_errno(EBADF, "close", fd);
+  if (::close(fd) != 0 && errno != EINTR) detail::throw_errno(errno, "close", fd);
+}
+
+}  // namespace io
+
+}}  // namespace motet::MOTET_ABI

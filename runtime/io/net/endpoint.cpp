@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// See net/endpoint.hpp.
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <charconv>
+#include <cstring>
+#include <motet/net/endpoint.hpp>
+#include <stdexcept>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, const char* why) {
+  throw std::invalid_argument("\"" + std::string(text) + "\" is not an endpoint: " + why);
+}
+
+std::uint16_t parse_port(std::string_view text, std::string_view digits) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
+    refuse(text, "the port must be a number from 0 to 65535");
+  }
+  return port;
+}
+
+/// Returns: the zone behind the %, which is taken off; 0: there is none.
+std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
+  const std::size_t sign = host.find('%');
+  if (sign == std::string::npos) return 0;
+  const std::string zone = host.substr(sign + 1);
+  host.resize(sign);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(zone.data(), zone.data() + zone.size(), number);
+  const bool is_number = error == std::errc() && end == zone.data() + zone.size();
+  if (!is_number) number = ::if_nametoindex(zone.c_str());
+  if (number == 0) refuse(text, "its zone is neither a number nor an interface");
+  return number;
+}
+
+}  // namespace
+
+endpoint::endpoint() noexcept {
+  any_.v4.sin_family = AF_INET;
+}
+
+endpoint::endpoint(const sockaddr* address, socklen_t length) {
+  const bool v4 = length >= sizeof(sockaddr_in) && address->sa_family == AF_INET;
+  const bool v6 = length >= sizeof(sockaddr_in6) && address->sa_family == AF_INET6;
+  if (!v4 && !v6) throw std::invalid_argument("an address that is neither IPv4 nor IPv6");
+  std::memcpy(&any_, address, v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
+endpoint endpoint::loopback(std::uint16_t port) noexcept {
+  endpoint made = any(port);
+  made.any_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return made;
+}
+
+endpoint endpoint::any(std::uint16_t port) noexcept {
+  endpoint made;
+  made.any_.v4.sin_port = htons(port);
+  return made;
+}
+
+endpoint endpoint::parse(std::string_view text) {
+  const bool bracketed = !text.empty() && text.front() == '[';
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) refuse(text, "there is no port");
+  if (text.find('\0') != std::string_view::npos) refuse(text, "it contains a NUL");
+  std::string host(text.substr(0, colon));
+  if (bracketed) {
+    if (host.back() != ']') refuse(text, "an IPv6 address ends with ]");
+    host = host.substr(1, host.size() - 2);
+  }
+  const std::uint16_t port = parse_port(text, text.substr(colon + 1));
+  endpoint made;
+  if (bracketed) {
+    made.any_.v6.sin6_family = AF_INET6;
+    made.any_.v6.sin6_port = htons(port);
+    made.any_.v6.sin6_scope_id = cut_off_zone(text, host);
+    if (::inet_pton(AF_INET6, host.c_str(), &made.any_.v6.sin6_addr) != 1) {
+      refuse(text, "the address is not one of IPv6");
+    }
+    return made;
+  }
+  made.any_.v4.sin_port = htons(port);
+  if (::inet_pton(AF_INET, host.c_str(), &made.any_.v4.sin_addr) != 1) {
+    refuse(text, "the address is not one of IPv4 (IPv6 goes in brackets)");
+  }
+  return made;
+}
+
+std::string endpoint::to_string() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (any_.head.sa_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &any_.v6.sin6_addr, text, sizeof text);
+    const std::uint32_t number = any_.v6.sin6_scope_id;
+    const std::string zone = number == 0 ? "" : "%" + std::to_string(number);
+    return "[" + (text + zone) + "]:" + std::to_string(port());
+  }
+  ::inet_ntop(AF_INET, &any_.v4.sin_addr, text, sizeof text);
+  return std::string(text) + ":" + std::to_string(port());
+}
+
+std::uint16_t endpoint::port() const noexcept {
+  return ntohs(any_.head.sa_family == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port);
+}
+
+socklen_t endpoint::length() const noexcept {
+  return any_.head.sa_family == AF_INET6 ? sizeof any_.v6 : sizeof any_.v4;
+}
+
+bool operator==(const endpoint& a, const endpoint& b) noexcept {
+  return a.length() == b.length() && std::memcmp(&a.any_, &b.any_, a.length()) == 0;
+}
+
+}}}  // namespace motet::MOTET_ABI::net

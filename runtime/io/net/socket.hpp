@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What streams and listeners share.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <motet/detail/io/turn.hpp>
+#include <motet/errors.hpp>
+#include <motet/net/endpoint.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+/// Has a turn, or the reason why not.
+class turn_guard {
+ public:
+  /// Throws: std::logic_error if a fiber of another thread has the turn.
+  turn_guard(detail::turn& turn, const char* what, int fd)
+      : turn_(turn), result_(turn.take(what, fd)) {}
+  turn_guard(const turn_guard&) = delete;
+  turn_guard& operator=(const turn_guard&) = delete;
+  ~turn_guard() {
+    if (result_ == detail::turn_result::taken) turn_.pass();
+  }
+
+  /// Returns: 0, -ECANCELED or -EBADF.
+  std::int32_t refusal() const noexcept {
+    switch (result_) {
+      case detail::turn_result::taken:
+        return 0;
+      case detail::turn_result::interrupted:
+        return -ECANCELED;
+      case detail::turn_result::closed:
+        return -EBADF;
+    }
+    return 0;
+  }
+
+ private:
+  detail::turn& turn_;
+  detail::turn_result result_;
+};
+
+/// Returns: what `get_name`, getsockname(2) or getpeername(2), says.
+template <typename GetName>
+endpoint name_of(int fd, const char* what, GetName get_name) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  auto* address = reinterpret_cast<sockaddr*>(&name);
+  if (get_name(fd, address, &size) != 0) detail::throw_errno(errno, what, fd);
+  return endpoint(address, size);
+}
+
+}}}  // namespace motet::MOTET_ABI::net

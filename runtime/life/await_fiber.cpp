@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Waiting for the end of a fiber of another thread; a thread without fibers blocks.
+#include <motet/detail/ground/thread_gate.hpp>
+#include <motet/detail/heart/await_fiber.hpp>
+#include <stdexcept>
+
+#include "interruption/remote_verbs.hpp"
+#include "waiting/remote_awaiter.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// A thread without a runtime.
+struct thread_awaiter : awaiter, post {
+  explicit thread_awaiter(control_block& fiber) noexcept : target(&fiber) {
+    arrive = [](post& item, thread_state& home) noexcept {
+      auto& waiting = static_cast<thread_awaiter&>(item);
+      enlist(waiting, *waiting.target, home);
+    };
+    tell = [](awaiter& told) noexcept {
+      static_cast<thread_awaiter&>(told).over.open();
+      return true;
+    };
+  }
+  control_block* target;
+  thread_gate over;
+};
+
+void await_on_plain_thread(control_block& fiber) {
+  thread_awaiter waiting(fiber);
+  if (!fiber.mail->push(waiting)) return;
+  waiting.over.wait();
+}
+
+void await_from_another_thread(thread_state& thread, control_block& fiber) {
+  if (&fiber == &identity_of(thread.running())) refuse_to_await_oneself();
+  thread.deliver();
+  control_block& self = thread.running();
+  distant_awaiter* waiting = distant_awaiter::send(fiber, self);
+  if (waiting == nullptr) return;
+  thread.pend(self);
+  thread.park(waiting->wait);
+  thread.unpend(self);
+  if (!waiting->over()) {
+    if (waiting->give_up()) thread.throw_pending();
+    thread.park_until_over(waiting->wait);  // the news is under way
+  }
+  waiting->dispose();
+}
+
+}  // namespace
+
+void refuse_to_await_oneself() {
+  throw std::logic_error("a fiber cannot await itself");
+}
+
+void claim_failure(control_block& dead) noexcept {
+  home_of(dead).withdraw_failure(dead);
+}
+
+void await_elsewhere(control_block& fiber) {
+  thread_state* thread = self();
+  if (thread == nullptr) {
+    if (!fiber.dead()) await_on_plain_thread(fiber);
+  } else if (fiber.dead()) {
+    thread->deliver();
+    thread->snooze();
+  } else {
+    await_from_another_thread(*thread, fiber);
+  }
+  if (thread != nullptr && fiber.ended_by == outcome::error) thread->spare_keeper_of(fiber);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Handles, and the switchpoints that wait for nothing but other fibers.
+#include <algorithm>
+#include <motet/fiber.hpp>
+#include <vector>
+
+#include "heart/travel_hooks.hpp"
+#include "interruption/remote_verbs.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+namespace {
+
+/// A child on another thread, or a supervised one, has a keeper here, which may be on its way yet.
+/// Returns: null for a keeper whose fiber is not there yet, or is dead already.
+control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
+  const cold_part* part = cold_if_any(child);
+  if (part == nullptr || !part->keeps) return &child;
+  return part->stands_for != nullptr && part->stands_for->dead() ? nullptr : part->stands_for;
+}
+
+/// Those of all its families.
+std::vector<control_block*> children_by_age(control_block& parent) {
+  std::vector<control_block*> found;
+  cold_part* part = cold_if_any(parent);
+  for (family* each = part == nullptr ? nullptr : &part->own; each != nullptr; each = each->next) {
+    for (auto* child = each->children.front(); child; child = each->children.next(*child)) {
+      found.push_back(child);
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const control_block* a, const control_block* b) { return a->id < b->id; });
+  return found;
+}
+
+void refuse_self(const control_block& fiber) {
+  thread_state* thread = self();
+  if (thread != nullptr && &identity_of(thread->running()) == &fiber) {
+    throw std::logic_error("a fiber cannot schedule itself");
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(const control_block& fiber) noexcept {
+  return fiber.named ? std::string_view(cold_if_any(fiber)->name) : std::string_view();
+}
+
+std::string label_of(const control_block& fiber) {
+  return fiber.named ? cold_if_any(fiber)->name : std::to_string(fiber.id);
+}
+
+void throw_outcome(const control_block& dead) {
+  if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
+  if (dead.ended_by == outcome::cancelled) {
+    throw fiber_cancelled(label_of(dead), dead.cancel_reason);
+  }
+  throw std::logic_error("that fiber will never end: its thread is gone");
+}
+
+void* result_of(control_block& dead) {
+  if (dead.result == result_state::taken) {
+    throw std::logic_error("the fiber's value has been taken");
+  }
+  return result_place(dead);
+}
+
+void* take_result_of(control_block& dead) {
+  void* result = result_of(dead);
+  dead.result = result_state::taken;
+  return result;
+}
+
+control_block& block_of(const fiber_ref& known) {
+  return known.block();
+}
+
+void refuse_empty_handle() {
+  throw std::logic_error("an empty handle refers to no fiber");
+}
+
+void refuse_token() {
+  throw std::logic_error("suspend() was given a value of another type");
+}
+
+}  // namespace detail
+
+std::uint64_t fiber_ref::id() const {
+  return block().id;
+}
+
+const std::string& fiber_ref::name() const {
+  static const std::string& none = *new std::string;
+  return block().named ? detail::cold_if_any(block())->name : none;
+}
+
+fiber_state fiber_ref::state() const {
+  return block().state.load(std::memory_order_acquire);
+}
+
+fiber_ref fiber_ref::parent() const {
+  detail::control_block* of = block().parent;
+  return of == nullptr ? fiber_ref() : fiber_ref(detail::refer_to(*of));
+}
+
+std::vector<fiber_ref> fiber_ref::children() const {
+  detail::control_block& fiber = block();
+  std::vector<fiber_ref> found;
+  if (fiber.dead()) return found;
+  const detail::thread_state* thread = detail::self();
+  if (thread != fiber.home) throw std::logic_error("children() works on the fiber's own thread");
+  for (detail::control_block* child : detail::children_by_age(fiber)) {
+    detail::control_block* seen = detail::itself_or_whom_it_keeps(*child);
+    if (seen != nullptr) found.push_back(fiber_ref(detail::refer_to(*seen)));
+  }
+  return found;
+}
+
+std::thread::id fiber_ref::home() const {
+  return block().mail->thread();
+}
+
+clock::time_point fiber_ref::spun_at() const {
+  return block().spun_at;
+}
+
+bool fiber_ref::schedule_slot(detail::value_slot&& token) const {
+  detail::refuse_self(block());
+  return detail::schedule(block(), std::move(token));
+}
+
+bool fiber_ref::raise(std::exception_ptr error) const {
+  if (error == nullptr) throw std::invalid_argument("raise() needs an exception");
+  return detail::raise(block(), std::move(error));
+}
+
+cancel_result fiber_ref::cancel(const char* reason, call_site site) const {
+  return detail::cancel(block(), reason == nullptr ? "" : reason, site);
+}
+
+cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const {
+  return detail::terminate(block(), grace.length, site);
+}
+
+fiber_ref current() {
+  return fiber_ref(detail::refer_to(detail::identity_of(detail::here().running())));
+}
+
+void checkpoint() {
+  detail::thread_state& thread = detail::here();
+  thread.end_passed_limits();
+  thread.deliver();
+  thread.checkpoint();
+  thread.deliver();
+}
+
+}}  // namespace motet::MOTET_ABI

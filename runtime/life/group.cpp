@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Groups: a family that its owner can wait for, and end.
+#include <motet/detail/life/group.hpp>
+#include <stdexcept>
+
+#include "heart/travel_hooks.hpp"
+#include "life/family_links.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+namespace {
+
+void check_thread_of(const family& group) {
+  if (group.owner != nullptr && group.owner->home != self()) {
+    throw std::logic_error("a group belongs to the thread of its owner");
+  }
+}
+
+}  // namespace
+
+group_room::group_room(group_family& wanted) {
+  check_thread_of(wanted);
+  if (wanted.limit == 0) return;
+  here().take_room(wanted);
+  group_ = &wanted;
+  owner_ = refer_to(*wanted.owner);
+}
+
+void group_room::give_back() noexcept {
+  if (!at_home(*owner_.get()) || !stands(*owner_.get(), *group_)) return;
+  --group_->promises;
+  here().pass_room(*group_);
+}
+
+}  // namespace detail
+
+group::group() : family_(0) {
+  detail::here().enter_owner(family_);
+}
+
+group::group(std::size_t limit) : family_(limit) {
+  if (limit == 0) throw std::invalid_argument("a group needs room for one fiber at least");
+  detail::here().enter_owner(family_);
+}
+
+group::~group() {
+  if (family_.owner == nullptr) return;
+  if (family_.owner->home != detail::self()) detail::go_to(*family_.owner);
+  detail::thread_state& thread = home_of(*family_.owner);
+  family_.closed = true;
+  thread.leave_to_owner(family_);
+  thread.cancel_family(family_, "its group has ended");
+  thread.await_family(family_, detail::until::all_over, false);
+  thread.leave_owner(family_);
+}
+
+void group::check_thread() const {
+  detail::check_thread_of(family_);
+}
+
+void group::check_owner() const {
+  if (family_.owner != &detail::here().running()) {
+    throw std::logic_error("only its owner can await a group");
+  }
+}
+
+void group::throw_failure() {
+  detail::thread_state& thread = detail::here();
+  detail::control_block* failed = thread.take_failure(thread.running(), &family_);
+  if (failed == nullptr) return;
+  const std::exception_ptr error = failed->error;
+  thread.refresh_failures(thread.running());
+  thread.release(*failed);
+  std::rethrow_exception(error);
+}
+
+void group::await_all() {
+  check_owner();
+  detail::thread_state& thread = detail::here();
+  if (thread.await_family(family_, detail::until::lasting_over, true) !=
+      detail::wake_reason::handed) {
+    thread.throw_pending();
+  }
+  throw_failure();
+  thread.deliver();
+}
+
+fiber_ref group::next() {
+  check_owner();
+  detail::thread_state& thread = detail::here();
+  for (;;) {
+    throw_failure();
+    thread.deliver();
+    if (detail::control_block* ended = family_.ended.pop_front()) {
+      thread.retain(*ended);
+      return fiber_ref(detail::handle(ended));
+    }
+    if (family_.satisfied(detail::until::news)) return {};
+    if (thread.await_once(family_, detail::until::news, true) != detail::wake_reason::handed) {
+      thread.throw_pending();
+    }
+  }
+}
+
+std::vector<std::exception_ptr> group::failures() const {
+  check_thread();
+  std::vector<std::exception_ptr> found;
+  if (family_.first_failure == nullptr) return found;
+  found.push_back(family_.first_failure);
+  for (auto* each = family_.other_failures; each != nullptr;
+       each = detail::cold(*each).next_failure) {
+    found.push_back(each->error);
+  }
+  return found;
+}
+
+void group::cancel(const char* reason, call_site site) {
+  check_thread();
+  detail::here().cancel_family(family_, reason == nullptr ? "" : reason, site);
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// What is noted about an exception is kept beside it, by its address, and goes with it: the
+// function that destroys the object, which is in its header, is replaced by one that forgets the
+// note first. So no note outlives its object, whose memory the next exception may get.
+#include "life/origin.hpp"
+
+#include <map>
+#include <motet/origin.hpp>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "failures/exception_object.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail::origins {
+
+namespace {
+
+struct entry {
+  exception_origin from;
+  void (*destroy)(void*) = nullptr;  // the object's own; null: it needs none
+};
+
+using notebook = std::map<const void*, entry>;
+
+constinit std::mutex guarding;
+constinit notebook* notes = nullptr;  // made when it is needed; exceptions may outlive statics
+
+/// What the C++ runtime calls to destroy an exception that was noted.
+void forget_and_destroy(void* object) {
+  std::unique_lock guard(guarding);
+  const auto forgotten = notes->extract(object);
+  guard.unlock();
+  // The destructor may do anything, have other exceptions noted and forgotten, too.
+  if (forgotten.mapped().destroy != nullptr) forgotten.mapped().destroy(object);
+}
+
+exception_origin describe(const control_block& fiber) {
+  exception_origin from{fiber.id, std::string(name_of(fiber)), fiber.site, 0, {}};
+  if (fiber.parent != nullptr) {
+    from.parent = fiber.parent->id;
+    from.parent_name = name_of(*fiber.parent);
+  }
+  return from;
+}
+
+}  // namespace
+
+void note(const std::exception_ptr& error, const control_block& fiber) noexcept {
+  if (error == nullptr) return;  // one that is not of C++, or not of this C++
+  try {
+    entry fresh{describe(fiber)};
+    void* object = object_of(error);
+    const std::lock_guard guard(guarding);
+    if (notes == nullptr) notes = new notebook;
+    const auto [place, first] = notes->try_emplace(object, std::move(fresh));
+    if (!first) return;
+    place->second.destroy = std::exchange(header_of(object).destroy, &forget_and_destroy);
+  } catch (const std::bad_alloc&) {
+    // Better without an origin than not at all.
+  }
+}
+
+void lock() noexcept {
+  guarding.lock();
+}
+
+void unlock() noexcept {
+  guarding.unlock();
+}
+
+}  // namespace detail::origins
+
+std::optional<exception_origin> origin(const std::exception_ptr& error) {
+  using namespace detail::origins;
+  if (error == nullptr) return std::nullopt;
+  const std::lock_guard guard(guarding);
+  if (notes == nullptr) return std::nullopt;
+  const auto found = notes->find(detail::object_of(error));
+  if (found == notes->end()) return std::nullopt;
+  return found->second.from;
+}
+
+}}  // namespace motet::MOTET_ABI

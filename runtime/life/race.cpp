@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// Who was first, and what becomes of the others.
+#include <algorithm>
+#include <motet/await.hpp>
+#include <motet/detail/life/race.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+race::race(std::size_t entrants, rule ends) : ends_(ends), entrants_(entrants) {
+  fibers_.family_.looked_after = true;
+}
+
+void race::win(std::size_t place) {
+  winner_ = place;
+  fibers_.cancel("another was first");
+}
+
+void race::fail(std::size_t place, std::exception_ptr error) {
+  if (over()) return;
+  entrants_[place].error = std::move(error);
+  if (!first_failed_) first_failed_ = place;
+  if (ends_ == rule::first_failure) win(place);
+}
+
+std::optional<std::size_t> race::run() {
+  await_all();
+  judge_ends();
+  return winner_;
+}
+
+void race::await_all() {
+  for (;;) {
+    try {
+      fibers_.await_all();
+      return;
+    } catch (...) {
+      if (!is_counted(std::current_exception())) throw;
+    }
+  }
+}
+
+bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept {
+  if (!fiber) return false;
+  const control_block& block = fiber.block();
+  return block.dead() && block.ended_by == outcome::error && block.error == error;
+}
+
+/// Whether the owner need not be told. A watched fiber that is the owner's child may have failed
+/// before anybody awaited it: who watches it is told as well, when it comes to that.
+bool race::is_counted(const std::exception_ptr& error) const noexcept {
+  return std::any_of(entrants_.begin(), entrants_.end(),
+                     [&](const entrant& each) { return ended_by(each.watched, error); });
+}
+
+/// An attempt may have failed though its body has not: somebody has cancelled it, perhaps before it
+/// began, or its own children have failed while they were ended. A winner that did is no winner,
+/// and what losers do is lost.
+void race::judge_ends() {
+  for (std::size_t place = 0; place < entrants_.size(); ++place) {
+    const entrant& each = entrants_[place];
+    const control_block& block = each.fiber.block();
+    if (each.error != nullptr || (over() && place != *winner_)) continue;
+    if (block.ended_by == outcome::value) continue;
+    try {
+      throw_outcome(block);
+    } catch (const fiber_cancelled&) {
+      if (!over()) fail(place, std::current_exception());
+    } catch (...) {
+      if (over()) throw;
+      fail(place, std::current_exception());
+    }
+  }
+}
+
+void race::rethrow_first_failure() const {
+  if (first_failed_) std::rethrow_exception(entrants_[*first_failed_].error);
+}
+
+void race::throw_all_failed() const {
+  std::vector<std::exception_ptr> errors;
+  for (const entrant& each : entrants_) errors.push_back(each.error);
+  throw all_failed(std::move(errors));
+}
+
+void check_entrants(std::size_t count, const char* verb) {
+  if (count == 0) throw std::invalid_argument(std::string(verb) + " needs something to wait for");
+}
+
+void check_watched(const std::vector<fiber_ref>& handles) {
+  const fiber_ref self = current();
+  for (const fiber_ref& each : handles) {
+    if (!each) refuse_empty_handle();
+    if (each == self) refuse_to_await_oneself();
+  }
+}
+
+void await_each(const std::vector<fiber_ref>& handles) {
+  if (self_core() == nullptr) {  // a thread without fibers: it blocks, and starts none
+    for (const fiber_ref& each : handles) each.await();
+    return;
+  }
+  check_watched(handles);
+  race watchers(handles.size(), race::rule::first_failure);
+  for (const fiber_ref& each : handles) {
+    watchers.enter([&each](std::size_t) { each.await(); }, each);
+  }
+  watchers.run();
+  watchers.rethrow_first_failure();
+}
+
+std::size_t await_one(const std::vector<fiber_ref>& handles) {
+  check_entrants(handles.size(), "await_any");
+  check_watched(handles);
+  race watchers(handles.size(), race::rule::first_win);
+  for (const fiber_ref& each : handles) {
+    const auto watch = [&watchers, &each](std::size_t place) {
+      each.await();
+      if (!watchers.over()) watchers.win(place);
+    };
+    watchers.enter(watch, each);
+  }
+  const std::optional<std::size_t> first = watchers.run();
+  if (!first) watchers.throw_all_failed();
+  return *first;
+}
+
+}  // namespace detail
+
+std::size_t await_any() {
+  throw std::invalid_argument("await_any needs something to wait for");
+}
+
+void first_value() {
+  throw std::invalid_argument("first_value needs something to wait for");
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// See life/remote_fiber.hpp: what the other thread tells of a guest.
+#include "life/remote_fiber.hpp"
+
+#include <motet/detail/words/jitter.hpp>
+#include <motet/errors.hpp>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "words/made_exception.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+bool guest_link::call_off_before_it_begins() noexcept {
+  progress asked = progress::asked_for;
+  return reached.compare_exchange_strong(asked, progress::called_off) ||
+         asked == progress::called_off;
+}
+
+std::exception_ptr stopped() noexcept {
+  return made_exception<executor_stopped>();
+}
+
+/// The fiber exists, and will run when it is its turn.
+void guest_job::begin(control_block& fiber) noexcept {
+  thread_state& home = home_of(fiber);
+  if (parent != nullptr) {
+    home.release(*fiber.parent);
+    fiber.parent = parent;
+  }
+  if (!heirlooms.empty()) cold(fiber).locals = std::move(heirlooms);
+  if (link != nullptr) {
+    cold(fiber).caller = link;
+    link->fiber = refer_to(fiber);
+    jitter();
+    auto asked = guest_link::progress::asked_for;
+    if (!link->reached.compare_exchange_strong(asked, guest_link::progress::begun)) {
+      home.cancel(fiber, "it was called off", {});
+    }
+  }
+  if (beginning != nullptr) {
+    beginning->fiber = refer_to(fiber);
+    beginning->known.end();
+  }
+}
+
+void guest_job::refuse(std::exception_ptr why) noexcept {
+  guest_link* its_link = link;
+  guest_beginning* its_beginning = beginning;
+  if (parent != nullptr) detail::release(*parent);
+  dispose();
+  if (its_beginning != nullptr) {
+    its_beginning->refused = std::move(why);
+    its_beginning->known.end();
+  } else if (its_link != nullptr) {
+    its_link->refused = std::move(why);
+    its_link->over.end();
+  }
+}
+
+void tell_guest_over(control_block& fiber, bool somebody_told) noexcept {
+  guest_link& link = *std::exchange(cold(fiber).caller, nullptr);
+  link.failed = fiber.ended_by == outcome::error && !somebody_told;
+  link.over.end();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

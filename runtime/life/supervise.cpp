@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// What supervise() accepts, and the error it ends with.
+#include <motet/supervise.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "life/supervisor.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+std::string describe(const std::string& child, std::size_t limit, const std::exception_ptr& cause) {
+  std::string text =
+      "child " + child + " has ended once more after " + std::to_string(limit) + " restarts";
+  if (cause == nullptr) return text;
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& error) {
+    text += std::string(": ") + error.what();
+  } catch (...) {
+  }
+  return text;
+}
+
+void check(const supervise_options& how) {
+  const auto zero = clock::duration::zero();
+  if (how.window <= zero) throw std::invalid_argument("supervise: window must be more than 0");
+  if (how.delay < zero || how.longest_delay < how.delay) {
+    throw std::invalid_argument("supervise: delay must be from 0 to longest_delay");
+  }
+  if (!(how.jitter >= 0 && how.jitter <= 1)) {
+    throw std::invalid_argument("supervise: jitter must be from 0 to 1");
+  }
+}
+
+void check(const std::vector<child_spec>& children) {
+  if (children.empty()) throw std::invalid_argument("supervise needs at least one child");
+  for (const child_spec& each : children) {
+    if (!each.make) throw std::invalid_argument("supervise: a child has nothing to call");
+  }
+}
+
+}  // namespace
+
+too_many_restarts::too_many_restarts(const std::string& child, std::size_t limit,
+                                     std::exception_ptr cause)
+    : std::runtime_error(describe(child, limit, cause)), child_(child), cause_(std::move(cause)) {}
+
+void supervise(const supervise_options& how, std::vector<child_spec> children) {
+  check(how);
+  check(children);
+  detail::supervisor(how, std::move(children)).run();
+}
+
+}}  // namespace motet::MOTET_ABI

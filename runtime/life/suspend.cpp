@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// See suspend.hpp. The fiber can resume only from its own thread's queue, hence not before it has
+// left: so `arrange` may run on its stack, once the wait is open.
+#include <motet/suspend.hpp>
+#include <stdexcept>
+
+#include "heart/resume_wait.hpp"
+#include "interruption/remote_verbs.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Keeps the wait findable by its number for as long as the frame lives.
+class open_wait {
+ public:
+  explicit open_wait(control_block& fiber) noexcept : part_(cold(fiber)) {
+    frame.wait.fiber = &fiber;
+    frame.number = ++part_.resume_numbers;
+    part_.resuming = &frame;
+  }
+  open_wait(const open_wait&) = delete;
+  open_wait& operator=(const open_wait&) = delete;
+  ~open_wait() { part_.resuming = nullptr; }
+
+  resume_wait frame;
+
+ private:
+  cold_part& part_;
+};
+
+}  // namespace
+
+answer::~answer() {
+  if (fiber_.get() != nullptr) resume_with(*fiber_.get(), number_, true, value_slot());
+}
+
+void answer::check() const {
+  if (fiber_.get() == nullptr) throw std::logic_error("a resumer can be called only once");
+}
+
+void answer::give(value_slot&& value) noexcept {
+  const handle fiber = std::move(fiber_);
+  resume_with(*fiber.get(), number_, false, std::move(value));
+}
+
+value_slot suspend_until_answered(arrange_function arrange, void* callable) {
+  thread_state& thread = here();
+  thread.deliver();
+  control_block& fiber = thread.running();
+  if (cold(fiber).resuming != nullptr) {
+    throw std::logic_error("suspend_with() in the callable of another suspend_with()");
+  }
+  open_wait open(fiber);
+  arrange(callable, refer_to(fiber), open.frame.number);
+  if (open.frame.wait.ended() == wake_reason::handed) {
+    thread.snooze();
+  } else if (thread.park(open.frame.wait) == wake_reason::interrupted) {
+    thread.throw_pending();
+  }
+  if (open.frame.broken) throw broken_resumer();
+  return std::move(open.frame.value);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// What happens when no fiber is runnable and nothing that pends can wake one.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <motet/detail/words/timespan.hpp>
+#include <motet/errors.hpp>
+#include <new>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "ground/offload_threads.hpp"
+#include "heart/thread_state.hpp"
+#include "words/kept_errno.hpp"
+#include "words/saturating_time.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// A kernel worker of a ring is listed among the process's threads, but can wake nobody by itself;
+/// nor can a thread of motet's that is just ending.
+bool wakes_nobody(const char* thread) noexcept {
+  std::array<char, 300> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%s/comm", thread);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 16> name{};
+  const ssize_t size = ::read(file, name.data(), name.size());
+  ::close(file);
+  if (size <= 0) return false;
+  const std::string_view found(name.data(), static_cast<std::size_t>(size));
+  return found.starts_with("iou-") || found.starts_with(offload_threads::name_of_ended);
+}
+
+/// The process's threads, as its directory lists them.
+struct census {
+  std::size_t threads = 0;
+  std::size_t workers = 0;  // that wake nobody
+  bool whole = false;
+};
+
+/// A listing that meets a thread which is just ending can miss those behind it: so it must have
+/// found as many as the directory says it holds.
+/// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
+census count_threads() noexcept {
+  constexpr const char* place = "/proc/self/task";
+  census found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(place), &::closedir);
+  if (threads == nullptr) return found;
+  while (const dirent* entry = ::readdir(threads.get())) {
+    if (entry->d_name[0] == '.') continue;
+    ++found.threads;
+    if (wakes_nobody(entry->d_name)) ++found.workers;
+  }
+  struct stat now{};
+  found.whole = ::stat(place, &now) == 0 && now.st_nlink == 2 + found.threads;
+  return found;
+}
+
+constexpr int most_counts = 5;
+
+/// Others, that could do something, are looked for at most this often; workers, which may become
+/// idle without a word, from now and then to seldom.
+constexpr auto shortest_between_looks = std::chrono::milliseconds(100);
+constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
+
+}  // namespace
+
+thread_state::company thread_state::company_in_process() noexcept {
+  const offload_threads::standstill still;
+  census found = count_threads();
+  for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
+  if (found.threads == 0) return company::others;
+  constexpr std::size_t own = sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
+  const std::size_t known = own + found.workers + still.idle();
+  const std::size_t strangers = found.threads - std::min(found.threads, known);
+  if (strangers <= idle_workers.load()) return company::none;
+  return strangers <= worker_threads.load() ? company::workers : company::others;
+}
+
+/// Returns: whether a fiber has been made runnable; otherwise the thread may as well sleep.
+bool thread_state::end_idle() noexcept {
+  const kept_errno here(*live_errno_);
+  wait_record* wait = main_->wait;
+  if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
+  // The main fiber ends its children: what a transient one waits for can still wake it.
+  if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
+  if (deadlock_reported_ || takes_jobs_) return false;
+  const clock::time_point present = kernel_->now();
+  stuck_ = true;
+  if (present < look_for_others_at_ && present < report_at_) {
+    idle_until_ = std::min(look_for_others_at_, report_at_);
+    return false;
+  }
+  idle_until_ = clock::time_point::max();
+  try {
+    return end_stuck(present);
+  } catch (const std::bad_alloc&) {  // no memory to say so: another look will
+    idle_until_ = look_for_others_at_ = present + shortest_between_looks;
+    return false;
+  }
+}
+
+/// All fibers wait for one another, unless there are other threads.
+bool thread_state::end_stuck(clock::time_point present) {
+  const company with = company_in_process();
+  if (with == company::none) {
+    if (mail_->filled()) return false;  // by a thread that ended after we had looked
+    std::ostringstream report;
+    report_deadlock(report);
+    if (raise(*main_, std::make_exception_ptr(deadlock(report.str()))) && !queue_.empty()) {
+      return true;
+    }
+    notice_later(report.str());
+    deadlock_reported_ = true;
+    return true;
+  }
+  kernel_->keep_pace(true);  // virtual time must not run away from the other threads
+  between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
+                                               longest_between_looks);
+  look_for_others_at_ = present + between_looks_;
+  if (with == company::workers) {  // one may be about to answer, or to become idle
+    idle_until_ = look_for_others_at_;
+    return false;
+  }
+  if (options_.deadlock_report.count() == 0) return false;
+  if (report_at_ == clock::time_point::max())
+    report_at_ = deadline_after(present, timespan(options_.deadlock_report).length);
+  if (present < report_at_) {
+    idle_until_ = report_at_;
+    return false;
+  }
+  std::ostringstream report;
+  report_deadlock(report);
+  notice_later(report.str());
+  deadlock_reported_ = true;
+  return true;
+}
+
+void thread_state::report_deadlock(std::ostream& out) {
+  out << "every fiber of this thread waits and nothing pends that could wake one:\n";
+  dump(out);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// On a thread that is not motet's, where a fiber is for as long as one function of it takes:
+// nothing is done by the kernel for it. What cannot but wait naps, and looks again: that is too
+// rare to have a descriptor for it.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <motet/backend.hpp>
+#include <thread>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class foreign_backend final : public backend {
+ public:
+  std::string_view name() const noexcept override { return "none"; }
+  time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
+  /// It stays until it is cancelled.
+  bool submit(operation&) noexcept override { return false; }
+  void cancel(operation& op) noexcept override {
+    op.result = -ECANCELED;
+    over_.push(op);
+  }
+  void poll(time_point deadline, completions& done) override {
+    if (over_.empty()) std::this_thread::sleep_until(std::min(deadline, now() + nap));
+    done.append(over_);
+  }
+  void listen(int) override {}
+
+ private:
+  static constexpr std::chrono::milliseconds nap{1};
+  completions over_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

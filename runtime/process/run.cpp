@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
+// with run(), or by a hook when the thread, or the process, does.
+#include <cstdlib>
+#include <motet/detail/threads/offloaded.hpp>
+#include <motet/run.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "backends.hpp"
+#include "ground/mapping_guard.hpp"
+#include "heart/thread_state.hpp"
+#include "heart/travel_hooks.hpp"
+#include "process/dump_signal.hpp"
+#include "process/foreign_backend.hpp"
+#include "process/foreign_visit.hpp"
+#include "process/late_backend.hpp"
+#include "words/disabled.hpp"
+
+extern "C" {
+/// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
+int __cxa_thread_atexit(void (*hook)(void*), void* argument, void* dso) noexcept;
+extern void* __dso_handle;
+}
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+bool power_of_two(unsigned value) {
+  return value != 0 && (value & (value - 1)) == 0;
+}
+
+void check(const options& chosen) {
+  using namespace std::chrono_literals;
+  stack_pool::check_size(chosen.stack_size);
+  require(chosen.switches_between_polls >= 1 && chosen.switches_between_polls <= 1'000'000,
+          "options.switches_between_polls must be 1 to 1,000,000");
+  require(chosen.time_between_polls >= 1us && chosen.time_between_polls <= 1s,
+          "options.time_between_polls must be 1 us to 1 s");
+  require(chosen.busy_wait >= 0us && chosen.busy_wait <= 10ms,
+          "options.busy_wait must be 0 to 10 ms");
+  require(power_of_two(chosen.ring_submissions) && chosen.ring_submissions <= 32768,
+          "options.ring_submissions must be a power of two up to 32768");
+  require(power_of_two(chosen.ring_completions) && chosen.ring_completions >= 2 &&
+              chosen.ring_completions <= 65536,
+          "options.ring_completions must be a power of two from 2 to 65536");
+  require(chosen.ring_completions >= chosen.ring_submissions,
+          "options.ring_completions must not be below options.ring_submissions");
+  require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
+  require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
+}
+
+}  // namespace
+
+std::unique_ptr<backend> kernel_for(const options& chosen) {
+  std::string name = chosen.backend;
+  const char* wanted = std::getenv("MOTET_BACKEND");
+  if (name.empty() && wanted != nullptr) name = wanted;
+  backend_options sizes;
+  sizes.submissions = chosen.ring_submissions;
+  sizes.completions = chosen.ring_completions;
+  sizes.on_notice = chosen.on_notice;
+  const mapping_guard guard;
+  return make_backend(name, sizes);
+}
+
+namespace {
+
+/// No store is moved past the assembly that reads it.
+void set_self(thread_core* thread) noexcept {
+  motet_self = thread;
+  asm volatile("" ::: "memory");
+}
+
+void start_runtime(const options& chosen) {
+  check(chosen);
+  check_disabled();
+  const int signal = dump_signal(chosen);
+  if (signal != 0) answer_dump_signal(signal);
+  auto* made = new thread_state(chosen, kernel_for(chosen));
+  if (signal != 0) made->learn_own_stack();
+  set_self(made);
+}
+
+/// Ends this thread's runtime; from then on `mark` stands in its place.
+/// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
+/// rest.
+std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
+  thread_state* thread = self();
+  const std::exception_ptr first = thread->end(leave_first);
+  set_self(reinterpret_cast<thread_core*>(mark));
+  delete thread;
+  return first;
+}
+
+/// Runs when a thread ends, or in exit(); in the latter case perhaps on the stack of a spun fiber,
+/// whose frames, like those of the main fiber, are left as they are.
+void end_with_thread(void*) noexcept {
+  thread_state* thread = self();
+  if (thread == nullptr) return;
+  const control_block& caller = thread->running();
+  if (&caller != &thread->main_fiber()) {
+    thread->end_others();
+  } else if (caller.runs_on.bottom == nullptr) {
+    finish(ended_mark, false);
+    return;
+  } else {
+    thread->end(false);  // a fiber that has forked: it stands on one of the runtime's stacks
+  }
+  set_self(reinterpret_cast<thread_core*>(ended_mark));
+}
+
+/// exit() in run() ends that runtime's fibers too. A session cannot use the thread's hook, which
+/// cannot be taken back.
+void end_with_process() {
+  end_with_thread(nullptr);
+}
+
+}  // namespace
+
+// What reads it is assembly, of which an optimiser of the whole program knows nothing.
+[[gnu::used]] thread_local constinit thread_core* motet_self = nullptr;
+
+thread_core& begin_here() {
+  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
+  start_runtime({});
+  ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
+  return *self();
+}
+
+void end_runtime_of_job() noexcept {
+  if (self() != nullptr) finish(0, false);
+}
+
+namespace {
+
+/// By this thread's visits, of which there may be more than numbers for threads. 0: none, or one
+/// that goes on has them.
+thread_local std::uint64_t numbers_used = 0;
+
+}  // namespace
+
+foreign_visit::foreign_visit() : before_(read_self()) {
+  auto* made =
+      new thread_state({}, std::make_unique<foreign_backend>(), std::exchange(numbers_used, 0));
+  set_self(made);
+}
+
+foreign_visit::~foreign_visit() {
+  numbers_used = self()->numbers_used();
+  finish(before_, false);
+}
+
+session::session(const options& chosen) {
+  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
+  if (self() != nullptr && self()->began_by_waiting()) finish(0, false);
+  if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
+  [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
+  start_runtime(chosen);
+  main_ = &self()->main_fiber();
+  self()->will_call_main();
+}
+
+void session::end() {
+  {
+    const homecoming back(*main_);
+  }
+  ended_ = true;
+  if (const std::exception_ptr first = finish(0, true)) std::rethrow_exception(first);
+}
+
+session::~session() {
+  if (ended_) return;
+  {
+    const homecoming back(*main_);
+  }
+  finish(0, false);
+}
+
+}  // namespace detail
+
+std::string_view backend_name() {
+  return detail::here().kernel().name();
+}
+
+}}  // namespace motet::MOTET_ABI

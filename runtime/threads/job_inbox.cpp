@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// See threads/job_inbox.hpp. No wake is lost: under the lock either the fiber finds what was left,
+// or whoever leaves something finds that it is awaited.
+#include "threads/job_inbox.hpp"
+
+#include <motet/detail/words/jitter.hpp>
+#include <mutex>
+#include <utility>
+
+#include "heart/mailbox.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Memory goes to and fro between those who leave and the one who takes.
+constexpr std::size_t kept_chunks = 64;
+
+}  // namespace
+
+job_inbox::job_inbox() noexcept {
+  left_.keep(kept_chunks);
+  taken_.keep(kept_chunks);
+  wake_up_.inbox = this;
+  wake_up_.arrive = [](post& item, thread_state& home) noexcept {
+    wait_record* wait = static_cast<wake_up&>(item).inbox->waiting_;
+    if (wait != nullptr) home.resume(*wait, wake_reason::handed);
+  };
+}
+
+bool job_inbox::push(job_slot&& item) {
+  std::unique_lock in(sharing_);
+  while (left_.lacks_room()) {
+    in.unlock();
+    auto more = decltype(left_)::make_room();
+    in.lock();
+    left_.add(std::move(more));
+  }
+  if (closed_) return false;
+  left_.push(std::move(item));
+  const bool wakes = std::exchange(awaited_, false);
+  in.unlock();
+  jitter();
+  if (wakes) home_->push(wake_up_);
+  return true;
+}
+
+/// Returns: whether there is something, or nothing more will be; if not, it is awaited now.
+bool job_inbox::fetch() noexcept {
+  const std::lock_guard in(sharing_);
+  if (left_.size() > 0) taken_.swap(left_);
+  awaited_ = empty() && !closed_;
+  return !awaited_;
+}
+
+bool job_inbox::await(thread_state& home) noexcept {
+  while (empty() && !fetch()) {
+    wait_record wait("jobs");
+    waiting_ = &wait;
+    const bool interrupted = home.park(wait) == wake_reason::interrupted;
+    waiting_ = nullptr;
+    if (interrupted) return false;
+  }
+  return !empty();
+}
+
+/// What is left is taken out first: to destroy it may take a while, in which nobody is to begin it.
+void job_inbox::close(thread_state& home) noexcept {
+  item_queue<job_slot> later;  // destroyed in reverse
+  item_queue<job_slot> sooner;
+  sooner.swap(taken_);
+  {
+    const std::lock_guard in(sharing_);
+    closed_ = true;
+    later.swap(left_);
+  }
+  if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// How what is left for a thread gets fibers, in order of arrival. A function that neither waits nor
+// spins nor shows its fiber to anybody leaves no trace of it: that fiber can go on as the next
+// one's. So a million small ones take a stack or two.
+#include <algorithm>
+#include <chrono>
+#include <motet/cancel.hpp>
+#include <motet/detail/heart/launch.hpp>
+#include <motet/time.hpp>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "heart/travel_hooks.hpp"
+#include "threads/thread_link.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two tries to get memory; the end of the thread waits for it.
+constexpr auto longest_pause = 50ms;
+
+/// Calls one function after the other until it is no longer like new.
+class caller {
+ public:
+  caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
+    from.somebody_calls = true;
+  }
+  caller(const caller&) = delete;
+  caller& operator=(const caller&) = delete;
+  /// It may have been ended before its body ran.
+  ~caller() { step_back(); }
+
+  void operator()() {
+    control_block& fiber = home_->running();
+    while (home_->could_be_new() && begin_next()) {
+      {
+        const homecoming back(fiber);
+        (*function_)();
+      }
+      if (!home_->could_be_new()) return;  // its children end before what the function captured
+      end_function(fiber);
+      if (!home_->could_be_new() || !step_forward()) return;
+      home_->give_way();
+    }
+    step_back();
+  }
+
+ private:
+  /// As when a body is destroyed.
+  void end_function(control_block& fiber) {
+    ++fiber.shields;
+    {
+      const homecoming back(fiber);
+      function_.reset();
+    }
+    --fiber.shields;
+  }
+
+  bool begin_next() {
+    if (from_->empty() || from_->front().holds_job()) return false;
+    from_->pop(function_);
+    step_back();
+    home_->begin_anew(function_->site);
+    return true;
+  }
+
+  /// At most one at a time is about to call the next function.
+  bool step_forward() noexcept {
+    if (std::exchange(from_->somebody_calls, true)) return false;
+    is_next_ = true;
+    return true;
+  }
+  void step_back() noexcept {
+    if (std::exchange(is_next_, false)) from_->somebody_calls = false;
+  }
+
+  thread_state* home_;
+  job_inbox* from_;
+  bool is_next_ = true;
+  std::optional<job_slot> function_;
+};
+
+family& children_of_main(thread_state& home) noexcept {
+  return cold(home.main_fiber()).own;
+}
+
+/// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
+void start_caller(thread_state& home, job_inbox& from) {
+  launch fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind,
+               from.front().site);
+  ::new (fresh.body()) caller(home, from);
+  fresh.start();
+}
+
+void start_job(thread_state& home, job& item) {
+  launch fresh(&children_of_main(home), nullptr, item.kind(), item.site);
+  item.body(fresh.body());
+  const handle fiber = fresh.start();
+  item.begin(*fiber.get());
+}
+
+void start_or_refuse(thread_state& home, job& item) noexcept {
+  try {
+    start_job(home, item);
+  } catch (const cancelled&) {
+    shield([&] { item.refuse(stopped()); });
+  } catch (...) {
+    shield([&] { item.refuse(std::current_exception()); });
+  }
+}
+
+/// Without memory for a fiber the functions wait, which nobody else does.
+void start_front(thread_state& home, job_inbox& from) {
+  if (from.front().holds_job()) {
+    std::optional<job_slot> first;
+    from.pop(first);
+    start_or_refuse(home, first->take_job());
+    return;
+  }
+  for (auto pause = 1ms; !from.somebody_calls && !from.empty();
+       pause = std::min(pause * 2, longest_pause)) {
+    try {
+      start_caller(home, from);
+    } catch (const std::bad_alloc&) {
+      sleep_for(pause);
+    }
+  }
+  home.snooze();
+}
+
+/// Starts what is left in `from`, until it is closed.
+void start_jobs(thread_state& home, job_inbox& from) {
+  try {
+    while (from.await(home)) start_front(home, from);
+  } catch (const cancelled&) {
+    // The thread ends; what is left is undone.
+  }
+}
+
+}  // namespace
+
+void thread_state::take_jobs(job_inbox& from) {
+  const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
+  spin_for_the_house(serve, &from, "motet's jobs");
+  jobs_ = &from;
+  takes_jobs_ = true;
+  ++worker_threads;
+}
+
+void thread_state::take_no_more_jobs() noexcept {
+  if (job_inbox* jobs = std::exchange(jobs_, nullptr)) jobs->close(*this);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// How a fiber gets a child, or has something called, on another thread. A child there has a keeper
+// here: a fiber that stands in its parent's family in its place, ends it and fails for it.
+#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/thread.hpp>
+#include <new>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "interruption/remote_verbs.hpp"
+#include "life/remote_fiber.hpp"
+#include "threads/thread_link.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void guest_link::call_off(const char* reason) noexcept {
+  if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
+}
+
+bool guest_link::await_end(const char* reason) noexcept {
+  if (over.await()) return false;
+  call_off(reason);
+  over.await_end();
+  return true;
+}
+
+namespace {
+
+struct refuse_job {
+  void operator()(guest_job* unused) const noexcept { unused->refuse(stopped()); }
+};
+/// It is refused unless somebody takes it.
+using owned_job = std::unique_ptr<guest_job, refuse_job>;
+
+/// It is refused if it cannot be left.
+void send(thread_link& to, owned_job item) noexcept {
+  job_slot slot(*item.release());
+  try {
+    push(to, std::move(slot));
+  } catch (const std::bad_alloc&) {
+    slot.take_job().refuse(std::current_exception());
+  }
+}
+
+/// Makes the running fiber, if there is one, the parent of what is asked for, with an inheritance.
+/// Throws: as heirlooms_here(), before anything has happened.
+void adopt(guest_job& item) {
+  item.heirlooms = heirlooms_here();
+  thread_state* thread = self();
+  if (thread == nullptr) return;
+  thread->retain(thread->running());
+  item.parent = &thread->running();
+}
+
+/// What the spinner and the keeper share, on one thread. The spinner may leave first.
+struct request {
+  errand* spinner = nullptr;
+  guest_link* link = nullptr;  // the keeper's
+  handle made;
+  std::exception_ptr refused;
+};
+
+class keeper {
+ public:
+  keeper(std::shared_ptr<thread_link> to, owned_job item, std::shared_ptr<request> asked) noexcept
+      : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
+  keeper(keeper&&) noexcept = default;
+  /// It may have been ended before its body ran.
+  ~keeper() {
+    if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
+  }
+
+  void operator()() {
+    guest_beginning beginning;
+    guest_link link;
+    asked_->link = &link;
+    item_->beginning = &beginning;
+    item_->link = &link;
+    send(*to_, std::move(item_));
+    if (!beginning.known.await()) {
+      link.call_off("its parent has ended");
+      beginning.known.await_end();
+    }
+    asked_->link = nullptr;
+    answer(beginning.fiber, beginning.refused);
+    if (beginning.refused != nullptr) return;
+    cold_part& own = cold(self()->running());
+    own.stands_for = beginning.fiber.get();
+    link.await_end("its parent has ended");
+    own.stands_for = nullptr;
+    if (link.failed && !own.spared) std::rethrow_exception(link.fiber.get()->error);
+  }
+
+ private:
+  void answer(handle made, std::exception_ptr refused) noexcept {
+    asked_->made = std::move(made);
+    asked_->refused = std::move(refused);
+    if (asked_->spinner != nullptr) asked_->spinner->end();
+  }
+
+  std::shared_ptr<thread_link> to_;
+  owned_job item_;
+  std::shared_ptr<request> asked_;
+};
+
+handle spin_from_plain_thread(thread_link& to, owned_job item) {
+  guest_beginning beginning;
+  item->beginning = &beginning;
+  send(to, std::move(item));
+  beginning.known.await_end();
+  if (beginning.refused != nullptr) std::rethrow_exception(beginning.refused);
+  return std::move(beginning.fiber);
+}
+
+/// The running fiber has been interrupted while it waited for the beginning.
+void leave_unless_begun(request& asked, const fiber_ref& its_keeper, errand& answered) {
+  const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
+  if (never_begins) {
+    asked.spinner = nullptr;
+    its_keeper.cancel("its spinner was interrupted");
+    throw_interruption();
+  }
+  answered.await_end();
+}
+
+}  // namespace
+
+handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
+  owned_job item(owned);
+  if (self() == nullptr) return spin_from_plain_thread(*to, std::move(item));
+  self()->check_may_wait();
+  const auto asked = std::make_shared<request>();
+  errand answered("the spin of a fiber on another thread");
+  adopt(*item);
+  const auto its_keeper = spin({.name = "keeper"}, keeper(to, std::move(item), asked), owned->site);
+  cold(block_of(its_keeper)).keeps = true;
+  asked->spinner = &answered;
+  if (!answered.await()) leave_unless_begun(*asked, its_keeper, answered);
+  if (asked->refused != nullptr) std::rethrow_exception(asked->refused);
+  return std::move(asked->made);
+}
+
+handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed) {
+  thread_state* thread = self();
+  if (thread != nullptr) {
+    thread->deliver();
+    thread->check_may_wait();
+  }
+  const std::shared_ptr<thread_link> kept(to);
+  guest_link link;
+  borrowed.link = &link;
+  adopt(borrowed);
+  send(*kept, owned_job(&borrowed));
+  const bool interrupted = link.await_end("its caller was interrupted");
+  if (link.refused != nullptr) {
+    if (interrupted) throw_interruption();
+    std::rethrow_exception(link.refused);
+  }
+  const control_block& over = *link.fiber.get();
+  if (interrupted && over.ended_by == outcome::cancelled) throw_interruption();
+  if (over.ended_by != outcome::value) throw_outcome(over);
+  return std::move(link.fiber);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// A thread from its start to its end: see thread.hpp. Its main fiber's outcome is that of a spun
+// one; what it shares with its owner lives until both have let go.
+#include <pthread.h>
+
+#include <motet/cancel.hpp>
+#include <motet/detail/waiting/waiter.hpp>
+#include <motet/run.hpp>
+#include <motet/thread.hpp>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/thread_state.hpp"
+#include "interruption/remote_verbs.hpp"
+#include "threads/thread_link.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+namespace {
+
+/// In the frame of whoever starts a thread, until that has begun.
+struct beginning_thread {
+  std::shared_ptr<thread_link> link;
+  errand known{"the beginning of a thread"};
+  std::exception_ptr refused;
+};
+
+/// Throws: std::bad_alloc.
+void prepare(thread_state& home, thread_link& own) {
+  own.main = refer_to(home.main_fiber());
+  own.jobs.open(home.mail());
+  home.take_jobs(own.jobs);
+}
+
+/// The function, as the main fiber.
+void live(thread_state& home, thread_link& own) {
+  home.run_main(body_kind_of<job_slot, void>::kind, &*own.body);
+  shield([&] {
+    home.take_no_more_jobs();
+    home.end_children(home.main_fiber());
+    own.body.reset();  // like what a fiber has captured
+  });
+}
+
+void tell_end(thread_link& own) noexcept {
+  errand* awaiting = nullptr;
+  {
+    const std::lock_guard in(own.sharing);
+    own.over = true;
+    awaiting = own.awaiting_end;
+  }
+  if (awaiting != nullptr) awaiting->end();
+}
+
+void tell_unclaimed_failure(const thread_link& over) noexcept {
+  if (over.failure_told.load(std::memory_order_relaxed)) return;
+  const control_block& main = *over.main.get();
+  if (main.ended_by == outcome::error) tell_unhandled(over.how, main.error);
+}
+
+void run_thread(beginning_thread& told) {
+  const std::shared_ptr<thread_link> own = told.link;
+  std::optional<session> running;
+  try {
+    running.emplace(own->how);
+    prepare(*self(), *own);
+  } catch (...) {
+    told.refused = std::current_exception();
+    running.reset();
+    told.known.end();
+    return;
+  }
+  told.known.end();  // with that it is gone
+  live(*self(), *own);
+  running->end();
+  if (!in_this_process(*own)) return;
+  if (own->alone) tell_unclaimed_failure(*own);
+  tell_end(*own);
+}
+
+void* enter_thread(void* told) {
+  run_thread(*static_cast<beginning_thread*>(told));
+  return nullptr;
+}
+
+}  // namespace
+
+options options_here() {
+  const thread_state* thread = self();
+  return thread == nullptr ? options{} : thread->settings();
+}
+
+void leave(thread_link& to, job_slot&& item) {
+  if (!push(to, std::move(item))) throw executor_stopped();
+}
+
+bool runs_here(const thread_link& link) noexcept {
+  return ::pthread_equal(link.number, ::pthread_self()) != 0 && in_this_process(link);
+}
+
+}  // namespace detail
+
+thread::thread(const options& how, detail::local_list&& heirlooms, detail::job_slot&& body) {
+  detail::leave_with(std::move(heirlooms), std::move(body), [&](detail::job_slot&& function) {
+    link_ = std::make_shared<detail::thread_link>(how, std::move(function));
+  });
+  detail::beginning_thread begun{.link = link_};
+  int error = detail::faults::next("pthread_create");
+  if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);
+  if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
+  begun.known.await_end();
+  if (begun.refused == nullptr) return;
+  ::pthread_join(link_->number, nullptr);
+  std::rethrow_exception(begun.refused);
+}
+
+thread::~thread() {
+  if (link_ == nullptr || !detail::in_this_process(*link_)) return;
+  if (detail::runs_here(*link_)) {
+    link_->alone = true;
+    ::pthread_detach(link_->number);
+    return;
+  }
+  detail::cancel(*link_->main.get(), "its thread object was destroyed", {});
+  await_over();
+  ::pthread_join(link_->number, nullptr);
+  detail::tell_unclaimed_failure(*link_);
+}
+
+void thread::await() const {
+  const std::shared_ptr<detail::thread_link> kept = link();
+  await_main();
+  kept->failure_told.store(true, std::memory_order_relaxed);
+  const detail::control_block& main = *kept->main.get();
+  if (main.ended_by != detail::outcome::value) detail::throw_outcome(main);
+}
+
+void thread::await_main() const {
+  const std::shared_ptr<detail::thread_link> kept = link();
+  detail::await_end(*kept->main.get());
+}
+
+void thread::await_over() const noexcept {
+  detail::errand awaited("the end of a thread");
+  {
+    const std::lock_guard in(link_->sharing);
+    if (link_->over) return;
+    link_->awaiting_end = &awaited;
+  }
+  awaited.await_end();
+}
+
+cancel_result thread::cancel(const char* reason, call_site site) const {
+  return detail::cancel(*link()->main.get(), reason == nullptr ? "" : reason, site);
+}
+
+const std::shared_ptr<detail::thread_link>& thread::link() const {
+  if (link_ == nullptr) throw std::logic_error("a thread that was moved from");
+  return link_;
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What a thread object, its thread and whoever gives that work have in common.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <motet/detail/ground/process.hpp>
+#include <motet/detail/waiting/sharing.hpp>
+#include <motet/thread.hpp>
+#include <optional>
+
+#include "heart/remote_wait.hpp"
+#include "threads/job_inbox.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct thread_link {
+  thread_link(const options& chosen, job_slot&& function)
+      : how(chosen), body(std::move(function)) {}
+
+  const options how;
+  std::optional<job_slot> body;
+  job_inbox jobs;
+  handle main;  // fiber, once the thread has begun
+  pthread_t number{};
+  /// A forked child has no such thread.
+  const std::uint32_t made_in = this_process();
+  std::atomic<bool> failure_told{false};
+  bool alone = false;  // its object was destroyed on its own thread
+
+  any_thread sharing;  // guards:
+  bool over = false;
+  errand* awaiting_end = nullptr;
+};
+
+inline bool in_this_process(const thread_link& link) noexcept {
+  return link.made_in == this_process();
+}
+
+/// Returns: whether it takes `item`; if not, that is the caller's still.
+/// Throws: std::bad_alloc; `item` is the caller's still.
+inline bool push(thread_link& to, job_slot&& item) {
+  return in_this_process(to) && to.jobs.push(std::move(item));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// See thread_pool.hpp: how a pool begins and ends, and what becomes of a job.
+#include <pthread.h>
+
+#include <algorithm>
+#include <motet/cancel.hpp>
+#include <motet/thread_pool.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/thread_state.hpp"
+#include "heart/travel_hooks.hpp"
+#include "life/origin.hpp"
+#include "threads/pool_state.hpp"
+#include "threads/thread_link.hpp"
+#include "words/made_exception.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+bool discards(const worker_load& worker) noexcept {
+  return worker.pool->discarding.load(std::memory_order_relaxed);
+}
+
+bool may_have_spun() noexcept {
+  return self()->running().has_cold_part;
+}
+
+std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
+  thread_state& home = *self();
+  control_block& fiber = home.running();
+  std::exception_ptr first = home.next_failure(fiber);
+  while (const std::exception_ptr other = home.next_failure(fiber)) tell_unhandled(worker, other);
+  return first;
+}
+
+std::exception_ptr left_undone() noexcept {
+  return made_exception<fiber_cancelled>("a job", "its pool was stopped");
+}
+
+void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
+  worker.failed.fetch_add(1, std::memory_order_relaxed);
+  origins::note(error, identity_of(self()->running()));
+}
+
+void count_finished(worker_load& worker, bool has_room) noexcept {
+  pool_state& pool = *worker.pool;
+  worker.finished.fetch_add(1);
+  pool.tell_idle(worker);
+  if (has_room && pool.room) pool.room->release();
+}
+
+void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
+  tell_unhandled(worker.pool->how, error);
+}
+
+namespace {
+
+/// The name that the kernel shows has 15 characters; the number is what matters.
+void name_this_thread(const std::string& name, std::size_t number) {
+  const std::string digits = " " + std::to_string(number);
+  const std::string shown = name.substr(0, 15 - std::min<std::size_t>(digits.size(), 15)) + digits;
+  ::pthread_setname_np(::pthread_self(), shown.c_str());
+}
+
+/// A worker's main fiber: nothing that is thrown at it ends it before its time.
+void work(pool_state& pool, const std::string& name, std::size_t number) {
+  name_this_thread(name, number);
+  self()->works_for(&pool);
+  shield([&] {
+    pool.stopped.wait();
+    pool.await_idle(number, 1);
+  });
+}
+
+}  // namespace
+
+}  // namespace detail
+
+thread_pool::thread_pool(std::size_t workers, std::string_view name) {
+  start(workers, name);
+}
+
+thread_pool::thread_pool(std::size_t workers, std::string_view name, std::size_t limit) {
+  if (limit == 0) throw std::invalid_argument("a thread_pool's limit must be at least 1");
+  start(workers, name);
+  state_->room.emplace(static_cast<std::ptrdiff_t>(limit));
+}
+
+void thread_pool::start(std::size_t workers, std::string_view name) {
+  if (workers == 0) throw std::invalid_argument("a thread_pool needs a worker");
+  state_ = std::make_shared<detail::pool_state>(workers);
+  try {
+    for (std::size_t i = 0; i < workers; ++i) {
+      auto function = [pool = state_, shown = std::string(name), i] {
+        detail::work(*pool, shown, i);
+      };
+      // Its threads serve whoever comes, and inherit nothing from who has made it.
+      state_->threads.push_back(
+          thread(state_->how, {}, detail::job_slot::holding(std::move(function), {})));
+    }
+  } catch (...) {
+    state_->stopped.set();
+    state_->threads.clear();
+    throw;
+  }
+}
+
+/// All threads end before the first object goes: until then their jobs may look at the others.
+thread_pool::~thread_pool() {
+  if (!in_this_process()) return;
+  state_->stopping.store(true);
+  state_->stopped.set();
+  // On one of its threads the others, and that one, end by themselves: they own the state as well.
+  if (on_own_thread()) return;
+  for (const thread& each : state_->threads) each.await_over();
+  state_->threads.clear();
+}
+
+void thread_pool::stop(stop_mode how) {
+  refuse_to_wait_here();
+  state_->stopping.store(true);
+  if (how == stop_mode::discard) state_->discarding.store(true);
+  state_->stopped.set();
+  for (const thread& each : state_->threads) each.await_main();
+}
+
+void thread_pool::drain() {
+  refuse_to_wait_here();
+  state_->await_idle(0, state_->count);
+}
+
+std::size_t thread_pool::workers() const noexcept {
+  return state_->count;
+}
+
+thread& thread_pool::worker(std::size_t number) const noexcept {
+  return state_->threads[number];
+}
+
+bool thread_pool::on_own_thread() const {
+  return std::any_of(state_->threads.begin(), state_->threads.end(),
+                     [](const thread& each) { return detail::runs_here(*each.link()); });
+}
+
+bool thread_pool::in_this_process() const noexcept {
+  return detail::in_this_process(*state_->threads.front().link());
+}
+
+void thread_pool::refuse_to_wait_here() const {
+  if (!in_this_process()) throw executor_stopped();
+  if (on_own_thread()) {
+    throw std::logic_error("a job of a thread_pool cannot wait for the whole pool");
+  }
+}
+
+/// Throws: executor_stopped; what is pending for a fiber that waits for room.
+void thread_pool::enter() const {
+  if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
+  if (!state_->room) return;
+  state_->room->acquire();
+  check_entered(true);
+}
+
+void thread_pool::check_entered(bool has_room) const {
+  if (!state_->stopping.load()) return;
+  if (has_room && state_->room) state_->room->release();
+  throw executor_stopped();
+}
+
+detail::worker_load& thread_pool::choose() const noexcept {
+  return state_->loads[state_->choose()];
+}
+
+detail::worker_load& thread_pool::choose(std::size_t worker) const noexcept {
+  detail::worker_load& chosen = state_->loads[worker];
+  chosen.given.fetch_add(1);
+  return chosen;
+}
+
+std::size_t thread_pool::next_for_strand() const noexcept {
+  return state_->strands.fetch_add(1, std::memory_order_relaxed) % state_->count;
+}
+
+void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {
+  const auto number = static_cast<std::size_t>(&chosen - state_->loads.get());
+  if (!push(*state_->threads[number].link(), std::move(job))) throw executor_stopped();
+}
+
+std::vector<thread_pool::worker_stats> thread_pool::stats() const {
+  std::vector<worker_stats> all;
+  all.reserve(state_->count);
+  for (std::size_t i = 0; i < state_->count; ++i) {
+    const detail::worker_load& each = state_->loads[i];
+    const std::uint64_t executed = each.finished.load();
+    all.push_back({static_cast<std::size_t>(each.given.load() - executed), executed,
+                   each.failed.load(std::memory_order_relaxed)});
+  }
+  return all;
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// See detail/threads/arrival.hpp: how an executor's function becomes the place where a fiber goes
+// on.
+#include <motet/detail/heart/launch.hpp>
+#include <optional>
+#include <utility>
+
+#include "heart/mailbox.hpp"
+#include "heart/travel_hooks.hpp"
+#include "process/foreign_visit.hpp"
+#include "travel/journey.hpp"
+#include "travel/visit.hpp"
+#include "words/made_exception.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+hop::hop(station& from, const executor& where, bool returns) noexcept
+    : its(from.whose),
+      to(where),
+      poster(&from.block),
+      origin(returns || from.origins > 0 ? from : its.home) {
+  retain(its);
+}
+
+void send_back(const hop& failed, std::exception_ptr why) noexcept {
+  failed.its.refused = std::move(why);
+  failed.origin.thread.mail().push(failed.origin.returning);
+}
+
+/// Nobody has called the function, and now nobody can.
+hop::~hop() {
+  if (in_this_process(its) && claim()) {
+    send_back(*this, made_exception<executor_stopped>());
+  }
+  release(its);
+}
+
+namespace {
+
+/// On a thread that has no runtime, but perhaps another visitor, whose function runs this one.
+void visit_foreign_thread(const hop& mine) noexcept {
+  std::optional<foreign_visit> visited;
+  try {
+    visited.emplace();
+  } catch (...) {
+    send_back(mine, std::current_exception());
+    return;
+  }
+  receive(mine, *self());
+}
+
+/// Who serves the executor goes on when the visitor has left. If it is to end, so is the visit;
+/// whatever else comes for it meanwhile waits.
+void await_leave(visit& guest, control_block& runs_it) noexcept {
+  thread_state& home = *guest.home;
+  control_block& host = home.running();
+  std::uint8_t waits = 0;
+  while (!guest.over && !home.in_exit(runs_it)) {
+    wait_record wait("a fiber that visits it");
+    guest.waiting = &wait;
+    home.park(wait);
+    guest.waiting = nullptr;
+    if ((host.interrupts & interrupt_cancel) != 0 && !home.in_shield(host)) {
+      home.cancel(runs_it, "who let it run there ends", {});
+    }
+    waits |= std::exchange(host.interrupts, std::uint8_t{0});
+  }
+  host.interrupts |= waits;
+}
+
+void come_again(const hop& mine, station& known) noexcept {
+  try {
+    known.keep_timers(timers_of_scopes(mine.its.its.scopes));
+  } catch (...) {
+    send_back(mine, std::current_exception());
+    return;
+  }
+  known.returning.arrive(known.returning, known.thread);
+}
+
+void receive_apart(const hop& mine, thread_state& home) noexcept {
+  visit guest{.by = &mine, .home = &home};
+  handle runs_it;
+  try {
+    launch fresh(&cold(home.main_fiber()).own, nullptr, body_kind_of<visit_body, void>::kind, {});
+    ::new (fresh.body()) visit_body(guest);
+    runs_it = fresh.start();
+  } catch (const cancelled&) {
+    send_back(mine, made_exception<executor_stopped>());
+    return;
+  } catch (...) {
+    send_back(mine, std::current_exception());
+    return;
+  }
+  await_leave(guest, *runs_it.get());
+}
+
+}  // namespace
+
+void arrive(hop& mine, bool alone) noexcept {
+  if (!in_this_process(mine.its) || !mine.claim()) return;
+  thread_state* thread = self();
+  if (thread != nullptr && &thread->running() == mine.poster && mine.posting) {
+    mine.at_once = true;
+  } else if (thread == nullptr) {
+    visit_foreign_thread(mine);
+  } else if (station* known = place_on(mine.its, *thread)) {
+    come_again(mine, *known);
+  } else if (thread->foreign()) {
+    visit_foreign_thread(mine);
+  } else if (alone) {
+    receive(mine, *thread);
+  } else {
+    receive_apart(mine, *thread);
+  }
+}
+
+void arrival::operator()() const {
+  arrive(*hop_, false);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// What goes along with a travelling fiber from one control block to another: its scopes with their
+// deadlines, its shields, its fiber_locals, what pends.
+#include <algorithm>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/travel_hooks.hpp"
+#include "travel/journey.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr auto never = clock::time_point::max();
+
+void clear(control_block& block, interrupt what) noexcept {
+  block.interrupts &= static_cast<std::uint8_t>(~what);
+}
+
+}  // namespace
+
+std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
+  std::size_t count = 0;
+  for (const scope_entry* each = innermost; each != nullptr; each = each->outer()) {
+    if (each->kind() == scope_kind::ends) ++count;
+  }
+  return count;
+}
+
+/// Room for the timers of its scopes: what a traveller leaves where it may come back to is kept.
+void station::keep_timers(std::size_t count) {
+  if (count > timers) thread.reserve_timers(count - timers);
+  for (; timers > count; --timers) thread.unreserve_timer();
+  timers = count;
+}
+
+/// What has become due on the way must not wait for a poll: the fiber may leave before.
+void station::arm_or_fire(timer& alarm) noexcept {
+  if (alarm.due <= thread.now()) {
+    alarm.fire(alarm);
+  } else {
+    thread.arm(alarm);
+  }
+}
+
+void station::unpack_scopes() noexcept {
+  // A thread under the simulated backend has a time of its own.
+  const bool other_time = thread.virtual_time() || whose.then_virtual;
+  const clock::duration shift = other_time ? thread.now() - whose.then : clock::duration::zero();
+  for (scope_entry* each = block.scopes; each != nullptr; each = each->outer_) {
+    each->fiber_ = &block;
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    entered.alarm_.fiber = &block;
+    entered.alarm_.due += shift;
+    if (std::exchange(entered.alarm_.packed, false)) arm_or_fire(entered.alarm_);
+    if (entered.ended_) block.interrupts |= interrupt_scope;
+  }
+}
+
+void station::pack_scopes() noexcept {
+  whose.then = thread.now();
+  whose.then_virtual = thread.virtual_time();
+  whose.due = never;
+  for (scope_entry* each = whose.its.scopes; each != nullptr; each = each->outer_) {
+    if (each->kind_ != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (!entered.alarm_.armed()) continue;
+    entered.alarm_.packed = true;
+    whose.due = std::min(whose.due, entered.alarm_.due);
+    thread.disarm(entered.alarm_);
+  }
+  timers = timers_of_scopes(whose.its.scopes);
+  clear(block, interrupt_scope);
+}
+
+void station::board() noexcept {
+  own.shields = std::exchange(block.shields, whose.its.shields);
+  own.scopes = std::exchange(block.scopes, whose.its.scopes);
+  keep_timers(timers_of_scopes(block.scopes));
+  unpack_scopes();
+  cold_part& part = cold(block);
+  own.locals = std::exchange(part.locals, std::move(whose.its.locals));
+  if (is_home()) {
+    whose.away = false;
+    take_result();
+  } else {
+    part.hosted = &whose.fiber;
+    block.hosts = true;
+  }
+  if (cancelled) block.interrupts |= interrupt_cancel;
+  if (whose.end.asked) lend_end();
+  thread.refresh_failures(block);
+  forwarded news;
+  {
+    const std::lock_guard in(whose.sharing);
+    whose.at = this;
+    whose.sender = nullptr;
+    whose.wanted = false;
+    news = std::exchange(whose.left, {});
+  }
+  apply(std::move(news));
+}
+
+void station::alight() noexcept {
+  whose.its.shields = std::exchange(block.shields, own.shields);
+  whose.its.scopes = std::exchange(block.scopes, own.scopes);
+  pack_scopes();
+  cold_part& part = cold(block);
+  thread.disarm(part.grace);
+  take_back_end();
+  whose.its.locals = std::exchange(part.locals, std::move(own.locals));
+  if (is_home()) whose.away = true;
+  block.hosts = false;
+  forwarded pending;
+  pending.raised = std::exchange(block.raised, nullptr);
+  clear(block, interrupt_raised);
+  pending.token_given = part.token.filled();
+  pending.token = std::move(part.token);
+  const std::lock_guard in(whose.sharing);
+  whose.at = nullptr;
+  merge(pending, std::move(whose.left));  // which is newer
+  whose.left = std::move(pending);
+}
+
+/// At home, what stop() has given it meanwhile.
+void station::take_result() noexcept {
+  if (!whose.result.filled() || block.result != result_state::none) return;
+  block.kind->place(result_place(block), whose.result);
+  block.result = result_state::stands;
+}
+
+/// What ends it at home ends it elsewhere, unless that thread ends what runs there anyway.
+void station::lend_end() noexcept {
+  if (!is_home()) {
+    if (block.cancel_reason != nullptr && !lent_end) return;
+    block.cancel_reason = whose.end.reason;
+  }
+  cold_part& part = cold(block);
+  if (!std::exchange(lent_end, true)) part.cancellation = whose.end.about;
+  part.insisted = part.insisted || whose.end.insisted;
+  block.interrupts |= interrupt_cancel;
+}
+
+void station::take_back_end() noexcept {
+  cold_part& part = cold(block);
+  if ((block.interrupts & interrupt_cancel) == 0) return;
+  clear(block, interrupt_cancel);
+  if (!is_home() && !lent_end) {
+    cancelled = true;
+    return;
+  }
+  whose.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+  lent_end = false;
+  if (is_home()) return;
+  block.cancel_reason = nullptr;
+  part.cancellation = {};
+  part.insisted = false;
+}
+
+void station::pass_on() noexcept {
+  cold_part& part = cold(block);
+  forwarded news;
+  news.raised = std::exchange(block.raised, nullptr);
+  const bool cancelled_here = (block.interrupts & interrupt_cancel) != 0;
+  cancelled = cancelled || (cancelled_here && !is_home());
+  if (cancelled_here && is_home()) {
+    news.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+  }
+  while (std::exception_ptr error = thread.take_error_of_child(block)) {
+    try {
+      news.failures.push_back(error);
+    } catch (const std::bad_alloc&) {
+      tell_unhandled(thread.settings(), error);
+    }
+  }
+  news.token_given = part.token.filled();
+  news.token = std::move(part.token);
+  block.interrupts = 0;
+  forward(whose, std::move(news));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What a fiber asks of motet's own executors before it goes there, and how it is sent.
+#include <motet/executor.hpp>
+#include <motet/thread.hpp>
+#include <utility>
+
+#include "threads/pool_state.hpp"
+#include "threads/thread_link.hpp"
+#include "travel/journey.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+bool runs_here(const thread& where) {
+  return runs_here(*where.link());
+}
+
+bool runs_here(const thread_pool& where) {
+  return where.on_own_thread();
+}
+
+bool runs_here(const strand& where) noexcept {
+  return runs_here(where.pool_->worker(where.worker_));
+}
+
+bool take_room(const thread_pool& where, const journey& traveller) {
+  return where.enter_unless_inside(traveller);
+}
+
+bool take_room(const strand& where, const journey& traveller) {
+  return where.pool_->enter_unless_inside(traveller);
+}
+
+/// What a worker, or a thread, does for a fiber that arrives: nothing else, so that the fiber can
+/// go on in the one that was made for it.
+class arrival_job {
+ public:
+  explicit arrival_job(const arrival& fiber) noexcept : hop_(fiber.hop_) {}
+
+  void operator()() { run(); }
+  void run() noexcept { arrive(*hop_, true); }
+  static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
+  static void leave_undone() noexcept {}
+  bool has_room() const noexcept { return hop_->has_room; }
+  void drop() noexcept { hop_.reset(); }
+  static void publish() noexcept {}
+
+ private:
+  std::shared_ptr<hop> hop_;
+};
+
+void give(const thread_pool& where, const arrival& fiber) {
+  arrival_job job(fiber);
+  where.check_entered(job.has_room());
+  where.give_to(where.choose(), std::move(job), {}, call_site::here());
+}
+
+void give(const strand& where, const arrival& fiber) {
+  arrival_job job(fiber);
+  const thread_pool& pool = *where.pool_;
+  pool.check_entered(job.has_room());
+  pool.give_to(pool.choose(where.worker_), std::move(job), {}, call_site::here());
+}
+
+void give(const thread& where, const arrival& fiber) {
+  leave(*where.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
+}
+
+}  // namespace detail
+
+/// Returns: whether room was taken: a fiber that has been in the pool, and is to come back, has it.
+bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
+  if (has_place_in(traveller, state_.get())) {
+    check_entered(false);
+    return false;
+  }
+  enter();
+  return true;
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// How what is asked of a fiber at home, or comes from its children, reaches it where it is: it is
+// left in the journey, and the thread that the fiber is on is told to look; or the next one finds
+// it.
+#include <motet/detail/words/value_slot.hpp>
+#include <mutex>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/mailbox.hpp"
+#include "heart/travel_hooks.hpp"
+#include "travel/journey.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// The first exception that was raised stands, the last token does, as with a fiber that is at
+/// home; its children's failures are all kept. Whoever raised the second could not know.
+void merge(forwarded& into, forwarded&& more) noexcept {
+  if (into.raised == nullptr) std::swap(into.raised, more.raised);
+  if (more.raised != nullptr) {
+    thread_state& thread = *self();
+    thread.drop_later(value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
+  }
+  into.failures.splice(into.failures.end(), more.failures);
+  if (more.token_given) std::swap(into.token, more.token);
+  into.token_given = into.token_given || more.token_given;
+  into.stops = into.stops || more.stops;
+  if (more.end.asked) into.end = more.end;
+}
+
+namespace {
+
+/// A token comes when the fiber does; what interrupts is to reach it at once.
+bool interrupts(const forwarded& news) noexcept {
+  return news.raised != nullptr || !news.failures.empty() || news.stops || news.end.asked;
+}
+
+bool any(const forwarded& news) noexcept {
+  return news.token_given || interrupts(news);
+}
+
+/// On a thread on which the traveller was, or which could call it back, when it was told to look.
+void look(journey& its, thread_state& here) noexcept {
+  forwarded news;
+  station* at = nullptr;
+  station* sender = nullptr;
+  {
+    const std::lock_guard in(its.sharing);
+    its.nudged = false;
+    if (its.at != nullptr && &its.at->thread == &here) {
+      at = its.at;
+      news = std::exchange(its.left, {});
+    } else if (its.at == nullptr && its.sender != nullptr && &its.sender->thread == &here) {
+      sender = its.sender;
+    } else if (its.at == nullptr || any(its.left)) {
+      nudge(its);
+    }
+  }
+  if (at != nullptr) at->apply(std::move(news));
+  if (sender != nullptr) sender->look();
+  release(its);
+}
+
+}  // namespace
+
+void nudge(journey& its) noexcept {
+  station* place = its.at != nullptr ? its.at : its.sender;
+  if (its.nudged || place == nullptr) return;
+  its.nudge.whose = &its;
+  its.nudge.arrive = [](post& item, thread_state& here) noexcept {
+    look(*static_cast<journey::nudge_post&>(item).whose, here);
+  };
+  its.nudged = place->thread.mail().push(its.nudge);
+  if (its.nudged) retain(its);
+}
+
+void forward(journey& to, forwarded&& news) noexcept {
+  if (!any(news)) return;
+  const bool urgent = interrupts(news);
+  jitter();
+  const std::lock_guard in(to.sharing);
+  merge(to.left, std::move(news));
+  if (to.at == nullptr && !urgent) return;
+  if (to.at == nullptr) to.wanted = true;
+  nudge(to);
+}
+
+void station::apply(forwarded&& news) noexcept {
+  journey& its = whose;
+  if (news.end.asked) {
+    if (!its.end.asked) its.end = news.end;
+    its.end.insisted = its.end.insisted || news.end.insisted;
+    lend_end();
+    thread.interrupt_fiber(block, interrupt_cancel);
+  }
+  if (news.stops) thread.end_stopped_scopes(block);
+  forwarded later;
+  if (news.raised != nullptr && !thread.raise(block, news.raised)) later.raised = news.raised;
+  later.failures = std::move(news.failures);
+  if (!later.failures.empty() && thread.raise(block, later.failures.front())) {
+    its.told = std::move(later.failures.front());
+    later.failures.pop_front();
+  }
+  if (news.token_given) {
+    thread.give_token(block, std::move(news.token));
+    thread.drop_later(std::move(news.token));
+  }
+  const std::lock_guard in(its.sharing);
+  merge(its.left, std::move(later));
+}
+
+void forward_stops(control_block& fiber) noexcept {
+  forwarded news;
+  news.stops = true;
+  forward(*cold(fiber).travels.its, std::move(news));
+}
+
+/// A result that was given takes its place when the fiber is at home again.
+void forward_result(control_block& fiber, value_slot&& value) noexcept {
+  journey& its = *cold(fiber).travels.its;
+  const std::lock_guard in(its.sharing);
+  its.result = std::move(value);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

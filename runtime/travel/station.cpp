@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// See travel/journey.hpp: how a traveller is let run on a thread, leaves it, and is awaited there.
+// Who has the traveller changes hands with one atomic operation, or one message; whoever gave it
+// away does not touch it, or its journey, again.
+#include <cstdlib>
+#include <utility>
+
+#include "heart/mailbox.hpp"
+#include "heart/travel_hooks.hpp"
+#include "travel/journey.hpp"
+#include "travel/visit.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr auto never = clock::time_point::max();
+
+}  // namespace
+
+station::station(journey& made_by, thread_state& there, control_block& as) noexcept
+    : whose(made_by), thread(there), block(as) {
+  returning.to = this;
+  returning.arrive = [](post& item, thread_state&) noexcept {
+    station& reached = *static_cast<homing&>(item).to;
+    reached.back = true;
+    reached.look();
+  };
+  recall.fiber = &as;
+  recall.fire = [](timer& due) noexcept { static_cast<recall_timer&>(due).from->look(); };
+  recall.from = this;
+}
+
+bool station::is_home() const noexcept {
+  return &block == &whose.fiber;
+}
+
+bool station::ends_here() const noexcept {
+  const std::lock_guard in(whose.sharing);
+  return is_home() && whose.stations == this;
+}
+
+bool station::leaves_children() const noexcept {
+  const cold_part* part = cold_if_any(block);
+  return part->failures != nullptr || part->own.next != nullptr || part->own.size > 0;
+}
+
+void station::enlist() noexcept {
+  const std::lock_guard in(whose.sharing);
+  next = std::exchange(whose.stations, this);
+}
+
+void station::unlist_locked() noexcept {
+  station** each = &whose.stations;
+  while (*each != this) each = &(*each)->next;
+  *each = next;
+}
+
+void station::unlist() noexcept {
+  const std::lock_guard in(whose.sharing);
+  unlist_locked();
+}
+
+void station::open() {
+  thread.reserve_timers(1);  // to call it back
+  try {
+    own.runs_on = thread.stacks_.take(thread.settings().stack_size);
+  } catch (...) {
+    thread.unreserve_timer();
+    throw;
+  }
+  const stack& given = own.runs_on;
+  own.exceptions = {};
+  sanitizer::describe(waiting.watched, given.bottom, given.size(), true);
+  const auto top = reinterpret_cast<std::uintptr_t>(given.top) & ~std::uintptr_t{15};
+  lay_out(waiting, reinterpret_cast<void*>(top), &station::begin, this);
+  whose.home_open = true;
+}
+
+void station::close() noexcept {
+  whose.home_open = false;
+  thread.unreserve_timer();
+  sanitizer::forget(waiting.watched, own.runs_on.bottom, own.runs_on.size());
+  thread.stacks_.give_back(own.runs_on);
+}
+
+/// The traveller has left home.
+void station::begin(void* home) {
+  station& own = *static_cast<station*>(home);
+  sanitizer::after_switch(own.waiting.watched);
+  own.take_leave();
+  while (own.send_on()) own.let_run();
+  std::abort();  // home lasts, and is closed by the traveller when it was last let run
+}
+
+void station::let_run() noexcept {
+  board();
+  own.exceptions = std::exchange(*thread.live_exceptions_, whose.its.exceptions);
+  own.error_number = std::exchange(*thread.live_errno_, whose.its.error_number);
+  waiting.watched = std::exchange(block.where.watched, whose.where.watched);
+  own.runs_on = std::exchange(block.runs_on, whose.its.runs_on);
+  whose.home_closes = ends_here();
+  switch_context(waiting, whose.where, whose.home_closes);
+  take_leave();
+}
+
+void station::take_leave() noexcept {
+  whose.its.exceptions = std::exchange(*thread.live_exceptions_, own.exceptions);
+  whose.its.error_number = std::exchange(*thread.live_errno_, own.error_number);
+  block.where.watched = waiting.watched;
+  whose.its.runs_on = std::exchange(block.runs_on, own.runs_on);
+  alight();
+}
+
+bool station::send_on() noexcept {
+  const bool kept = lasts();
+  if (!kept) unlist();
+  if (station* to = std::exchange(whose.back_to, nullptr)) {
+    jitter();
+    to->thread.mail().push(to->returning);
+  } else if (!post_on()) {
+    if (!kept) enlist();
+    return true;
+  }
+  if (visit* left = std::exchange(of, nullptr)) left->end();
+  const bool runs_on_here = kept && await_back();
+  if (!runs_on_here) keep_timers(0);
+  return runs_on_here;
+}
+
+/// Returns: false if the traveller has not left.
+bool station::post_on() noexcept {
+  const std::shared_ptr<hop> mine = std::move(whose.leaving);
+  {
+    const std::lock_guard in(whose.sharing);
+    mine->number = ++whose.hops;
+    whose.sender = &mine->origin;
+    whose.on_its_way.store(mine->number, std::memory_order_release);
+    if (&mine->origin != this && (whose.wanted || whose.due != never)) nudge(whose);
+  }
+  jitter();
+  cold_part& part = cold(block);
+  part.sends = true;
+  ++block.shields;
+  std::exception_ptr why;
+  try {
+    executor_access::send(mine->to, arrival(mine));
+  } catch (...) {
+    why = std::current_exception();
+  }
+  --block.shields;
+  part.sends = false;
+  mine->posting = false;
+  if (mine->at_once) return false;
+  if (why == nullptr || !mine->claim()) return true;
+  whose.refused = std::move(why);
+  return false;
+}
+
+/// It comes back if it is still on its way.
+bool station::call_back() noexcept {
+  const std::lock_guard in(whose.sharing);
+  std::uint64_t number = whose.hops;
+  if (whose.sender != this ||
+      !whose.on_its_way.compare_exchange_strong(number, 0, std::memory_order_acq_rel))
+    return false;
+  whose.called_back = true;
+  return true;
+}
+
+/// Returns: when the traveller, on its way from here, is to be called back: at once if somebody
+/// wants it to do something, or when the first of its scopes ends. Simulated time does not pass on
+/// the way.
+clock::time_point station::recall_at() noexcept {
+  const std::lock_guard in(whose.sharing);
+  if (whose.sender != this) return never;
+  if (whose.wanted) return clock::time_point::min();
+  return whose.then_virtual || thread.virtual_time() ? never : whose.due;
+}
+
+void station::look() noexcept {
+  if (away != nullptr) thread.resume(*away, wake_reason::handed);
+}
+
+void station::await_news() noexcept {
+  wait_record wait("its stack, which is on another thread");
+  wait.for_token = true;
+  away = &wait;
+  family& children = cold(block).own;
+  children.waits_until = until::all_over;
+  if (only_for_children()) children.waiter = &wait;
+  thread.pend(block);
+  thread.park(wait);
+  thread.unpend(block);
+  children.waiter = nullptr;
+  away = nullptr;
+}
+
+/// Returns: false if it has left the journey instead.
+bool station::await_back() noexcept {
+  while (!back) {
+    pass_on();
+    if (only_for_children() && cancelled) {
+      thread.cancel_family(cold(block).own, "its thread ends");
+    }
+    if (only_for_children() && try_to_leave()) return false;
+    const clock::time_point due = recall_at();
+    const bool passed = due <= thread.now();
+    if (passed && call_back()) return true;
+    recall.due = due;
+    if (!passed && due != never) thread.arm(recall);
+    await_news();
+    thread.disarm(recall);
+  }
+  back = false;
+  return true;
+}
+
+/// When the last child has ended nobody needs to come back, unless somebody is on the way.
+bool station::try_to_leave() noexcept {
+  if (leaves_children()) return false;
+  const std::lock_guard in(whose.sharing);
+  if (expected) return false;
+  unlist_locked();
+  return true;
+}
+
+void receive(const hop& mine, thread_state& here, visit* of) noexcept {
+  journey& its = mine.its;
+  station at(its, here, here.running());
+  at.served = mine.to;
+  at.of = of;
+  if (here.foreign()) {
+    at.block.interrupts |= interrupt_waits;
+    cold(at.block).own.closed = true;
+  }
+  try {
+    at.keep_timers(timers_of_scopes(its.its.scopes));
+  } catch (...) {
+    send_back(mine, std::current_exception());
+    if (of != nullptr) of->end();
+    return;
+  }
+  at.enlist();
+  do {
+    at.let_run();
+  } while (at.send_on());
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

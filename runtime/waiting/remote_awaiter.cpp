@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// See waiting/remote_awaiter.hpp.
+#include "waiting/remote_awaiter.hpp"
+
+#include <utility>
+
+#include "heart/mailbox.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept {
+  if (!fiber.dead()) {
+    fiber.awaiters.push_back(waiting);
+    return;
+  }
+  ++fiber.references;  // tell() may give up the last one
+  if (waiting.tell(waiting)) home.withdraw_failure(fiber);
+  home.release_later(fiber);
+}
+
+distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noexcept
+    : target_(std::move(awaited)),
+      from_(std::move(from)),
+      block_(target_.get()),
+      among_(among),
+      claims_(among == nullptr) {
+  wait.whom = &block_;
+  for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
+  enlisting_.arrive = [](post& item, thread_state& home) noexcept {
+    distant_awaiter& self = *static_cast<letter&>(item).sender;
+    enlist(self, *self.target_.get(), home);
+  };
+  tell = [](awaiter& listed) noexcept {
+    auto& self = static_cast<distant_awaiter&>(listed);
+    const bool claims = self.claims_;
+    auto expected = progress::waiting;
+    if (!self.reached_.compare_exchange_strong(expected, progress::told)) return false;
+    self.from_.get()->mail->push(self.news_);
+    return claims;
+  };
+  news_.arrive = [](post& item, thread_state& home) noexcept {
+    static_cast<letter&>(item).sender->come_home(home);
+  };
+  fetching_.arrive = [](post& item, thread_state&) noexcept {
+    distant_awaiter* self = static_cast<letter&>(item).sender;
+    self->unlink();
+    delete self;
+  };
+}
+
+distant_awaiter* distant_awaiter::send(control_block& target, control_block& waiting,
+                                       waiter* among) {
+  auto* sent = new distant_awaiter(refer_to(target), refer_to(waiting), among);
+  if (target.mail->push(sent->enlisting_)) return sent;
+  delete sent;
+  return nullptr;
+}
+
+bool distant_awaiter::give_up() noexcept {
+  auto expected = progress::waiting;
+  if (!reached_.compare_exchange_strong(expected, progress::given_up)) return false;
+  if (!target_.get()->mail->push(fetching_)) delete this;
+  return true;
+}
+
+void distant_awaiter::come_home(thread_state& home) noexcept {
+  if (abandoned_) {
+    delete this;
+    return;
+  }
+  over_ = true;
+  if (among_ != nullptr) {
+    among_->win(home);
+  } else {
+    home.resume(wait, wake_reason::handed);
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// See select.hpp. First each branch is asked whether it can proceed; only if none can, the fiber
+// joins all that it could wait for, with one ticket, and leaves the others when one has chosen it.
+// Where another thread makes a branch ready meanwhile, it starts again.
+#include <poll.h>
+
+#include <cerrno>
+#include <exception>
+#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/io.hpp>
+#include <motet/select.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "ground/ticks.hpp"
+#include "heart/perform_verbs.hpp"
+#include "heart/thread_state.hpp"
+#include "waiting/remote_awaiter.hpp"
+#include "words/saturating_time.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+thread_state& full(thread_core& thread) noexcept {
+  return static_cast<thread_state&>(thread);
+}
+
+/// Source: the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
+std::uint64_t mixed(std::uint64_t bits) noexcept {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
+}
+
+/// All orders have equal chances.
+void shuffle(std::span<select_branch*> branches) noexcept {
+  std::uint64_t dice = ticks();
+  for (std::size_t left = branches.size(); left > 1; --left) {
+    dice = mixed(dice);
+    std::swap(branches[left - 1], branches[dice % left]);
+  }
+}
+
+select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core& thread) {
+  for (const bool time : {false, true}) {
+    for (select_branch* each : branches) {
+      if (each->is_time() == time && each->proceeds(thread)) return each;
+    }
+  }
+  return nullptr;
+}
+
+/// One attempt: a ticket, and the branches that have been entered with it.
+class attempt {
+ public:
+  attempt(std::span<select_branch*> branches, thread_core& thread) noexcept
+      : branches_(branches), thread_(thread), own_("select", &thread, any_shared(branches)) {
+    own_.in_many = true;
+  }
+  attempt(const attempt&) = delete;
+  attempt& operator=(const attempt&) = delete;
+
+  /// Returns: the branch that was taken; null if one is ready, and another attempt is needed.
+  select_branch* run() {
+    std::exception_ptr error;
+    bool waits = false;
+    try {
+      waits = enter_all();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    // Another thread may have chosen one by now, and then that is what happens.
+    if (!waits && own_.wait.claim(wake_reason::interrupted)) {
+      leave_all();
+      if (error != nullptr) std::rethrow_exception(error);
+      return nullptr;
+    }
+    const bool told = own_.stand_by();
+    leave_all();
+    if (!told) throw_interruption();
+    if (own_.destroyed) throw_destroyed();
+    auto& taken = static_cast<select_branch&>(*own_.chosen);
+    taken.entered = false;
+    taken.finish();
+    return &taken;
+  }
+
+ private:
+  static bool any_shared(std::span<select_branch*> branches) noexcept {
+    for (const select_branch* each : branches) {
+      if (each->shared) return true;
+    }
+    return false;
+  }
+
+  /// Returns: false if one of them is ready.
+  bool enter_all() {
+    for (select_branch* each : branches_) {
+      each->of = &own_;
+      if (each->enter(thread_)) return false;
+      each->entered = true;
+    }
+    return true;
+  }
+
+  void leave_all() noexcept {
+    for (select_branch* each : branches_) {
+      if (each == own_.chosen || !std::exchange(each->entered, false)) continue;
+      each->leave_list();
+    }
+  }
+
+  std::span<select_branch*> branches_;
+  thread_core& thread_;
+  ticket own_;
+};
+
+}  // namespace
+
+select_branch& take_one(std::span<select_branch*> branches, bool as_they_are) {
+  thread_state& thread = here();
+  thread.deliver();
+  if (!as_they_are) shuffle(branches);
+  for (;;) {
+    if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
+    if (select_branch* taken = attempt(branches, thread).run()) return *taken;
+  }
+}
+
+// A fiber's end.
+
+end_case::end_case(fiber_ref awaited)
+    : select_branch(false), fiber_(std::move(awaited)), block_(fiber_.block_.get()) {
+  if (block_ == nullptr) refuse_empty_handle();
+  tell = [](awaiter& told) noexcept {
+    auto& self = static_cast<end_case&>(told);
+    return self.win(*self.of->fiber->home);
+  };
+}
+
+bool end_case::proceeds(thread_core& thread) {
+  if (block_ == &thread.running()) refuse_to_await_oneself();
+  if (!block_->dead()) return false;
+  if (thread.is_home_of(*block_)) claim_failure(*block_);
+  return true;
+}
+
+bool end_case::enter(thread_core& thread) {
+  if (thread.is_home_of(*block_)) {
+    block_->awaiters.push_back(*this);
+    return false;
+  }
+  distant_ = distant_awaiter::send(*block_, thread.running(), this);
+  if (distant_ == nullptr) return true;
+  full(thread).pend(thread.running());
+  return false;
+}
+
+void end_case::leave_list() noexcept {
+  if (distant_ == nullptr) {
+    list<awaiter, awaiters_tag>::remove(*this);
+    return;
+  }
+  full(arrived_core()).unpend(*of->fiber);
+  distant_awaiter* left = std::exchange(distant_, nullptr);
+  if (left->give_up()) return;
+  if (left->over()) {
+    left->dispose();
+  } else {
+    left->abandon();
+  }
+}
+
+void end_case::finish() {
+  if (distant_ == nullptr) return;
+  full(arrived_core()).unpend(*of->fiber);
+  std::exchange(distant_, nullptr)->dispose();
+}
+
+// A descriptor.
+
+ready_case::ready_case(int fd, short events) noexcept
+    : select_branch(false), pending_(op_, "select of fd") {
+  op_.kind = verb::wait_fd;
+  op_.fd = fd;
+  op_.flags = events;
+  pending_.wait.subject = fd;
+  pending_.of = this;
+  pending_.won = win_at_end;
+}
+
+void ready_case::win_at_end(pending_operation& ended, thread_core& home) noexcept {
+  static_cast<watch&>(ended).of->win(home);
+}
+
+/// Source: poll(2).
+bool ready_case::proceeds(thread_core&) {
+  pollfd look{op_.fd, static_cast<short>(op_.flags), 0};
+  if (op_.fd < 0 || (::poll(&look, 1, 0) > 0 && (look.revents & POLLNVAL) != 0)) {
+    throw_errno(EBADF, "select", op_.fd);
+  }
+  return look.revents != 0;
+}
+
+bool ready_case::enter(thread_core& thread) {
+  thread_state& here = full(thread);
+  if (here.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
+  pending_.done = pending_.closed = false;
+  pending_.closer = nullptr;
+  pending_.wait.fiber = &thread.running();
+  return !here.begin(pending_);
+}
+
+void ready_case::leave_list() noexcept {
+  if (pending_.done) return;
+  pending_.won = nullptr;
+  full(arrived_core()).call_off(pending_);
+  pending_.won = win_at_end;
+}
+
+void ready_case::finish() {
+  if (pending_.closed) throw_errno(EBADF, "select", op_.fd);
+  if (op_.result < 0) throw_errno(-op_.result, "select", op_.fd);
+}
+
+// A time.
+
+time_case::time_case(clock::duration span) : select_branch(false) {
+  alarm_.due = deadline_after(clock::now(), span);
+  alarm_.of = this;
+  alarm_.fire = [](timer& due) noexcept {
+    time_case& self = *static_cast<alarm&>(due).of;
+    self.win(*due.fiber->home);
+  };
+}
+
+bool time_case::proceeds(thread_core&) {
+  return alarm_.due <= clock::now();
+}
+
+bool time_case::enter(thread_core& thread) {
+  alarm_.fiber = &thread.running();
+  full(thread).reserve_timers(1);
+  full(thread).arm(alarm_);
+  return false;
+}
+
+void time_case::leave_list() noexcept {
+  full(arrived_core()).disarm(alarm_);
+  finish();
+}
+
+void time_case::finish() {
+  full(arrived_core()).unreserve_timer();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What the primitives refuse, and what of them need not be in a header.
+#include <future>
+#include <motet/cancel.hpp>
+#include <motet/channel.hpp>
+#include <motet/every.hpp>
+#include <motet/future.hpp>
+#include <motet/mutex.hpp>
+#include <motet/rate_limiter.hpp>
+#include <motet/resource_pool.hpp>
+#include <motet/semaphore.hpp>
+#include <stdexcept>
+
+#include "words/made_exception.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void refuse_to_unlock() {
+  throw std::logic_error("unlock of a mutex that another one holds, or nobody");
+}
+
+void refuse_to_lock_again() {
+  throw std::logic_error("lock of a mutex by the one who holds it");
+}
+
+void refuse_permits() {
+  throw std::invalid_argument(
+      "a semaphore counts permits from 1, its limit from 0, and both to PTRDIFF_MAX");
+}
+
+void refuse_empty_pool() {
+  throw std::invalid_argument(
+      "a resource_pool needs a limit of at least 1 that memory can hold, and a way to make things");
+}
+
+void refuse_to_use_returned() {
+  throw std::logic_error("what this lease lent has been discarded");
+}
+
+void refuse_rate() {
+  throw std::invalid_argument(
+      "a rate_limiter needs a count, a period, a burst and costs of at least 1, a cost at most the "
+      "burst, and a burst at most 70 years");
+}
+
+void refuse_period() {
+  throw std::invalid_argument("every() needs a period");
+}
+
+void refuse_empty_future() {
+  throw std::logic_error("a promise that was moved away, or a future without one");
+}
+
+void refuse_taken_value() {
+  throw std::logic_error("the value of this future has been taken");
+}
+
+std::exception_ptr broken_promise() noexcept {
+  return made_exception<std::future_error>(std::future_errc::broken_promise);
+}
+
+std::exception_ptr told_to_others(std::exception_ptr error, const char* who) noexcept {
+  if (error == nullptr) return made_exception<std::invalid_argument>("no exception");
+  try {
+    std::rethrow_exception(error);
+  } catch (const cancelled& asked) {
+    return made_exception<fiber_cancelled>(who, asked.reason());
+  } catch (...) {
+    return error;
+  }
+}
+
+template <typename Sharing>
+void last_call<Sharing>::rest_until(clock::time_point when) {
+  if (self_core() == nullptr) {
+    for_threads_.wait_until(when);
+  } else {
+    move_on_after(when - clock::now(), [&] { for_fibers_.wait(); });
+  }
+}
+
+template void last_call<any_thread>::rest_until(clock::time_point);
+template void last_call<one_thread>::rest_until(clock::time_point);
+
+void refuse_capacity() {
+  throw std::invalid_argument("no memory holds so many items: motet::unbounded is another thing");
+}
+
+void throw_channel_closed() {
+  throw channel_closed();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

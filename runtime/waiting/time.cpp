@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Sleeping: a timer in the frame of the sleeper.
+#include <algorithm>
+#include <motet/time.hpp>
+
+#include "heart/thread_state.hpp"
+#include "words/saturating_time.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail { namespace {
+
+struct sleeper : timer {
+  sleeper(control_block& self, clock::time_point when) noexcept {
+    due = std::max(when, clock::time_point());  // no backend looks further back than the boot
+    fiber = &self;
+    fire = [](timer& alarm) noexcept {
+      auto& sleeping = static_cast<sleeper&>(alarm);
+      sleeping.fiber->home->resume(sleeping.wait, wake_reason::time);
+    };
+  }
+  wait_record wait{"sleep"};
+};
+
+}}  // namespace detail
+
+clock::time_point clock::now() noexcept {
+  detail::thread_state* thread = detail::self();
+  return thread == nullptr ? std::chrono::steady_clock::now() : thread->now();
+}
+
+void sleep_until(clock::time_point when) {
+  detail::thread_state& thread = detail::here();
+  thread.deliver();
+  detail::sleeper asleep(thread.running(), when);
+  thread.arm(asleep);
+  const detail::wake_reason woken = thread.park(asleep.wait);
+  thread.disarm(asleep);
+  if (woken == detail::wake_reason::interrupted) thread.throw_pending();
+  thread.deliver();
+}
+
+void sleep_for(detail::timespan span) {
+  sleep_until(detail::deadline_after(detail::here().now(), span.length));
+}
+
+void sleep() {
+  detail::thread_state& thread = detail::here();
+  for (;;) {
+    thread.deliver();
+    detail::wait_record wait("sleep without end");
+    if (thread.park(wait) == detail::wake_reason::interrupted) thread.throw_pending();
+  }
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// See timeslice_lock.hpp. Who gives it up writes the next holder: nobody overtakes, and each turn
+// takes one wake. The first in line is the clock by which a stall is noticed; there is no other.
+#include <motet/detail/ground/process.hpp>
+#include <motet/mutex.hpp>
+#include <motet/timeslice_lock.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "ground/ticks.hpp"
+#include "heart/remote_wait.hpp"
+#include "heart/thread_state.hpp"
+#include "words/saturating_time.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+constexpr int quanta_of_a_stall = 10;
+constexpr std::chrono::hours longest_quantum(365 * 24);
+
+clock::duration checked(detail::timespan quantum) {
+  if (quantum.length <= clock::duration::zero() || quantum.length > longest_quantum) {
+    throw std::invalid_argument("a timeslice_lock's quantum must be positive, and at most a year");
+  }
+  return quantum.length;
+}
+
+}  // namespace
+
+struct timeslice_lock::waiter {
+  explicit waiter(std::uintptr_t who) noexcept : mark(who) {}
+
+  const std::uintptr_t mark;
+  const clock::time_point since = clock::now();
+  waiter* next = nullptr;
+  bool has_turn = false;
+  bool refused = false;
+  detail::errand called{"its turn with a timeslice_lock"};
+};
+
+timeslice_lock::timeslice_lock(detail::timespan quantum,
+                               std::function<void(clock::duration)> on_stall)
+    : quantum_(checked(quantum)),
+      quantum_ticks_(detail::ticks_in(quantum_)),
+      on_stall_(std::move(on_stall)) {}
+
+timeslice_lock::~timeslice_lock() {
+  sharing_.lock_at_end();
+  forget_gone();
+  waiter* each = std::exchange(first_, nullptr);
+  sharing_.unlock();
+  while (each != nullptr) {
+    waiter& sent_away = *each;
+    each = each->next;
+    sent_away.refused = true;
+    sent_away.called.end();
+  }
+}
+
+void timeslice_lock::take(std::uintptr_t mark) noexcept {
+  holder_.store(mark, std::memory_order_relaxed);
+  turn_began_ = detail::ticks();
+  ++turns_;
+}
+
+/// In a forked child nobody waits who waited before, and frames of theirs may be gone.
+void timeslice_lock::forget_gone() noexcept {
+  if (std::exchange(filled_in_, detail::this_process()) == detail::this_process()) return;
+  first_ = last_ = nullptr;
+  waiting_.store(0, std::memory_order_relaxed);
+}
+
+void timeslice_lock::line_up(waiter& late) noexcept {
+  forget_gone();
+  *(first_ == nullptr ? &first_ : &last_->next) = &late;
+  last_ = &late;
+  waiting_.store(waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+/// Returns: who holds it now, and is to be told; null: nobody.
+timeslice_lock::waiter* timeslice_lock::choose_next() noexcept {
+  forget_gone();
+  waiter* next = first_;
+  if (next == nullptr) {
+    holder_.store(0, std::memory_order_relaxed);
+    return nullptr;
+  }
+  first_ = next->next;
+  waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  take(next->mark);
+  next->has_turn = true;
+  ++counted_.handovers;
+  counted_.longest_wait = std::max(counted_.longest_wait, clock::now() - next->since);
+  return next;
+}
+
+void timeslice_lock::check_held(const detail::thread_core* thread) const {
+  if (!detail::is_mark_of(thread, holder_.load(std::memory_order_relaxed))) {
+    detail::refuse_to_unlock();
+  }
+}
+
+void timeslice_lock::lock() {
+  detail::thread_core* thread = detail::any_thread::enter();
+  const std::uintptr_t me = detail::holder_mark(thread);
+  sharing_.lock();
+  const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
+  if (holder == 0) {
+    take(me);
+    sharing_.unlock();
+    return;
+  }
+  if (detail::is_mark_of(thread, holder)) {
+    sharing_.unlock();
+    detail::refuse_to_lock_again();
+  }
+  waiter mine(me);
+  line_up(mine);
+  sharing_.unlock();
+  await_turn(mine);
+}
+
+bool timeslice_lock::try_lock() {
+  const std::uintptr_t me = detail::holder_mark(detail::self_core());
+  const std::lock_guard in(sharing_);
+  if (holder_.load(std::memory_order_relaxed) != 0) return false;
+  take(me);
+  return true;
+}
+
+void timeslice_lock::unlock() {
+  check_held(detail::self_core());
+  sharing_.lock();
+  waiter* next = choose_next();
+  sharing_.unlock();
+  if (next != nullptr) next->called.end();
+}
+
+void timeslice_lock::yield_if_over() {
+  detail::thread_core* thread = detail::self_core();
+  check_held(thread);
+  if (detail::ticks() - turn_began_ < quantum_ticks_) return;
+  sharing_.lock();
+  forget_gone();
+  if (first_ == nullptr) {
+    sharing_.unlock();
+    return;
+  }
+  waiter mine(holder_.load(std::memory_order_relaxed));
+  line_up(mine);
+  waiter* next = choose_next();
+  ++counted_.forced;
+  sharing_.unlock();
+  next->called.end();
+  mine.called.await_end();
+  if (mine.refused)
+    throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
+  if (thread != nullptr) thread->deliver();
+}
+
+/// Destroyed meanwhile, it is nobody's: whoever finds out does so by unlock().
+void timeslice_lock::lock_again() noexcept {
+  const std::uintptr_t me = detail::holder_mark(detail::self_core());
+  sharing_.lock();
+  if (holder_.load(std::memory_order_relaxed) == 0) {
+    take(me);
+    sharing_.unlock();
+    return;
+  }
+  waiter mine(me);
+  line_up(mine);
+  sharing_.unlock();
+  mine.called.await_end();
+}
+
+/// An interruption, or what on_stall throws, gives up the place in line, and the turn that may have
+/// come in the same moment.
+void timeslice_lock::await_turn(waiter& mine) {
+  using detail::errand;
+  try {
+    for (;;) {
+      const errand::result found = mine.called.await_until(stalls_at(mine));
+      if (found == errand::result::over) break;
+      if (found == errand::result::interrupted) detail::throw_interruption();
+      look_for_stall(mine);
+    }
+  } catch (...) {
+    leave_line(mine);
+    throw;
+  }
+  if (mine.refused)
+    throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
+}
+
+void timeslice_lock::leave_line(waiter& mine) noexcept {
+  sharing_.lock();
+  waiter** place = &first_;
+  waiter* before = nullptr;
+  while (*place != nullptr && *place != &mine) {
+    before = *place;
+    place = &before->next;
+  }
+  const bool in_line = *place == &mine;
+  if (in_line) {
+    *place = mine.next;
+    if (last_ == &mine) last_ = before;
+    waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  sharing_.unlock();
+  if (in_line) return;
+  mine.called.await_end();
+  if (mine.has_turn) unlock();
+}
+
+/// Returns: when the first in line should look; never, if nobody wants to know.
+clock::time_point timeslice_lock::stalls_at(const waiter& mine) const noexcept {
+  if (on_stall_ == nullptr) return clock::time_point::max();
+  const clock::duration longest = quantum_ * quanta_of_a_stall;
+  const std::lock_guard in(sharing_);
+  const bool asks = first_ == &mine && stalled_turn_ != turns_;
+  if (!asks) return detail::deadline_after(clock::now(), longest);
+  const std::uint64_t held = (detail::ticks() - turn_began_) / quantum_ticks_;
+  const auto left = held < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(held) : 0;
+  return detail::deadline_after(clock::now(), quantum_ * left);
+}
+
+void timeslice_lock::look_for_stall(const waiter& mine) {
+  std::uint64_t quanta = 0;
+  {
+    const std::lock_guard in(sharing_);
+    if (first_ != &mine || stalled_turn_ == turns_) return;
+    quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
+    if (quanta < quanta_of_a_stall) return;
+    stalled_turn_ = turns_;
+  }
+  on_stall_(quantum_ * static_cast<clock::rep>(quanta));
+}
+
+timeslice_lock::statistics timeslice_lock::stats() const {
+  const std::lock_guard in(sharing_);
+  return counted_;
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// What is rare or long about waiting on a primitive. See detail/waiting/waiter.hpp,
+// detail/waiting/wait_list.hpp.
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <motet/detail/waiting/wait_list.hpp>
+#include <stdexcept>
+
+#include "ground/ticks.hpp"
+#include "heart/mailbox.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// So often whoever wants a lock looks again before it lets others run, and before it sleeps: the
+/// holder may be a thread of a lower priority that has been preempted.
+constexpr int looks = 100;
+constexpr int looks_and_yields = 110;
+constexpr timespec nap{0, 50'000};
+
+/// Waits a little longer each time.
+class patience {
+ public:
+  void wait() noexcept {
+    if (++rounds_ < looks) {
+      pause();
+    } else if (rounds_ < looks_and_yields) {
+      ::sched_yield();
+    } else {
+      ::nanosleep(&nap, nullptr);
+    }
+  }
+
+ private:
+  int rounds_ = 0;
+};
+
+}  // namespace
+
+void any_thread::contend() noexcept {
+  patience others;
+  do {
+    while (held_.load(std::memory_order_relaxed)) others.wait();
+  } while (held_.exchange(true, std::memory_order_acquire));
+}
+
+/// A thread whose runtime has ended, and any other than the main one, waits without a fiber.
+bool any_thread::waits_first_on_main_thread() noexcept {
+  return ::gettid() == ::getpid() && read_self() == 0;
+}
+
+bool any_thread::begin_on_main_thread(thread_core*& thread) {
+  if (!waits_first_on_main_thread()) return false;
+  unlock();
+  thread = &begin_to_wait();
+  lock();
+  return true;
+}
+
+thread_core& any_thread::begin_to_wait() {
+  thread_core& thread = begin_here();
+  static_cast<thread_state&>(thread).began_to_wait();
+  return thread;
+}
+
+void refuse_other_thread() {
+  throw std::logic_error("something of motet::local is used on a second thread");
+}
+
+void throw_destroyed() {
+  throw std::logic_error("it was destroyed while this waited on it");
+}
+
+void throw_interruption() {
+  if (thread_core* thread = self_core()) thread->throw_pending();
+  throw std::logic_error("this thread's runtime has ended");
+}
+
+void waiter::await_sent_away() const noexcept {
+  patience sender;
+  while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
+}
+
+/// A thread whose runtime has ended waits for nothing any more.
+bool ticket::block() noexcept {
+  if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
+  gate_.wait();
+  return true;
+}
+
+void ticket::tell_elsewhere() noexcept {
+  jitter();
+  if (home_ == nullptr) {
+    gate_.open();
+    return;
+  }
+  arrive = [](post& item, thread_state& home) noexcept {
+    auto& told = static_cast<ticket&>(item);
+    if (!home.left_out(*told.fiber)) told.wake(home);
+  };
+  fiber->mail->push(*this);
+}
+
+template <typename Sharing>
+void wait_list::send_away(Sharing& sharing) noexcept {
+  thread_core* teller = self_core();
+  patience leaving;
+  for (;;) {
+    chosen_ones told;
+    bool left = false;
+    sharing.lock_at_end();
+    forget_gone();
+    for (waiter *each = waiting_.front(), *next; each != nullptr; each = next) {
+      next = waiting_.next(*each);
+      if (take(*each, teller)) {
+        each->of->destroyed = true;
+        told.add(*each);
+      } else if (!each->send_away()) {
+        left = true;
+      }
+    }
+    sharing.unlock();
+    told.tell(teller);
+    if (!left) return;
+    leaving.wait();
+  }
+}
+
+template void wait_list::send_away(any_thread&) noexcept;
+template void wait_list::send_away(one_thread&) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

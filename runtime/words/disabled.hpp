@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// MOTET_DISABLE: features of the kernel that motet probes for, and is told to do without.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <motet/detail/words/abi.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+inline constexpr std::array<std::string_view, 6> features = {
+    "defer_taskrun",    // io_uring: task work only when the thread asks; else COOP_TASKRUN
+    "registered_ring",  // io_uring: the ring's descriptor is registered
+    "process_madvise",  // stacks: many guards in one call
+    "guard",            // stacks: MADV_GUARD_INSTALL; else mprotect(2)
+    "stack_reuse",      // stacks: one that is given back serves the next fiber; else it faults
+    "overflow_report",  // the line that tells of a stack overflow
+};
+
+/// Calls `use(word)` for each word between commas.
+template <typename F>
+void for_each_word(std::string_view list, F use) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (end > 0) use(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+inline std::string_view disabled_list() noexcept {
+  const char* list = std::getenv("MOTET_DISABLE");
+  return list == nullptr ? std::string_view() : std::string_view(list);
+}
+
+inline bool disabled(std::string_view feature) noexcept {
+  bool found = false;
+  for_each_word(disabled_list(), [&](std::string_view word) { found = found || word == feature; });
+  return found;
+}
+
+/// Throws: std::invalid_argument if MOTET_DISABLE names what there is not.
+inline void check_disabled() {
+  for_each_word(disabled_list(), [](std::string_view word) {
+    std::string known;
+    for (const std::string_view each : features) {
+      if (each == word) return;
+      known += (known.empty() ? "" : ", ") + std::string(each);
+    }
+    throw std::invalid_argument("MOTET_DISABLE names \"" + std::string(word) +
+                                "\"; there are: " + known);
+  });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

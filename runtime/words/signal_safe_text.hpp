@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Text that is put together without memory, for signal handlers. What does not fit is left out.
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+template <std::size_t Size>
+class line {
+ public:
+  line& operator<<(std::string_view text) noexcept {
+    for (const char each : text) {
+      if (used_ < text_.size()) text_[used_++] = each;
+    }
+    return *this;
+  }
+  line& operator<<(std::uint64_t number) noexcept { return append(number, 10); }
+  line& hex(std::uint64_t number) noexcept {
+    *this << "0x";
+    return append(number, 16);
+  }
+  /// In one call, so that what several threads write does not mix.
+  void write() const noexcept {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), used_);
+  }
+
+ private:
+  line& append(std::uint64_t number, unsigned base) noexcept {
+    std::array<char, 20> digits;
+    std::size_t first = digits.size();
+    do {
+      digits[--first] = "0123456789abcdef"[number % base];
+      number /= base;
+    } while (number > 0);
+    return *this << std::string_view(&digits[first], digits.size() - first);
+  }
+
+  std::array<char, Size> text_;
+  std::size_t used_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail
