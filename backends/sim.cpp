@@ -42,6 +42,7 @@ waiting& waiting_of(operation& op) noexcept {
 class sim_backend final : public backend {
  public:
   std::string_view name() const noexcept override { return "sim"; }
+  bool virtual_time() const noexcept override { return true; }
   time_point now() const noexcept override { return now_; }
   void listen(int wake_descriptor) override { wake_descriptor_ = wake_descriptor; }
   void keep_pace(bool on) noexcept override { keeps_pace_ = on; }

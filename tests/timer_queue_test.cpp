@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Timers against a model.
-#include "heart/timer_queue.hpp"
+#include "heart/time/timer_queue.hpp"
 
 #include <chrono>
 #include <memory>

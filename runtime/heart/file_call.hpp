@@ -6,7 +6,7 @@
 #include <motet/backend.hpp>
 #include <motet/detail/words/blocking_call.hpp>
 
-#include "heart/remote_wait.hpp"
+#include "heart/mail/remote_wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -31,18 +31,6 @@ void thread_core::rest() noexcept {
   static_cast<thread_state*>(this)->rest_now();
 }
 
-void thread_core::throw_pending() {
-  static_cast<thread_state*>(this)->throw_what_is_pending();
-}
-
-bool thread_core::must_throw_slowly() noexcept {
-  return static_cast<thread_state*>(this)->must_throw_now();
-}
-
-bool thread_core::interrupted_at_once() noexcept {
-  return static_cast<thread_state*>(this)->interrupts_wait();
-}
-
 void thread_state::give_way() noexcept {
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
@@ -51,9 +39,18 @@ void thread_state::give_way() noexcept {
 }
 
 void thread_state::checkpoint() noexcept {
-  const bool overdue = poll_overdue();
-  if (overdue || submitted_since_poll_) poll(false);
+  const bool overdue = schedule.overdue();
+  if (overdue || calls.submitted()) poll(false);
   if (overdue && !queue_.empty()) snooze();
+}
+
+void thread_state::park_until_over(wait_record& wait) noexcept {
+  wait.reopen();
+  wait.interruptible = false;
+  wait.cancelling = true;
+  ++pending_[0];  // it will come, a transient fiber's too
+  park(wait);
+  --pending_[0];
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

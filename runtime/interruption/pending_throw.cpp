@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What a switchpoint throws, if anything. A cancellation and an ended scope last: they are thrown
-// again and again until the body, or the scope, is left.
+// See interruption/pending_throw.hpp. A cancellation and an ended scope last: they are thrown again
+// and again until the body, or the scope, is left.
+#include "interruption/pending_throw.hpp"
+
+#include <motet/detail/heart/handle.hpp>
 #include <motet/detail/words/timespan.hpp>
 #include <new>
 #include <stdexcept>
@@ -8,73 +11,127 @@
 #include <utility>
 
 #include "failures/exception_object.hpp"
-#include "heart/thread_state.hpp"
+#include "failures/notice.hpp"
+#include "interruption/child_failures.hpp"
+#include "interruption/interrupt.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+bool in_shield(const control_block& fiber) noexcept {
+  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+    if (each->kind == scope_kind::shields) return true;
+  }
+  return shelter_of(fiber, *fiber.home) > 0;
+}
 
 namespace {
 
 /// So often in a row a fiber may swallow what ends it before people are told.
 constexpr unsigned most_swallowed = 100;
 
-}  // namespace
-
-bool thread_state::in_shield(const control_block& fiber) const noexcept {
-  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ == scope_kind::shields) return true;
-  }
-  return shelter_of(fiber) > 0;
+clock::time_point grace_end(const thread_state& home, const lasting_interruption& about) noexcept {
+  return deadline_after(about.handled_since, timespan(home.settings().handler_grace).length);
 }
 
 /// Whether the fiber is in a handler of this very interruption, and has not been there for long,
 /// from the first switchpoint in it on.
-bool thread_state::held(const control_block& fiber, lasting_interruption& about) noexcept {
-  if (!about.told || (about.handled && now() >= grace_end(about))) return false;
-  void* caught = &fiber == running_ ? live_exceptions_->caught : fiber.caught;
+bool held(const control_block& fiber, lasting_interruption& about) noexcept {
+  if (!about.told) return false;
+  thread_state& home = home_of(fiber);
+  if (about.handled && home.time.now() >= grace_end(home, about)) return false;
+  void* caught = &fiber == &home.running() ? home.exceptions().caught : fiber.caught;
   const bool handles = any_caught(caught, [&](void* object) {
     if (type_of(object) != typeid(cancelled)) return false;
     return interruption::id_of(*static_cast<const cancelled*>(object)) == about.id;
   });
-  if (handles && !std::exchange(about.handled, true)) about.handled_since = now();
-  return handles && now() < grace_end(about);
+  if (handles && !std::exchange(about.handled, true)) about.handled_since = home.time.now();
+  return handles && home.time.now() < grace_end(home, about);
 }
 
-clock::time_point thread_state::grace_end(const lasting_interruption& about) const noexcept {
-  return deadline_after(about.handled_since, timespan(options_.handler_grace).length);
-}
-
-/// What an outer one, visible from the scope, silences while a handler is busy with it: everything
-/// inside that is older than its telling.
-bool thread_state::silenced(const scope& inner, unsigned shelter) noexcept {
-  const control_block& fiber = *inner.fiber_;
+/// What an outer interruption, visible from the scope `inner`, silences while a handler is busy
+/// with it: everything inside that is older than its telling.
+bool silenced(const scope& inner, unsigned shelter) noexcept {
+  const control_block& fiber = *inner.fiber;
   const auto silences = [&](lasting_interruption& outer) {
-    return inner.about_.id <= outer.scopes_then && held(fiber, outer);
+    return inner.about.id <= outer.scopes_then && held(fiber, outer);
   };
-  for (scope_entry* each = inner.outer_; each != nullptr; each = each->outer_) {
-    if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return false;
-    if (each->kind_ != scope_kind::ends) continue;
+  for (scope_entry* each = inner.outer; each != nullptr; each = each->outer) {
+    if (each->shelter < shelter || each->kind == scope_kind::shields) return false;
+    if (each->kind != scope_kind::ends) continue;
     auto& outer = static_cast<scope&>(*each);
-    if (outer.ended_ && silences(outer.about_)) return true;
+    if (outer.ended && silences(outer.about)) return true;
   }
   return shelter == 0 && (fiber.interrupts & interrupt_cancel) != 0 &&
          silences(cold_if_any(fiber)->cancellation);
 }
 
+void end_grace_later(thread_state& home, timer& alarm, const lasting_interruption& about) noexcept {
+  if (!about.handled || alarm.armed()) return;
+  alarm.due = grace_end(home, about);  // perhaps by now: then it fires at the next poll
+  alarm.fire = [](timer& over) noexcept { interrupt_fiber(*over.fiber, interrupt_anew); };
+  home.time.arm(alarm);
+}
+
+void tell_of_swallowing(const control_block& fiber) noexcept {
+  try {
+    notice(home_of(fiber).settings(), "fiber " + label_of(fiber) + ", spun at " + fiber.site.file +
+                                          ":" + std::to_string(fiber.site.line) +
+                                          ", has gone on 100 times after being told to end");
+  } catch (const std::bad_alloc&) {
+    // A notice is no reason to fail.
+  }
+}
+
+/// Before what lasts is thrown again in the running fiber, every runnable fiber has its turn: a
+/// loop that swallows it starves nobody.
+void let_others_run_before(thread_state& home, const lasting_interruption& about) noexcept {
+  control_block& fiber = home.running();
+  cold_part& part = cold(fiber);
+  if (!about.told) {
+    part.swallowed = 0;
+    return;
+  }
+  if (++part.swallowed == most_swallowed) tell_of_swallowing(fiber);
+  home.snooze();
+}
+
+void tell(thread_state& home, lasting_interruption& about) noexcept {
+  if (held(home.running(), about)) return;  // spin() throws in a handler, too
+  about.told = true;
+  about.scopes_then = home.store.last_scope();
+}
+
+[[noreturn]] void throw_failure(control_block& fiber) {
+  control_block* failed = take_failure(fiber, nullptr);
+  refresh_failures(fiber);
+  const std::exception_ptr error = failed->error;
+  release_at_home(*failed);
+  std::rethrow_exception(error);
+}
+
+[[noreturn]] void throw_end_of(thread_state& home, scope& ended) {
+  tell(home, ended.about);
+  announce_up_to(home.running(), &ended);
+  interruption::throw_cancelled(ended.reason, ended.about.id, ended.about.site);
+}
+
+}  // namespace
+
 /// From the inside outwards: the outermost that is not held speaks. A scope can interrupt only what
 /// is as sheltered as it was when it was entered: so nothing from outside reaches a destructor, but
 /// a time limit within it works.
-speaker thread_state::speaker_of(const control_block& fiber) noexcept {
+speaker speaker_of(const control_block& fiber) noexcept {
   speaker found;
   cold_part* part = cold_if_any(fiber);
-  const unsigned shelter = shelter_of(fiber);
+  const unsigned shelter = shelter_of(fiber, *fiber.home);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
   if (cancelled_now && part->insisted && shelter == 0) return {speaks::cancellation, nullptr};
-  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
-    if (each->shelter_ < shelter || each->kind_ == scope_kind::shields) return found;
-    if (each->kind_ != scope_kind::ends) continue;
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+    if (each->shelter < shelter || each->kind == scope_kind::shields) return found;
+    if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    if (!entered.ended_ || held(fiber, entered.about_)) continue;
+    if (!entered.ended || held(fiber, entered.about)) continue;
     if (!silenced(entered, shelter)) found = {speaks::scope, &entered};
   }
   if (shelter > 0) return found;
@@ -84,72 +141,37 @@ speaker thread_state::speaker_of(const control_block& fiber) noexcept {
   return found;
 }
 
-bool thread_state::must_throw_now() noexcept {
+bool thread_core::must_throw_slowly() noexcept {
   return static_cast<bool>(speaker_of(*running_));
 }
 
 /// A wait in a handler goes on, and ends with the handler's grace.
-bool thread_state::interrupts_wait() noexcept {
+bool thread_core::interrupted_at_once() noexcept {
+  auto& home = static_cast<thread_state&>(*this);
   control_block& fiber = *running_;
-  if (foreign_ || speaker_of(fiber)) return true;
-  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ != scope_kind::ends) continue;
+  if (home.foreign || speaker_of(fiber)) return true;
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+    if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    if (entered.ended_) end_grace_later(entered.alarm_, entered.about_);
+    if (entered.ended) end_grace_later(home, entered.alarm, entered.about);
   }
   if ((fiber.interrupts & interrupt_cancel) != 0) {
     cold_part& part = cold(fiber);
     part.grace.fiber = &fiber;
-    end_grace_later(part.grace, part.cancellation);
+    end_grace_later(home, part.grace, part.cancellation);
   }
   return false;
 }
 
-void thread_state::end_grace_later(timer& alarm, const lasting_interruption& about) noexcept {
-  if (!about.handled || alarm.armed()) return;
-  alarm.due = grace_end(about);  // perhaps by now: then it fires at the next poll
-  alarm.fire = [](timer& over) noexcept {
-    home_of(*over.fiber).interrupt_fiber(*over.fiber, interrupt_anew);
-  };
-  arm(alarm);
-}
-
-/// Before what lasts is thrown again, every runnable fiber has its turn: a loop that swallows it
-/// starves nobody.
-void thread_state::let_others_run_before(const lasting_interruption& about) noexcept {
-  control_block& fiber = *running_;
-  cold_part& part = cold(fiber);
-  if (!about.told) {
-    part.swallowed = 0;
-    return;
-  }
-  if (++part.swallowed == most_swallowed) tell_of_swallowing(fiber);
-  snooze();
-}
-
-void thread_state::tell_of_swallowing(const control_block& fiber) noexcept {
-  try {
-    notice("fiber " + label_of(fiber) + ", spun at " + fiber.site.file + ":" +
-           std::to_string(fiber.site.line) + ", has gone on 100 times after being told to end");
-  } catch (const std::bad_alloc&) {
-    // A notice is no reason to fail.
-  }
-}
-
-void thread_state::tell(lasting_interruption& about) noexcept {
-  if (held(*running_, about)) return;  // spin() throws in a handler, too
-  about.told = true;
-  about.scopes_then = last_scope_;
-}
-
-void thread_state::throw_what_is_pending() {
+void thread_core::throw_pending() {
+  auto& home = static_cast<thread_state&>(*this);
   control_block& fiber = *running_;
   speaker speaking = speaker_of(fiber);
   if (speaking.what == speaks::scope) {
-    let_others_run_before(speaking.which->about_);
+    let_others_run_before(home, speaking.which->about);
     speaking = speaker_of(fiber);
   } else if (speaking.what == speaks::cancellation) {
-    let_others_run_before(cold(fiber).cancellation);
+    let_others_run_before(home, cold(fiber).cancellation);
     speaking = speaker_of(fiber);
   }
   switch (speaking.what) {
@@ -157,46 +179,24 @@ void thread_state::throw_what_is_pending() {
       fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);
       std::rethrow_exception(std::exchange(fiber.raised, nullptr));
     case speaks::failure:
-      throw_failure();
-    case speaks::scope: {
-      scope& ended = *speaking.which;
-      tell(ended.about_);
-      announce_up_to(&ended);
-      interruption::throw_cancelled(ended.reason_, ended.about_.id, ended.about_.site);
-    }
+      throw_failure(fiber);
+    case speaks::scope:
+      throw_end_of(home, *speaking.which);
     case speaks::cancellation:
-      throw_cancellation();
+      throw_cancellation(home);
     case speaks::nobody:
       break;
   }
-  check_may_wait();
+  home.check_may_wait();
   throw std::logic_error("a wait was interrupted by nothing");
 }
 
-void thread_state::throw_cancellation() {
-  lasting_interruption& about = cold(*running_).cancellation;
-  tell(about);
-  announce_up_to(nullptr);
-  interruption::throw_cancelled(running_->cancel_reason, about.id, about.site);
-}
-
-void thread_state::throw_failure() {
-  control_block& fiber = *running_;
-  control_block* failed = take_failure(fiber, nullptr);
-  refresh_failures(fiber);
-  const std::exception_ptr error = failed->error;
-  release(*failed);
-  std::rethrow_exception(error);
-}
-
-void thread_state::leave_ended_scope(control_block& fiber, const scope& left) noexcept {
-  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
-  for (const scope_entry* each = left.outer_; each != nullptr; each = each->outer_) {
-    if (each->kind_ == scope_kind::ends && static_cast<const scope*>(each)->ended_) {
-      fiber.interrupts |= interrupt_scope;
-      return;
-    }
-  }
+void throw_cancellation(thread_state& thread) {
+  control_block& fiber = thread.running();
+  lasting_interruption& about = cold(fiber).cancellation;
+  tell(thread, about);
+  announce_up_to(fiber, nullptr);
+  interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

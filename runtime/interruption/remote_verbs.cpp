@@ -10,6 +10,8 @@
 
 #include "failures/unhandled.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/interrupt.hpp"
+#include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -49,29 +51,30 @@ void arrive(post& item, thread_state& home) noexcept {
   foreign_requests now = requests_taken(fiber).taken;
   ++fiber.references;
   for (std::uint8_t place = 1; place <= now.asked; ++place) {
-    if (place == now.raise_at && home.raise(fiber, now.raised)) now.raised = nullptr;
+    if (place == now.raise_at && raise_here(fiber, now.raised)) now.raised = nullptr;
     if (place == now.cancel_at) {
       if (now.result.filled()) {
-        home.give_result(fiber, now.cancel_reason, now.cancel_site, std::move(now.result));
+        give_result(fiber, now.cancel_reason, now.cancel_site, std::move(now.result));
       } else {
-        home.cancel(fiber, now.cancel_reason, now.cancel_site);
+        cancel_here(fiber, now.cancel_reason, now.cancel_site);
       }
-      if (now.insists) home.terminate(fiber, now.grace, now.cancel_site);
+      if (now.insists) terminate_here(fiber, now.grace, now.cancel_site);
     }
-    if (place == now.stop_at) home.end_stopped_scopes(fiber);
-    if (place == now.token_at) home.give_token(fiber, std::move(now.token));
+    if (place == now.stop_at) end_stopped_scopes(fiber);
+    if (place == now.token_at) give_token(fiber, std::move(now.token));
     if (place == now.resume_at) {
-      home.resume_with(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
+      resume_here(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
     }
   }
   // What came too late, or was displaced.
   if (now.raised != nullptr) {
-    home.drop_later(value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
+    home.cleaner.drop_later(
+        value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
   }
-  home.drop_later(std::move(now.token));
-  home.drop_later(std::move(now.result));
-  home.drop_later(std::move(now.resumed));
-  home.release_later(fiber);
+  home.cleaner.drop_later(std::move(now.token));
+  home.cleaner.drop_later(std::move(now.result));
+  home.cleaner.drop_later(std::move(now.resumed));
+  release_later(fiber);
 }
 
 /// Calls `change(requests)` under the lock and, if that returns true, sees to it that the home
@@ -110,7 +113,7 @@ void release_abroad(control_block& fiber) noexcept {
 }
 
 bool schedule(control_block& fiber, value_slot&& token) noexcept {
-  if (at_home(fiber)) return self()->give_token(fiber, std::move(token));
+  if (at_home(fiber)) return give_token(fiber, std::move(token));
   if (fiber.dead()) return false;
   return ask(fiber, [&](foreign_requests& requests) {
     ask_in_turn(requests, requests.token_at);
@@ -120,7 +123,7 @@ bool schedule(control_block& fiber, value_slot&& token) noexcept {
 }
 
 bool raise(control_block& fiber, std::exception_ptr error) noexcept {
-  if (at_home(fiber)) return self()->raise(fiber, std::move(error));
+  if (at_home(fiber)) return raise_here(fiber, std::move(error));
   if (fiber.dead()) return false;
   bool first = false;
   const bool asked = ask(fiber, [&](foreign_requests& requests) {
@@ -158,12 +161,12 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site 
 }  // namespace
 
 cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept {
-  if (at_home(fiber)) return self()->cancel(fiber, reason, site);
+  if (at_home(fiber)) return cancel_here(fiber, reason, site);
   return ask_to_cancel(fiber, reason, site, [](foreign_requests&, bool first) { return first; });
 }
 
 cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept {
-  if (at_home(fiber)) return self()->terminate(fiber, grace, site);
+  if (at_home(fiber)) return terminate_here(fiber, grace, site);
   const auto insist = [&](foreign_requests& requests, bool) {
     if (requests.insists && requests.grace <= grace) return false;
     requests.insists = true;
@@ -175,7 +178,7 @@ cancel_result terminate(control_block& fiber, clock::duration grace, call_site s
 
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
   constexpr const char* reason = "it was stopped";
-  if (at_home(fiber)) return self()->give_result(fiber, reason, site, std::move(result));
+  if (at_home(fiber)) return give_result(fiber, reason, site, std::move(result));
   return ask_to_cancel(fiber, reason, site, [&](foreign_requests& requests, bool first) {
     if (first) requests.result = std::move(result);
     return first;
@@ -192,7 +195,7 @@ void look_for_stops(control_block& fiber) noexcept {
 void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                  value_slot&& value) noexcept {
   if (at_home(fiber)) {
-    self()->resume_with(fiber, number, broken, std::move(value));
+    resume_here(fiber, number, broken, std::move(value));
     return;
   }
   if (fiber.dead()) return;

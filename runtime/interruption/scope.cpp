@@ -5,78 +5,95 @@
 #include <stdexcept>
 
 #include "heart/thread_state.hpp"
+#include "interruption/interrupt.hpp"
+#include "interruption/pending_throw.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-scope_entry::scope_entry(scope_kind which) : kind_(which) {
-  thread_state& thread = here();
-  fiber_ = &thread.running();
-  shelter_ = thread.shelter_of(*fiber_);
-  outer_ = fiber_->scopes;
-  fiber_->scopes = this;
+scope_entry::scope_entry(scope_kind which) : kind(which) {
+  thread_core& thread = here_core();
+  fiber = &thread.running();
+  shelter = shelter_of(*fiber, thread);
+  outer = fiber->scopes;
+  fiber->scopes = this;
 }
 
 scope_entry::~scope_entry() noexcept {
-  fiber_->scopes = outer_;
+  fiber->scopes = outer;
 }
 
-scope::scope(call_site site, const char* reason, const std::atomic<bool>* asked_abroad)
-    : scope_entry(scope_kind::ends), reason_(reason), asked_abroad_(asked_abroad) {
-  thread_state& thread = home_of(*fiber_);
-  thread.reserve_timers(1);
-  about_.id = thread.next_scope();
-  about_.site = site;
-  alarm_.owner = this;
-  alarm_.fiber = fiber_;
+scope::scope(call_site site, const char* why, const std::atomic<bool>* asked)
+    : scope_entry(scope_kind::ends), reason(why), asked_remotely(asked) {
+  thread_state& thread = home_of(*fiber);
+  thread.time.reserve(1);
+  about.id = thread.store.next_scope();
+  about.site = site;
+  alarm.owner = this;
+  alarm.fiber = fiber;
 }
+
+namespace {
+
+void leave_ended_scope(control_block& fiber, const scope& left) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
+  for (const scope_entry* each = left.outer; each != nullptr; each = each->outer) {
+    if (each->kind == scope_kind::ends && static_cast<const scope*>(each)->ended) {
+      fiber.interrupts |= interrupt_scope;
+      return;
+    }
+  }
+}
+
+}  // namespace
 
 scope::~scope() {
-  thread_state& thread = home_of(*fiber_);
-  thread.disarm(alarm_);
-  thread.unreserve_timer();
-  if (ended_) thread.leave_ended_scope(*fiber_, *this);
+  thread_state& thread = home_of(*fiber);
+  thread.time.disarm(alarm);
+  thread.time.unreserve();
+  if (ended) leave_ended_scope(*fiber, *this);
 }
 
 void scope::end() noexcept {
-  if (ended_) return;
-  ended_ = true;
-  home_of(*fiber_).interrupt_fiber(*fiber_, interrupt_scope);
+  if (ended) return;
+  ended = true;
+  interrupt_fiber(*fiber, interrupt_scope);
 }
 
 /// The counter may be ahead of the clock, which has the last word.
-void thread_state::end_passed_limits_now() noexcept {
-  const timer& first = *timers_.first();
-  if (first.due > now()) return;
-  const clock::time_point present = kernel_->now();
+void end_passed_limits_now(thread_state& thread) noexcept {
+  const timer& first = *thread.time.first();
+  if (first.due > thread.time.now()) return;
+  const clock::time_point present = thread.kernel().now();
   if (first.due > present) return;
-  for (scope_entry* each = running_->scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ != scope_kind::ends) continue;
-    timer& alarm = static_cast<scope&>(*each).alarm_;
-    if (!alarm.armed() || alarm.due > present) continue;
-    disarm(alarm);
-    alarm.fire(alarm);
+  for (scope_entry* each = thread.running().scopes; each != nullptr; each = each->outer) {
+    if (each->kind != scope_kind::ends) continue;
+    timer& limit = static_cast<scope&>(*each).alarm;
+    if (!limit.armed() || limit.due > present) continue;
+    thread.time.disarm(limit);
+    limit.fire(limit);
   }
 }
 
 timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
-  thread_state& thread = home_of(*fiber_);
-  alarm_.due = deadline_after(thread.now(), limit);
-  alarm_.fire = [](timer& alarm) noexcept { static_cast<scope_timer&>(alarm).owner->end(); };
-  thread.arm(alarm_);
+  thread_state& thread = home_of(*fiber);
+  alarm.due = deadline_after(thread.time.now(), limit);
+  alarm.fire = [](timer& due_now) noexcept { static_cast<scope_timer&>(due_now).owner->end(); };
+  thread.time.arm(alarm);
 }
 
-bool timed_scope::set_end(clock::time_point due) {
-  if (ended_ || alarm_.due <= home_of(*fiber_).now()) return false;
-  alarm_.due = due;
-  home_of(*fiber_).rearm(alarm_);
+bool timed_scope::set_end(clock::time_point later) {
+  timers& time = home_of(*fiber).time;
+  if (ended || alarm.due <= time.now()) return false;
+  alarm.due = later;
+  time.rearm(alarm);
   return true;
 }
 
 void timed_scope::check_thread() const {
-  if (fiber_->home != self()) throw std::logic_error("a deadline belongs to its fiber's thread");
+  if (fiber->home != self()) throw std::logic_error("a deadline belongs to its fiber's thread");
 }
 
 }  // namespace detail
@@ -94,8 +111,7 @@ bool deadline::extend(detail::timespan more) {
 clock::duration deadline::remaining() const {
   scope_.check_thread();
   const clock::time_point present = clock::now();
-  return scope_.ended() || scope_.due() <= present ? clock::duration::zero()
-                                                   : scope_.due() - present;
+  return scope_.ended || scope_.due() <= present ? clock::duration::zero() : scope_.due() - present;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -3,14 +3,15 @@
 // fiber's own, which finds the scope, if it is still there, among those that the fiber is in.
 #include <motet/detail/heart/stop_scope.hpp>
 
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 stop_scope::stop_scope(std::stop_token token, call_site site)
     : scope(site, "a stop was requested", &asked_),
-      whose_(identity_of(*fiber_)),
+      whose_(identity_of(*fiber)),
       callback_(std::move(token), end_scope{this}) {}
 
 void stop_scope::stop_requested() noexcept {
@@ -24,22 +25,20 @@ void stop_scope::stop_requested() noexcept {
   }
 }
 
-void thread_state::end_stopped_scopes(control_block& fiber) noexcept {
+void end_stopped_scopes(control_block& fiber) noexcept {
   if (is_away(fiber)) return forward_stops(fiber);
-  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ != scope_kind::ends) continue;
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+    if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    const std::atomic<bool>* asked = entered.asked_abroad_;
+    const std::atomic<bool>* asked = entered.asked_remotely;
     if (asked != nullptr && asked->load(std::memory_order_acquire)) entered.end();
   }
 }
 
-/// Tells those inside of what is about to be thrown, up to the scope that has ended; null: all.
-void thread_state::announce_up_to(const scope* ended) noexcept {
-  control_block& fiber = *running_;
+void announce_up_to(control_block& fiber, const scope* ended) noexcept {
   ++fiber.shields;
-  for (scope_entry* each = fiber.scopes; each != nullptr && each != ended; each = each->outer_) {
-    if (each->kind_ == scope_kind::announces) static_cast<announcing_scope*>(each)->announce();
+  for (scope_entry* each = fiber.scopes; each != nullptr && each != ended; each = each->outer) {
+    if (each->kind == scope_kind::announces) static_cast<announcing_scope*>(each)->announce();
   }
   --fiber.shields;
 }

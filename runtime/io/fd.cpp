@@ -13,7 +13,7 @@ void fd::close() noexcept {
   const int number = release();
   if (number < 0) return;
   detail::thread_state* thread = detail::self();
-  if (thread != nullptr && !thread->end_operations(number)) return;
+  if (thread != nullptr && !thread->calls.end_all_on(number)) return;
   ::close(number);
 }
 

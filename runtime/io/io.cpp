@@ -13,6 +13,7 @@
 
 #include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -21,12 +22,12 @@ namespace detail {
 std::int32_t perform_now(operation& op, const char* what) {
   if (op.fd < 0) return -EBADF;
   thread_state& thread = here();
-  thread.end_passed_limits();
+  end_passed_limits(thread);
   if (thread.must_throw()) {
     thread.snooze();  // a loop that does not look at its errors starves nobody
     return -ECANCELED;
   }
-  return thread.perform(op, what);
+  return thread.calls.perform(op, what);
 }
 
 std::size_t settled(std::int32_t result, const char* what, int fd) {
@@ -201,7 +202,7 @@ void shutdown(int fd, int how) {
 void close(int fd) {
   if (fd < 0) detail::throw_errno(EBADF, "close", fd);
   detail::thread_state* thread = detail::self();
-  if (thread != nullptr && !thread->end_operations(fd)) detail::throw_errno(EBADF, "close", fd);
+  if (thread != nullptr && !thread->calls.end_all_on(fd)) detail::throw_errno(EBADF, "close", fd);
   if (::close(fd) != 0 && errno != EINTR) detail::throw_errno(errno, "close", fd);
 }
 

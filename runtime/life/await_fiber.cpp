@@ -4,6 +4,7 @@
 #include <motet/detail/heart/await_fiber.hpp>
 #include <stdexcept>
 
+#include "interruption/child_failures.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "waiting/remote_awaiter.hpp"
 
@@ -14,9 +15,9 @@ namespace {
 /// A thread without a runtime.
 struct thread_awaiter : awaiter, post {
   explicit thread_awaiter(control_block& fiber) noexcept : target(&fiber) {
-    arrive = [](post& item, thread_state& home) noexcept {
+    arrive = [](post& item, thread_state&) noexcept {
       auto& waiting = static_cast<thread_awaiter&>(item);
-      enlist(waiting, *waiting.target, home);
+      enlist(waiting, *waiting.target);
     };
     tell = [](awaiter& told) noexcept {
       static_cast<thread_awaiter&>(told).over.open();
@@ -56,7 +57,7 @@ void refuse_to_await_oneself() {
 }
 
 void claim_failure(control_block& dead) noexcept {
-  home_of(dead).withdraw_failure(dead);
+  withdraw_failure(dead);
 }
 
 void await_elsewhere(control_block& fiber) {
@@ -69,7 +70,7 @@ void await_elsewhere(control_block& fiber) {
   } else {
     await_from_another_thread(*thread, fiber);
   }
-  if (thread != nullptr && fiber.ended_by == outcome::error) thread->spare_keeper_of(fiber);
+  if (thread != nullptr && fiber.ended_by == outcome::error) spare_keeper_of(fiber, *thread);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -4,7 +4,8 @@
 #include <motet/fiber.hpp>
 #include <vector>
 
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -43,14 +44,6 @@ void refuse_self(const control_block& fiber) {
 }
 
 }  // namespace
-
-std::string_view name_of(const control_block& fiber) noexcept {
-  return fiber.named ? std::string_view(cold_if_any(fiber)->name) : std::string_view();
-}
-
-std::string label_of(const control_block& fiber) {
-  return fiber.named ? cold_if_any(fiber)->name : std::to_string(fiber.id);
-}
 
 void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
@@ -150,7 +143,7 @@ fiber_ref current() {
 
 void checkpoint() {
   detail::thread_state& thread = detail::here();
-  thread.end_passed_limits();
+  end_passed_limits(thread);
   thread.deliver();
   thread.checkpoint();
   thread.deliver();

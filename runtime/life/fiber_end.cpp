@@ -2,46 +2,23 @@
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, its locals and what the body captured are destroyed, the outcome is
 // published, and whoever runs next frees the stack.
+#include "life/fiber_end.hpp"
+
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/travel_hooks.hpp"
-#include "life/family_links.hpp"
+#include "heart/hooks.hpp"
+#include "interruption/child_failures.hpp"
+#include "life/family.hpp"
+#include "life/group_ends.hpp"
 #include "life/origin.hpp"
 #include "life/remote_fiber.hpp"
 #include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
-
-[[gnu::flatten]] void thread_state::fiber_main(void* block) {
-  control_block& fiber = *static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber.where.watched);
-  home_of(fiber).live(fiber);
-}
-
-/// In the frame of fiber_main(): it does not return, and a call that does not makes every later
-/// return of whoever is switched to a surprise for the processor.
-[[gnu::always_inline]] inline void thread_state::live(control_block& fiber) noexcept {
-  bury();
-  run_body(fiber);
-  if (fiber.is_main) [[unlikely]]
-    end_child_process(fiber);
-  fiber.ending = true;
-  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
-  if (cold_part* part = cold_if_any(fiber)) {
-    end_children(fiber);
-    part->locals.end();
-  }
-  if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
-  if (fiber.has_cold_part) come_home(fiber);
-  if (!shared(fiber)) drop_result(fiber);
-  publish(fiber);
-  ended_ = &fiber;
-  hand_on(true);
-}
 
 namespace {
 
@@ -52,9 +29,9 @@ std::exception_ptr foreign_exception() noexcept {
 
 }  // namespace
 
-void thread_state::run_body(control_block& fiber) noexcept {
+void run_body(control_block& fiber) noexcept {
   try {
-    deliver();
+    home_of(fiber).deliver();
     {
       const homecoming back(fiber);
       void* result = fiber.kind->result_size == 0 ? nullptr : result_place(fiber);
@@ -72,76 +49,77 @@ void thread_state::run_body(control_block& fiber) noexcept {
   }
 }
 
-void thread_state::begin_anew(call_site site) noexcept {
-  running_->id = next_id_++;
-  running_->site = site;
-  running_->spun_at = reading_;
-  *live_errno_ = 0;
+void begin_anew(thread_state& thread, call_site site) noexcept {
+  control_block& fiber = thread.running();
+  fiber.id = thread.store.next_id();
+  fiber.site = site;
+  fiber.spun_at = thread.reading();
+  thread.error_number() = 0;
 }
 
-void thread_state::run_main(const body_kind& kind, void* function) noexcept {
-  main_->kind = &kind;
-  main_->body = function;
-  run_body(*main_);
-  main_->body = nullptr;
-  main_->ending = true;
+void run_main(thread_state& thread, const body_kind& kind, void* function) noexcept {
+  control_block& main = thread.main_fiber();
+  main.kind = &kind;
+  main.body = function;
+  run_body(main);
+  main.body = nullptr;
+  main.ending = true;
 }
 
-/// Nobody can be told what it returned: that goes now, on the fiber's own stack.
-void thread_state::drop_result(control_block& fiber) noexcept {
-  if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
-  fiber.kind->destroy_result(result_place(fiber));
-}
-
-std::exception_ptr thread_state::take_error_of_child(control_block& parent) noexcept {
-  control_block* failed = take_failure(parent, nullptr);
-  if (failed == nullptr) return nullptr;
-  std::exception_ptr error = failed->error;
-  refresh_failures(parent);
-  release(*failed);
-  return error;
-}
-
-/// Returns: what a child has failed with that the fiber was not told of, abroad first; or null.
-std::exception_ptr thread_state::next_failure(control_block& fiber) noexcept {
+std::exception_ptr next_failure(control_block& fiber) noexcept {
   if (std::exception_ptr abroad = failure_abroad(fiber)) return abroad;
   return take_error_of_child(fiber);
 }
 
-/// A failure of its children is the fiber's own if it has none; the others, nobody's.
-void thread_state::inherit_failure(control_block& fiber) noexcept {
+void inherit_failure(control_block& fiber) noexcept {
   if (fiber.ended_by != outcome::error) {
     if (std::exception_ptr error = next_failure(fiber)) {
       fiber.error = std::move(error);
       fiber.ended_by = outcome::error;
     }
   }
-  tell_untold(fiber);
+  give_up_failures(fiber);
 }
 
-void thread_state::tell_untold(control_block& parent) noexcept {
-  while (const std::exception_ptr error = next_failure(parent)) tell_unhandled(options_, error);
+void give_up_failures(control_block& parent) noexcept {
+  const options& settings = home_of(parent).settings();
+  while (const std::exception_ptr error = next_failure(parent)) tell_unhandled(settings, error);
+}
+
+void give_up_raised(control_block& fiber) noexcept {
+  const options& settings = home_of(fiber).settings();
+  const undelivered first(settings, std::exchange(fiber.raised, nullptr));
+  const undelivered abroad(settings, raised_too_late(fiber));
+}
+
+void disarm_own(timers& time, cold_part& part) noexcept {
+  time.disarm(part.grace);
+  time.disarm(part.insistence);
+}
+
+bool notify_awaiters(control_block& ended) noexcept {
+  ended.state.store(fiber_state::dead, std::memory_order_release);
+  bool told = false;
+  while (awaiter* waiting = ended.awaiters.pop_front()) told = waiting->tell(*waiting) || told;
+  return told;
+}
+
+namespace {
+
+/// Nobody can be told what it returned: that goes now, on the fiber's own stack.
+void drop_result(control_block& fiber) noexcept {
+  if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
+  fiber.kind->destroy_result(result_place(fiber));
 }
 
 /// A fiber that has forked is the child's main fiber: the process ends with its body.
-void thread_state::end_child_process(control_block& self) noexcept {
-  if (self.ended_by == outcome::error) tell_unhandled(options_, self.error);
+[[noreturn]] void end_child_process(control_block& fiber) noexcept {
+  if (fiber.ended_by == outcome::error) tell_unhandled(home_of(fiber).settings(), fiber.error);
   std::exit(EXIT_SUCCESS);
 }
 
-/// raise() took it, and then the body came to no switchpoint any more.
-void thread_state::tell_undelivered(control_block& fiber) noexcept {
-  const undelivered first(options_, std::exchange(fiber.raised, nullptr));
-  const undelivered abroad(options_, raised_too_late(fiber));
-}
-
-void thread_state::disarm_own(cold_part& part) noexcept {
-  disarm(part.grace);
-  disarm(part.insistence);
-}
-
 /// From here on the outcome stands and others may read it.
-void thread_state::publish(control_block& fiber) noexcept {
+void publish(thread_state& thread, control_block& fiber) noexcept {
   bool travelled = false;
   if (cold_part* part = cold_if_any(fiber)) {
     travelled = part->travels.its != nullptr;
@@ -150,142 +128,60 @@ void thread_state::publish(control_block& fiber) noexcept {
     come_home(fiber);
     end_children(fiber);
     inherit_failure(fiber);
-    disarm_own(*part);
+    disarm_own(thread.time, *part);
   }
   if (fiber.raised != nullptr || travelled) [[unlikely]]
-    tell_undelivered(fiber);
-  list<control_block, fibers_tag>::remove(fiber);
-  --living_;
-  const bool told = tell_awaiters(fiber);
+    give_up_raised(fiber);
+  thread.forget(fiber);
+  const bool told = notify_awaiters(fiber);
   family& left = *fiber.belongs_to;
   const bool in_hand = left.is_group && shared(fiber);
   const bool guest = is_guest(fiber);
   if (fiber.ended_by == outcome::error && !told && !guest) report_failure(fiber);
   leave_family(fiber);
   if (guest) tell_guest_over(fiber, told);
-  if (left.is_group) tell_group(static_cast<group_family&>(left), fiber, in_hand);
-  if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
+  if (left.is_group) note_end(static_cast<group_family&>(left), fiber, in_hand);
+  thread.tell_exit();
 }
 
-/// Returns: whether anybody was still waiting.
-bool thread_state::tell_awaiters(control_block& ended) noexcept {
-  ended.state.store(fiber_state::dead, std::memory_order_release);
-  bool told = false;
-  while (awaiter* waiting = ended.awaiters.pop_front()) told = waiting->tell(*waiting) || told;
-  return told;
-}
-
-void thread_state::free_block(control_block& block) noexcept {
-  using dead_of_group = list<control_block, children_tag>;
-  if (dead_of_group::contains(block)) [[unlikely]]
-    dead_of_group::remove(block);
-  --block.mail->blocks;
-  destroy_block(block);
-  blocks_.put(block);
-}
-
-/// Whether anybody but the heart refers to a fiber that runs.
-bool thread_state::shared(control_block& fiber) noexcept {
-  return fiber.references > 1 || fiber.went_abroad.load(std::memory_order_relaxed);
-}
-
-bool thread_state::in_use_abroad(control_block& block) noexcept {
-  const std::lock_guard guard(mail_->lock());
-  const foreign_requests& abroad = requests_of(block);
-  return abroad.queued || block.references + abroad.references > 0;
-}
-
-bool thread_state::unreferred(control_block& block) noexcept {
-  if (--block.references > 0) return false;
-  return !block.went_abroad.load(std::memory_order_relaxed) || !in_use_abroad(block);
-}
-
-[[gnu::flatten]] void release_last(control_block& fiber) noexcept {
-  home_of(fiber).release(fiber);
-}
-
-/// Frees a block, which refers to its parent's.
-/// Returns: that, to be released in turn; null if there is none on this thread.
-control_block* thread_state::free_one(control_block& unreferred) noexcept {
-  control_block* parent = unreferred.parent;
-  free_block(unreferred);
-  if (parent == nullptr || is_home_of(*parent)) return parent;
-  release_abroad(*parent);
-  return nullptr;
-}
-
-/// A line of ancestors may go with the last descendant.
-void thread_state::release(control_block& block) noexcept {
-  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
-    released = free_one(*released);
+/// In the frame of fiber_main(): it does not return, and a call that does not makes every later
+/// return of whoever is switched to a surprise for the processor.
+[[gnu::always_inline]] inline void live(thread_state& thread, control_block& fiber) noexcept {
+  thread.bury();
+  run_body(fiber);
+  if (fiber.is_main) [[unlikely]]
+    end_child_process(fiber);
+  fiber.ending = true;
+  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
+  if (cold_part* part = cold_if_any(fiber)) {
+    end_children(fiber);
+    part->locals.end();
   }
-}
-
-namespace {
-
-bool holds_values(const control_block& dead) noexcept {
-  return dead.result != result_state::none || dead.error != nullptr;
+  if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
+  if (fiber.has_cold_part) come_home(fiber);
+  if (!shared(fiber)) drop_result(fiber);
+  publish(thread, fiber);
+  thread.hand_on_for_good();
 }
 
 }  // namespace
 
-void thread_state::release_later(control_block& block) noexcept {
-  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
-    if (holds_values(*released)) {
-      reap_later(*released);
-      return;
-    }
-    released = free_one(*released);
-  }
+[[gnu::flatten]] void fiber_main(void* block) {
+  control_block& fiber = *static_cast<control_block*>(block);
+  sanitizer::after_switch(fiber.where.watched);
+  live(home_of(fiber), fiber);
 }
 
 /// Nobody can free the stack he stands on: the successor does.
 [[gnu::flatten]] void thread_core::bury_ended() noexcept {
-  static_cast<thread_state*>(this)->bury_now();
-}
-
-void thread_state::bury_now() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
-  stacks_.give_back(buried.runs_on);
+  static_cast<thread_state*>(this)->store.stacks.give_back(buried.runs_on);
   if (buried.references > 1) {
     --buried.references;
   } else {
     release_later(buried);
   }
-}
-
-void release_after_end(control_block& unreferred) noexcept {
-  for (control_block* block = &unreferred; block != nullptr;) {
-    mailbox& mail = *block->mail;
-    std::unique_lock guard(mail.lock());
-    const bool unused = block->references + --requests_of(*block).references == 0;
-    guard.unlock();
-    if (!unused) return;
-    control_block* parent = block->parent;
-    const bool elsewhere = parent != nullptr && parent->mail != &mail;
-    destroy_block(*block);  // not under the lock: it runs destructors of the user's
-    guard.lock();
-    block_pool::put_after_end(*block);
-    const bool last = --mail.blocks == 0;
-    guard.unlock();
-    if (last) mailbox::dispose(&mail);
-    if (elsewhere) {
-      detail::release(*parent);
-      return;
-    }
-    block = parent;
-  }
-}
-
-void destroy_block(control_block& block) noexcept {
-  if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
-  if (block.kind != nullptr && !block.kind->result_is_small) {
-    ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
-  }
-  if (cold_part* part = cold_if_any(block)) part->~cold_part();
-  if (block.went_abroad.load(std::memory_order_relaxed)) requests_of(block).~foreign_requests();
-  block.~control_block();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fiber from spin to the run queue: its block, its stack, and a context that begins in
-// fiber_main().
+// What a fiber may spin, and when: see motet/detail/heart/launch.hpp.
 #include <cstdio>
 #include <cstdlib>
 #include <motet/fiber.hpp>
@@ -8,68 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "life/family_links.hpp"
+#include "heart/thread_state.hpp"
+#include "interruption/pending_throw.hpp"
+#include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
-
-namespace {
-
-/// Rounds down to where something so aligned can stand.
-std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(end - size);
-  return end - size - (address & (alignment - 1));
-}
-
-void make_room_for_result(control_block& block) {
-  const body_kind& kind = *block.kind;
-  void*& place = large_result_of(block);
-  place = nullptr;
-  place = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
-}
-
-}  // namespace
-
-/// With the first use of a block comes room for the timers of its fibers.
-void* thread_state::room_for_new_block() {
-  timers_.reserve(timers_wanted_ + timers_of_a_fiber);
-  void* place = blocks_.take_new();
-  timers_wanted_ += timers_of_a_fiber;
-  return place;
-}
-
-void* thread_state::room_for_block() {
-  return blocks_.has_used() ? blocks_.take_used() : room_for_new_block();
-}
-
-control_block& thread_state::make_fiber(family& parents, const body_kind& kind, call_site site,
-                                        std::size_t stack_size) {
-  if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
-  void* place = room_for_block();
-  constexpr int references = 2;  // the handle's and ours
-  control_block& block = *::new (place) control_block(
-      *this, *mail_, references, next_id_++, reading_, &parents, parents.owner, &kind, site);
-  ++mail_->blocks;
-  try {
-    if (!kind.result_is_small) make_room_for_result(block);
-    block.runs_on = stacks_.take(stack_size + kind.more_stack);
-  } catch (...) {
-    free_block(block);
-    throw;
-  }
-  retain(*block.parent);
-  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
-  std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
-  lay_out(block.where, top, &fiber_main, &block);
-  sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
-  return block;
-}
-
-void thread_state::unmake(control_block& fiber) noexcept {
-  sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
-  stacks_.give_back(fiber.runs_on);
-  fiber.references = 1;
-  release(fiber);
-}
 
 namespace {
 
@@ -81,7 +23,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
 }
 
 [[noreturn, gnu::noinline]] void refuse_to_spin(const thread_state& thread) {
-  if (thread.foreign()) throw std::logic_error("a fiber cannot spin on a foreign executor");
+  if (thread.foreign) throw std::logic_error("a fiber cannot spin on a foreign executor");
   interruption::throw_cancelled("its parent is ending", 0, {});
 }
 
@@ -89,12 +31,12 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
                        const body_kind& kind, call_site site) {
   control_block& spinner = thread.running();
   if (joined.closed) refuse_to_spin(thread);
-  if (spinner.cancel_reason != nullptr && !thread.in_shield(spinner)) {
-    thread.throw_cancellation();
+  if (spinner.cancel_reason != nullptr && !in_shield(spinner)) {
+    throw_cancellation(thread);
   }
   const std::size_t usual = thread.settings().stack_size;
-  control_block& made = thread.make_fiber(joined, kind, site,
-                                          how == nullptr ? usual : how->stack_size.value_or(usual));
+  control_block& made = make_fiber(thread, joined, kind, site,
+                                   how == nullptr ? usual : how->stack_size.value_or(usual));
   if (how != nullptr) describe(made, *how);
   return made;
 }
@@ -151,7 +93,7 @@ void launch::look_again() {
 
 void launch::unmake() noexcept {
   check_still_at(*block_->home);
-  home_of(*block_).unmake(*block_);
+  unmake_fiber(*block_);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -3,8 +3,10 @@
 #include <motet/detail/life/group.hpp>
 #include <stdexcept>
 
-#include "heart/travel_hooks.hpp"
-#include "life/family_links.hpp"
+#include "heart/hooks.hpp"
+#include "interruption/child_failures.hpp"
+#include "life/family.hpp"
+#include "life/group_ends.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -23,7 +25,7 @@ void check_thread_of(const family& group) {
 group_room::group_room(group_family& wanted) {
   check_thread_of(wanted);
   if (wanted.limit == 0) return;
-  here().take_room(wanted);
+  take_room(wanted, here());
   group_ = &wanted;
   owner_ = refer_to(*wanted.owner);
 }
@@ -31,18 +33,18 @@ group_room::group_room(group_family& wanted) {
 void group_room::give_back() noexcept {
   if (!at_home(*owner_.get()) || !stands(*owner_.get(), *group_)) return;
   --group_->promises;
-  here().pass_room(*group_);
+  pass_room(*group_);
 }
 
 }  // namespace detail
 
 group::group() : family_(0) {
-  detail::here().enter_owner(family_);
+  detail::enter_owner(family_, detail::here());
 }
 
 group::group(std::size_t limit) : family_(limit) {
   if (limit == 0) throw std::invalid_argument("a group needs room for one fiber at least");
-  detail::here().enter_owner(family_);
+  detail::enter_owner(family_, detail::here());
 }
 
 group::~group() {
@@ -50,10 +52,10 @@ group::~group() {
   if (family_.owner->home != detail::self()) detail::go_to(*family_.owner);
   detail::thread_state& thread = home_of(*family_.owner);
   family_.closed = true;
-  thread.leave_to_owner(family_);
-  thread.cancel_family(family_, "its group has ended");
-  thread.await_family(family_, detail::until::all_over, false);
-  thread.leave_owner(family_);
+  leave_to_owner(family_, thread);
+  cancel_family(family_, "its group has ended");
+  await_family(family_, detail::until::all_over, false);
+  leave_owner(family_);
 }
 
 void group::check_thread() const {
@@ -67,20 +69,19 @@ void group::check_owner() const {
 }
 
 void group::throw_failure() {
-  detail::thread_state& thread = detail::here();
-  detail::control_block* failed = thread.take_failure(thread.running(), &family_);
+  detail::control_block& owner = detail::here().running();
+  detail::control_block* failed = take_failure(owner, &family_);
   if (failed == nullptr) return;
   const std::exception_ptr error = failed->error;
-  thread.refresh_failures(thread.running());
-  thread.release(*failed);
+  refresh_failures(owner);
+  release_at_home(*failed);
   std::rethrow_exception(error);
 }
 
 void group::await_all() {
   check_owner();
   detail::thread_state& thread = detail::here();
-  if (thread.await_family(family_, detail::until::lasting_over, true) !=
-      detail::wake_reason::handed) {
+  if (await_family(family_, detail::until::lasting_over, true) != detail::wake_reason::handed) {
     thread.throw_pending();
   }
   throw_failure();
@@ -94,11 +95,11 @@ fiber_ref group::next() {
     throw_failure();
     thread.deliver();
     if (detail::control_block* ended = family_.ended.pop_front()) {
-      thread.retain(*ended);
+      ++ended->references;
       return fiber_ref(detail::handle(ended));
     }
     if (family_.satisfied(detail::until::news)) return {};
-    if (thread.await_once(family_, detail::until::news, true) != detail::wake_reason::handed) {
+    if (await_once(family_, detail::until::news, true) != detail::wake_reason::handed) {
       thread.throw_pending();
     }
   }
@@ -118,7 +119,7 @@ std::vector<std::exception_ptr> group::failures() const {
 
 void group::cancel(const char* reason, call_site site) {
   check_thread();
-  detail::here().cancel_family(family_, reason == nullptr ? "" : reason, site);
+  cancel_family(family_, reason == nullptr ? "" : reason, site);
 }
 
 }}  // namespace motet::MOTET_ABI

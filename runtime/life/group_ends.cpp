@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What a group notes when its fibers end: room for others, who has ended, what has failed.
+// See life/group_ends.hpp.
+#include "life/group_ends.hpp"
+
+#include <motet/detail/heart/handle.hpp>
 #include <utility>
 
-#include "life/family_links.hpp"
+#include "interruption/pending_throw.hpp"
+#include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct room_wait : tagged_link<room_tag> {
-  wait_record wait{"room in a group"};
-  bool group_ended = false;
-};
-
-void thread_state::take_room(group_family& group) {
-  deliver();
+void take_room(group_family& group, thread_state& thread) {
+  thread.deliver();
   if (group.owner == nullptr) interruption::throw_cancelled("its group has ended", 0, {});
   if (group.size + group.promises < group.limit) {
     ++group.promises;
@@ -20,40 +19,43 @@ void thread_state::take_room(group_family& group) {
   }
   room_wait waiting;
   group.for_room.push_back(waiting);
-  const bool interrupted = park(waiting.wait) == wake_reason::interrupted;
+  const bool interrupted = thread.park(waiting.wait) == wake_reason::interrupted;
   waiting.unlink();
-  if (interrupted) throw_pending();
+  if (interrupted) thread.throw_pending();
   if (waiting.group_ended) interruption::throw_cancelled("its group has ended", 0, {});
 }
 
-void thread_state::pass_room(group_family& group) noexcept {
+void pass_room(group_family& group) noexcept {
   while (!group.closed && group.limit > group.size + group.promises) {
     room_wait* first = group.for_room.pop_front();
     if (first == nullptr) return;
-    if (!resume(first->wait, wake_reason::handed)) continue;
+    if (!group.owner->home->resume(first->wait, wake_reason::handed)) continue;
     group.promised.push_back(*first);
     ++group.promises;
   }
 }
 
-/// Those to which nobody has a handle are not remembered: a group that goes on for ever would
+namespace {
+
+void notify_of_news(group_family& group) noexcept {
+  const bool awaited = group.waiter != nullptr && group.waits_until == until::news;
+  if (awaited) group.owner->home->resume(*group.waiter, wake_reason::handed);
+}
+
+}  // namespace
+
+/// A fiber to which nobody has a handle is not remembered: a group that goes on for ever would
 /// gather them.
-void thread_state::tell_group(group_family& group, control_block& ended, bool in_hand) noexcept {
+void note_end(group_family& group, control_block& ended, bool in_hand) noexcept {
   if (in_hand && !group.closed) {
     group.ended.push_back(ended);
-    tell_news(group);
+    notify_of_news(group);
   }
   pass_room(group);
 }
 
-void thread_state::tell_news(group_family& group) noexcept {
-  const bool awaited = group.waiter != nullptr && group.waits_until == until::news;
-  if (awaited) resume(*group.waiter, wake_reason::handed);
-}
-
-/// Returns: whether it is the first since the group was empty, which cancels the rest. What is
-/// forgotten for it is destroyed by another fiber: this one is all but dead.
-bool thread_state::note_failure(group_family& group, control_block& failed) noexcept {
+/// What is forgotten for the first failure is destroyed by another fiber: this one is all but dead.
+bool note_failure(group_family& group, control_block& failed) noexcept {
   if (group.looked_after || std::exchange(group.failing, true)) {
     control_block** last = &group.other_failures;
     while (*last != nullptr) last = &cold(**last).next_failure;
@@ -61,7 +63,8 @@ bool thread_state::note_failure(group_family& group, control_block& failed) noex
     return false;
   }
   if (group.first_failure != nullptr) {
-    drop_later(value_slot::holding(std::exchange(group.first_failure, nullptr)));
+    home_of(failed).cleaner.drop_later(
+        value_slot::holding(std::exchange(group.first_failure, nullptr)));
   }
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);
@@ -69,23 +72,23 @@ bool thread_state::note_failure(group_family& group, control_block& failed) noex
   }
   group.first_failure = failed.error;
   cancel_family(group, "another fiber of its group has failed");
-  tell_news(group);
+  notify_of_news(group);
   return true;
 }
 
 /// On the owner's own stack.
-void thread_state::forget_ends(group_family& group) noexcept {
+void forget_ends(group_family& group) noexcept {
   while (group.ended.pop_front() != nullptr) {
   }
   while (room_wait* waiting = group.for_room.pop_front()) {
     waiting->group_ended = true;
-    resume(waiting->wait, wake_reason::handed);
+    group.owner->home->resume(waiting->wait, wake_reason::handed);
   }
   while (room_wait* waiting = group.promised.pop_front()) waiting->group_ended = true;
   group.first_failure = nullptr;
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);
-    release(*old);
+    release_at_home(*old);
   }
 }
 

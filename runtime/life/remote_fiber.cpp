@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "heart/thread_state.hpp"
+#include "interruption/interrupt.hpp"
 #include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -23,9 +24,8 @@ std::exception_ptr stopped() noexcept {
 
 /// The fiber exists, and will run when it is its turn.
 void guest_job::begin(control_block& fiber) noexcept {
-  thread_state& home = home_of(fiber);
   if (parent != nullptr) {
-    home.release(*fiber.parent);
+    release_at_home(*fiber.parent);
     fiber.parent = parent;
   }
   if (!heirlooms.empty()) cold(fiber).locals = std::move(heirlooms);
@@ -35,7 +35,7 @@ void guest_job::begin(control_block& fiber) noexcept {
     jitter();
     auto asked = guest_link::progress::asked_for;
     if (!link->reached.compare_exchange_strong(asked, guest_link::progress::begun)) {
-      home.cancel(fiber, "it was called off", {});
+      cancel_here(fiber, "it was called off", {});
     }
   }
   if (beginning != nullptr) {

@@ -8,7 +8,7 @@
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/job.hpp>
 
-#include "heart/remote_wait.hpp"
+#include "heart/mail/remote_wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

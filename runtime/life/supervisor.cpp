@@ -35,10 +35,9 @@ void ask_to_end(supervised& child) {
 void stand_aside_for(control_block& child) noexcept {
   control_block& keeper = *child.parent;
   control_block& parent = *keeper.parent;
-  thread_state& home = home_of(child);
-  home.retain(parent);
+  retain(parent);
   child.parent = &parent;
-  home.release(keeper);
+  release(keeper);
 }
 
 /// While it stands, the keeper is taken for its child.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One line about each fiber of a thread.
+// See process/dump.hpp.
+#include "process/dump.hpp"
+
 #include <chrono>
 #include <ostream>
 
@@ -64,9 +66,10 @@ void describe_wait(std::ostream& out, control_block& fiber, clock::time_point pr
 
 }  // namespace
 
-void thread_state::dump(std::ostream& out) {
-  const clock::time_point present = kernel_->now();
-  for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
+void dump(thread_state& thread, std::ostream& out) {
+  const clock::time_point present = thread.kernel().now();
+  auto& fibers = thread.fibers();
+  for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     const fiber_state state = fiber->state.load(std::memory_order_relaxed);
     name(out, *fiber);
     out << ' ' << word_for(state);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See process/dump_signal.hpp. Whoever gets the signal sends it on to each thread of the roster.
-// There the handler writes where the running fiber is, for it may compute for ever, and has the
-// dump written at the thread's next look at its inbox; a thread that sleeps is woken instead.
+// What happens there is in process/dump_request.cpp.
 // Source: signal-safety(7); backtrace(3) is safe once it has been called.
 #include "process/dump_signal.hpp"
 
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,27 +12,20 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <motet/errors.hpp>
 #include <mutex>
-#include <new>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "ground/interrupted_place.hpp"
-#include "ground/ticks.hpp"
 #include "heart/thread_state.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
-
-using report_line = line<std::size_t{12} * 1024>;
 
 /// What the program had asked for before; written before our handler can run.
 std::array<struct sigaction, 65> previous;
@@ -83,35 +74,12 @@ void call_previous(int signal, siginfo_t* info, void* context) noexcept {
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
   thread_state* thread = self();
-  const bool asked = thread != nullptr && thread->answer_dump_request(context);
+  const bool asked = thread != nullptr && thread->dumps.answer(context);
   if (!asked && !was_sent_on(*info)) {
     ask_all_others(signal);
     call_previous(signal, info, context);
   }
   errno = kept;
-}
-
-/// As backtrace_symbols_fd(3) does: "file(function+offset) [address]", or without the function.
-void describe_frame(report_line& out, void* address) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  Dl_info known{};
-  out << "  ";
-  if (::dladdr(address, &known) != 0 && known.dli_fname != nullptr) {
-    const bool named = known.dli_sname != nullptr;
-    const void* base = named ? known.dli_saddr : known.dli_fbase;
-    out << known.dli_fname << "(" << (named ? known.dli_sname : "") << "+";
-    out.hex(at - reinterpret_cast<std::uintptr_t>(base)) << ") ";
-  }
-  (out << "[").hex(at) << "]\n";
-}
-
-void write_whole(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 /// These mean something to the runtime, or cannot be handled.
@@ -151,56 +119,6 @@ void install(int signal) {
 }
 
 }  // namespace
-
-/// In the signal handler, on the thread itself.
-/// Returns: whether another thread had sent the signal on.
-bool thread_state::answer_dump_request(void* context) noexcept {
-  const bool asked = place_.take_dump_request();
-  dump_wanted_.store(true);
-  if (!mail_->nudge()) report_running(context);
-  return asked;
-}
-
-void thread_state::report_running(void* context) const noexcept {
-  const control_block& fiber = *running_;
-  const double ticks_per_poll = static_cast<double>(ticks_between_polls_);
-  const double polls_left_out = static_cast<double>(ticks() - polled_at_) / ticks_per_poll;
-  const auto between = std::chrono::duration<double, std::milli>(options_.time_between_polls);
-  report_line out;
-  out << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
-  if (fiber.named) out << " \"" << name_of(fiber) << "\"";
-  if (!fiber.is_main) {
-    out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
-  }
-  out << "; no poll for " << static_cast<std::uint64_t>(polls_left_out * between.count())
-      << " ms; it is ";
-  const interrupted_place place(context);
-  const char* doubt = place.doubt(stack_of(fiber), live_exceptions_->uncaught > 0);
-  if (doubt != nullptr) {
-    out << doubt << ", at\n";
-    describe_frame(out, place.instruction());
-  } else {
-    out << "at\n";
-    std::array<void*, 64> room;
-    for (void* each : place.frames(room)) describe_frame(out, each);
-  }
-  out.write();
-}
-
-/// At home, where a dump may use memory.
-void thread_state::dump_as_asked() noexcept {
-  const int kept = errno;
-  dump_wanted_.store(false);
-  try {
-    std::ostringstream out;
-    out << "motet: thread " << ::gettid() << " has these fibers:\n";
-    dump(out);
-    write_whole(out.str());
-  } catch (const std::bad_alloc&) {
-    write_whole("motet: no memory for a dump\n");
-  }
-  errno = kept;
-}
 
 int dump_signal(const options& chosen) {
   const char* name = std::getenv("MOTET_DUMP_SIGNAL");

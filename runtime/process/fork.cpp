@@ -10,33 +10,14 @@
 #include "ground/cores.hpp"
 #include "ground/mapping_guard.hpp"
 #include "ground/offload_threads.hpp"
+#include "heart/hooks.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
-#include "heart/travel_hooks.hpp"
 #include "life/origin.hpp"
 #include "process/late_backend.hpp"
 #include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
-
-namespace {
-
-void abandon(family& left) noexcept {
-  left.children.abandon();
-  left.size = left.lasting = 0;
-  left.waiter = nullptr;
-  left.failing = false;
-  if (!left.is_group) return;
-  auto& group = static_cast<group_family&>(left);
-  while (group.ended.pop_front() != nullptr) {
-  }
-  group.for_room.abandon();
-  group.promised.abandon();
-  group.promises = 0;
-  group.other_failures = nullptr;
-}
-
-}  // namespace
 
 /// Runs in the child, and on the only thread that is left there.
 void thread_state::start_over() noexcept {
@@ -49,32 +30,26 @@ void thread_state::start_over() noexcept {
     return made;
   });
   control_block& caller = *running_;
-  timers_.keep_those_of(caller);
+  const std::size_t room = timers::of_a_fiber + timers_of_scopes(caller.scopes);
+  time.start_over(*kernel_, caller, room);
   forget_others(caller);
   fresh.blocks = 1;
   mail_ = caller.mail = &fresh;
   main_ = &caller;
-  calls_main_ = true;  // where it was spun
+  calls_main = true;  // where it was spun
   pending_ = {};
-  pending_[caller.transient ? 1 : 0] = timers_.size();
-  timers_wanted_ = timers_of_a_fiber + timers_of_scopes(caller.scopes);
-  report_at_ = idle_until_ = clock::time_point::max();
-  dump_wanted_.store(false);
-  place_.start_over(*this);
+  pending_[caller.transient ? 1 : 0] = time.size();
+  idle.start_over();
+  dumps.start_over();
   awake_thread::wake();
-  takes_jobs_ = false;  // nobody is there to give it any
-  jobs_ = nullptr;
-  set_countdown();
+  jobs = {};  // nobody is there to give it any
+  until_look_ = schedule.countdown();
 }
 
 void thread_state::forget_others(control_block& caller) noexcept {
   queue_ = {};
-  operations_.abandon();
-  closing_.abandon();
-  unreferred_.abandon();
-  abandon(house_);
-  house_.owner = &caller;
-  reaping_ = false;
+  calls.abandon();
+  cleaner.abandon(caller);
   living_ = 0;
   exit_waiter_ = nullptr;
   fibers_.abandon();
@@ -88,7 +63,7 @@ void thread_state::forget_others(control_block& caller) noexcept {
   caller.parent = nullptr;
   caller.belongs_to = nullptr;
   if (caller.went_abroad.load(std::memory_order_relaxed)) requests_of(caller).abandon();
-  blocks_.abandon(caller);
+  store.abandon(caller);
 }
 
 namespace {

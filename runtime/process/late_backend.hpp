@@ -21,6 +21,7 @@ class late_backend final : public backend {
   explicit late_backend(std::function<std::unique_ptr<backend>()> make) : make_(std::move(make)) {}
 
   std::string_view name() const noexcept override { return real().name(); }
+  bool virtual_time() const noexcept override { return real().virtual_time(); }
   time_point now() const noexcept override { return real().now(); }
   bool submit(operation& op) noexcept override { return real().submit(op); }
   void cancel(operation& op) noexcept override { real().cancel(op); }

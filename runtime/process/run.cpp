@@ -10,8 +10,8 @@
 
 #include "backends.hpp"
 #include "ground/mapping_guard.hpp"
+#include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
-#include "heart/travel_hooks.hpp"
 #include "process/dump_signal.hpp"
 #include "process/foreign_backend.hpp"
 #include "process/foreign_visit.hpp"
@@ -86,7 +86,7 @@ void start_runtime(const options& chosen) {
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
   auto* made = new thread_state(chosen, kernel_for(chosen));
-  if (signal != 0) made->learn_own_stack();
+  if (signal != 0) made->dumps.learn_own_stack();
   set_self(made);
 }
 
@@ -149,24 +149,23 @@ thread_local std::uint64_t numbers_used = 0;
 }  // namespace
 
 foreign_visit::foreign_visit() : before_(read_self()) {
-  auto* made =
-      new thread_state({}, std::make_unique<foreign_backend>(), std::exchange(numbers_used, 0));
-  set_self(made);
+  const foreign_thread visited{std::exchange(numbers_used, 0)};
+  set_self(new thread_state({}, std::make_unique<foreign_backend>(), &visited));
 }
 
 foreign_visit::~foreign_visit() {
-  numbers_used = self()->numbers_used();
+  numbers_used = self()->store.numbers_used();
   finish(before_, false);
 }
 
 session::session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
-  if (self() != nullptr && self()->began_by_waiting()) finish(0, false);
+  if (self() != nullptr && self()->only_waited()) finish(0, false);
   if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
   main_ = &self()->main_fiber();
-  self()->will_call_main();
+  self()->calls_main = true;
 }
 
 void session::end() {

@@ -10,9 +10,12 @@
 
 #include "ground/mapping_guard.hpp"
 #include "ground/ticks.hpp"
+#include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
-#include "heart/travel_hooks.hpp"
-#include "life/family_links.hpp"
+#include "interruption/interrupt.hpp"
+#include "life/family.hpp"
+#include "life/fiber_end.hpp"
+#include "threads/job_starter.hpp"
 #include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -23,6 +26,11 @@ namespace {
 std::uint64_t first_id() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   return (threads.fetch_add(1, std::memory_order_relaxed) << 40) + 1;
+}
+
+std::uint64_t first_number(const foreign_thread* visited) noexcept {
+  const std::uint64_t used = visited == nullptr ? 0 : visited->numbers_used;
+  return used == 0 ? first_id() : used + 1;
 }
 
 void end_locals(control_block& fiber) noexcept {
@@ -36,37 +44,41 @@ void end_locals(control_block& fiber) noexcept {
 }  // namespace
 
 thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel,
-                           std::uint64_t numbers_used)
-    : ticks_between_polls_(ticks_in(chosen.time_between_polls)),
-      kernel_(std::move(kernel)),
-      virtual_time_(kernel_->name() == "sim"),
+                           const foreign_thread* visited)
+    : kernel_(std::move(kernel)),
       options_(chosen),
-      next_id_(numbers_used == 0 ? first_id() : numbers_used + 1),
-      foreign_(kernel_->name() == "none") {
-  if (!virtual_time_ && !foreign_) waiting_awake_.set_length(options_.busy_wait);
+      foreign(visited != nullptr),
+      time(*kernel_),
+      schedule(chosen),
+      calls(*this),
+      idle(*this),
+      store(first_number(visited)),
+      cleaner(*this),
+      dumps(*this) {
+  if (!time.virtual_time() && !foreign) waiting_awake_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
-  mail_ = foreign_ ? new mailbox(mailbox::unopened{}) : new mailbox;
+  mail_ = foreign ? new mailbox(mailbox::unopened{}) : new mailbox;
+  const std::uint64_t number = store.next_id();
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
-    main_ = ::new (room_for_block()) control_block(*this, *mail_, 1, next_id_, reading_);
+    main_ = ::new (store.room_for_block(time)) control_block(*this, *mail_, 1, number, reading_);
   } catch (...) {
     mailbox::dispose(mail_);
     throw;
   }
   mail_->blocks = 1;
   main_->is_main = true;
-  last_scope_ = next_id_++;
-  house_.owner = main_;
+  store.number_scopes_from(number);
+  cleaner.fibers().owner = main_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   stack own;
   if constexpr (sanitizer::reports_faults) own = this_threads_stack();
   sanitizer::describe(main_->where.watched, own.bottom, own.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
-  polled_at_ = ticks();
-  set_countdown();
+  until_look_ = schedule.countdown();
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
 }
@@ -74,39 +86,39 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
-  if (takes_jobs_) --worker_threads;
+  if (jobs.taken) --worker_threads;
   {
     const mapping_guard guard;
     kernel_.reset();
   }
   {
     const std::lock_guard guard(mail_->lock());
-    blocks_.leave();
+    store.leave();
   }
   release_after_end(*main_);
   ::pthread_setcancelstate(cancel_state_before_, nullptr);
 }
 
-bool thread_state::began_by_waiting() const noexcept {
-  if (!began_by_waiting_ || living_ > 0 || main_->scopes != nullptr) return false;
+bool thread_state::only_waited() const noexcept {
+  if (!for_waiting || living_ > 0 || main_->scopes != nullptr) return false;
   const cold_part* part = cold_if_any(*main_);
   return part == nullptr || (part->own.next == nullptr && part->locals.empty());
 }
 
 void thread_state::close_mail() noexcept {
-  reaping_ = true;  // no other fiber will run
+  cleaner.start_no_more();
   do {
     collect_mail();
-    reap();
+    cleaner.reap();
   } while (!mail_->close());
 }
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
 void thread_state::check_nothing_left() const noexcept {
-  const std::size_t lasting = blocks_.made() * timers_of_a_fiber;
-  if (living_ == 0 && !anything_pending() && timers_.empty() && timers_wanted_ == lasting) return;
+  const std::size_t lasting = store.timers_of_blocks();
+  if (living_ == 0 && !anything_pending() && time.empty() && time.reserved() == lasting) return;
   std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
-               living_, timers_.size(), timers_wanted_ - lasting, pending_[0] + pending_[1]);
+               living_, time.size(), time.reserved() - lasting, pending_[0] + pending_[1]);
   std::abort();
 }
 
@@ -115,23 +127,23 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   main_->ending = true;
   if (!of_thread) main_->ended_by = outcome::value;
   ++main_->shields;
-  take_no_more_jobs();
+  take_no_more_jobs(*this);
   come_home(*main_);
   end_children(*main_);
   end_locals(*main_);
   come_home(*main_);  // a destructor may have been elsewhere
   end_children(*main_);
-  await_family(house_, until::all_over, false);
+  await_family(cleaner.fibers(), until::all_over, false);
   std::exception_ptr first;
   if (of_thread) {
     inherit_failure(*main_);
   } else if (leave_first) {
     first = next_failure(*main_);
   }
-  tell_untold(*main_);
-  tell_undelivered(*main_);
-  disarm_own(cold(*main_));
-  tell_awaiters(*main_);
+  give_up_failures(*main_);
+  give_up_raised(*main_);
+  disarm_own(time, cold(*main_));
+  notify_awaiters(*main_);
   close_mail();
   end_locals(*main_);  // what was made by destructors since
   end_children(*main_);
@@ -144,13 +156,13 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
 void thread_state::end_others() noexcept {
   control_block& caller = *running_;
   ++caller.shields;
-  take_no_more_jobs();
+  take_no_more_jobs(*this);
   if (&caller != main_) {
     leave_family(caller);
     leave_out_main();
   }
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
-    if (fiber != &caller && fiber != main_) cancel(*fiber, "the process exits", {});
+    if (fiber != &caller && fiber != main_) cancel_here(*fiber, "the process exits", {});
   }
   while (living_ > (&caller == main_ ? 0U : 1U)) {
     wait_record wait("the other fibers' end");
@@ -158,7 +170,7 @@ void thread_state::end_others() noexcept {
     park(wait);
   }
   exit_waiter_ = nullptr;
-  tell_untold(*main_);
+  give_up_failures(*main_);
   close_mail();
 }
 
@@ -168,18 +180,6 @@ void thread_state::leave_out_main() noexcept {
   main_left_out_ = true;
   if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
   if (main_->state.load(std::memory_order_relaxed) == fiber_state::runnable) queue_.remove(*main_);
-}
-
-void thread_state::notice(std::string_view line) noexcept {
-  try {
-    if (options_.on_notice) {
-      options_.on_notice(line);
-      return;
-    }
-  } catch (...) {
-    // A notice is no reason to fail; it goes where notices go by default.
-  }
-  std::fprintf(stderr, "motet: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

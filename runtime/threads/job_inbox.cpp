@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How what is left for a thread gets fibers, in order of arrival. A function that neither waits nor
-// spins nor shows its fiber to anybody leaves no trace of it: that fiber can go on as the next
-// one's. So a million small ones take a stack or two.
+// See threads/job_starter.hpp. How what is left for a thread gets fibers, in order of arrival. A
+// function that neither waits nor spins nor shows its fiber to anybody leaves no trace of it: that
+// fiber can go on as the next one's. So a million small ones take a stack or two.
+#include "threads/job_starter.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <motet/cancel.hpp>
@@ -11,8 +13,8 @@
 #include <optional>
 #include <utility>
 
-#include "heart/thread_state.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "life/fiber_end.hpp"
 #include "threads/thread_link.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -37,14 +39,14 @@ class caller {
 
   void operator()() {
     control_block& fiber = home_->running();
-    while (home_->could_be_new() && begin_next()) {
+    while (could_be_new(*home_) && begin_next()) {
       {
         const homecoming back(fiber);
         (*function_)();
       }
-      if (!home_->could_be_new()) return;  // its children end before what the function captured
+      if (!could_be_new(*home_)) return;  // its children end before what the function captured
       end_function(fiber);
-      if (!home_->could_be_new() || !step_forward()) return;
+      if (!could_be_new(*home_) || !step_forward()) return;
       home_->give_way();
     }
     step_back();
@@ -65,7 +67,7 @@ class caller {
     if (from_->empty() || from_->front().holds_job()) return false;
     from_->pop(function_);
     step_back();
-    home_->begin_anew(function_->site);
+    begin_anew(*home_, function_->site);
     return true;
   }
 
@@ -144,16 +146,14 @@ void start_jobs(thread_state& home, job_inbox& from) {
 
 }  // namespace
 
-void thread_state::take_jobs(job_inbox& from) {
-  const auto serve = [](void* jobs) { start_jobs(*self(), *static_cast<job_inbox*>(jobs)); };
-  spin_for_the_house(serve, &from, "motet's jobs");
-  jobs_ = &from;
-  takes_jobs_ = true;
+void take_jobs(thread_state& home, job_inbox& from) {
+  home.cleaner.spin([&from] { start_jobs(*self(), from); }, "motet's jobs");
+  home.jobs = {true, &from};
   ++worker_threads;
 }
 
-void thread_state::take_no_more_jobs() noexcept {
-  if (job_inbox* jobs = std::exchange(jobs_, nullptr)) jobs->close(*this);
+void take_no_more_jobs(thread_state& home) noexcept {
+  if (job_inbox* inbox = std::exchange(home.jobs.inbox, nullptr)) inbox->close(home);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

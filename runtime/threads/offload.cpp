@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "ground/offload_threads.hpp"
-#include "heart/remote_wait.hpp"
+#include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "words/remote_work.hpp"
 

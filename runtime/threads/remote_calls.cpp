@@ -49,7 +49,7 @@ void adopt(guest_job& item) {
   item.heirlooms = heirlooms_here();
   thread_state* thread = self();
   if (thread == nullptr) return;
-  thread->retain(thread->running());
+  retain(thread->running());
   item.parent = &thread->running();
 }
 

@@ -16,6 +16,9 @@
 #include "failures/unhandled.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/remote_verbs.hpp"
+#include "life/family.hpp"
+#include "life/fiber_end.hpp"
+#include "threads/job_starter.hpp"
 #include "threads/thread_link.hpp"
 #include "words/faults.hpp"
 
@@ -36,15 +39,15 @@ struct beginning_thread {
 void prepare(thread_state& home, thread_link& own) {
   own.main = refer_to(home.main_fiber());
   own.jobs.open(home.mail());
-  home.take_jobs(own.jobs);
+  take_jobs(home, own.jobs);
 }
 
 /// The function, as the main fiber.
 void live(thread_state& home, thread_link& own) {
-  home.run_main(body_kind_of<job_slot, void>::kind, &*own.body);
+  run_main(home, body_kind_of<job_slot, void>::kind, &*own.body);
   shield([&] {
-    home.take_no_more_jobs();
-    home.end_children(home.main_fiber());
+    take_no_more_jobs(home);
+    end_children(home.main_fiber());
     own.body.reset();  // like what a fiber has captured
   });
 }

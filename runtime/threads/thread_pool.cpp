@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
+#include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
-#include "heart/travel_hooks.hpp"
+#include "life/fiber_end.hpp"
 #include "life/origin.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
@@ -32,8 +33,8 @@ bool may_have_spun() noexcept {
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
-  std::exception_ptr first = home.next_failure(fiber);
-  while (const std::exception_ptr other = home.next_failure(fiber)) tell_unhandled(worker, other);
+  std::exception_ptr first = next_failure(fiber);
+  while (const std::exception_ptr other = next_failure(fiber)) tell_unhandled(worker, other);
   return first;
 }
 
@@ -69,7 +70,7 @@ void name_this_thread(const std::string& name, std::size_t number) {
 /// A worker's main fiber: nothing that is thrown at it ends it before its time.
 void work(pool_state& pool, const std::string& name, std::size_t number) {
   name_this_thread(name, number);
-  self()->works_for(&pool);
+  self()->pool = &pool;
   shield([&] {
     pool.stopped.wait();
     pool.await_idle(number, 1);

@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "heart/mailbox.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "heart/mail/mailbox.hpp"
+#include "interruption/interrupt.hpp"
+#include "interruption/pending_throw.hpp"
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
@@ -60,8 +62,8 @@ void await_leave(visit& guest, control_block& runs_it) noexcept {
     guest.waiting = &wait;
     home.park(wait);
     guest.waiting = nullptr;
-    if ((host.interrupts & interrupt_cancel) != 0 && !home.in_shield(host)) {
-      home.cancel(runs_it, "who let it run there ends", {});
+    if ((host.interrupts & interrupt_cancel) != 0 && !in_shield(host)) {
+      cancel_here(runs_it, "who let it run there ends", {});
     }
     waits |= std::exchange(host.interrupts, std::uint8_t{0});
   }
@@ -106,7 +108,7 @@ void arrive(hop& mine, bool alone) noexcept {
     visit_foreign_thread(mine);
   } else if (station* known = place_on(mine.its, *thread)) {
     come_again(mine, *known);
-  } else if (thread->foreign()) {
+  } else if (thread->foreign) {
     visit_foreign_thread(mine);
   } else if (alone) {
     receive(mine, *thread);

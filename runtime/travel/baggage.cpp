@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "interruption/child_failures.hpp"
 #include "travel/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -22,54 +23,55 @@ void clear(control_block& block, interrupt what) noexcept {
 
 std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
   std::size_t count = 0;
-  for (const scope_entry* each = innermost; each != nullptr; each = each->outer()) {
-    if (each->kind() == scope_kind::ends) ++count;
+  for (const scope_entry* each = innermost; each != nullptr; each = each->outer) {
+    if (each->kind == scope_kind::ends) ++count;
   }
   return count;
 }
 
 /// Room for the timers of its scopes: what a traveller leaves where it may come back to is kept.
 void station::keep_timers(std::size_t count) {
-  if (count > timers) thread.reserve_timers(count - timers);
-  for (; timers > count; --timers) thread.unreserve_timer();
+  if (count > timers) thread.time.reserve(count - timers);
+  for (; timers > count; --timers) thread.time.unreserve();
   timers = count;
 }
 
 /// What has become due on the way must not wait for a poll: the fiber may leave before.
 void station::arm_or_fire(timer& alarm) noexcept {
-  if (alarm.due <= thread.now()) {
+  if (alarm.due <= thread.time.now()) {
     alarm.fire(alarm);
   } else {
-    thread.arm(alarm);
+    thread.time.arm(alarm);
   }
 }
 
 void station::unpack_scopes() noexcept {
   // A thread under the simulated backend has a time of its own.
-  const bool other_time = thread.virtual_time() || whose.then_virtual;
-  const clock::duration shift = other_time ? thread.now() - whose.then : clock::duration::zero();
-  for (scope_entry* each = block.scopes; each != nullptr; each = each->outer_) {
-    each->fiber_ = &block;
-    if (each->kind_ != scope_kind::ends) continue;
+  const bool other_time = thread.time.virtual_time() || whose.then_virtual;
+  const clock::duration shift =
+      other_time ? thread.time.now() - whose.then : clock::duration::zero();
+  for (scope_entry* each = block.scopes; each != nullptr; each = each->outer) {
+    each->fiber = &block;
+    if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    entered.alarm_.fiber = &block;
-    entered.alarm_.due += shift;
-    if (std::exchange(entered.alarm_.packed, false)) arm_or_fire(entered.alarm_);
-    if (entered.ended_) block.interrupts |= interrupt_scope;
+    entered.alarm.fiber = &block;
+    entered.alarm.due += shift;
+    if (std::exchange(entered.alarm.packed, false)) arm_or_fire(entered.alarm);
+    if (entered.ended) block.interrupts |= interrupt_scope;
   }
 }
 
 void station::pack_scopes() noexcept {
-  whose.then = thread.now();
-  whose.then_virtual = thread.virtual_time();
+  whose.then = thread.time.now();
+  whose.then_virtual = thread.time.virtual_time();
   whose.due = never;
-  for (scope_entry* each = whose.its.scopes; each != nullptr; each = each->outer_) {
-    if (each->kind_ != scope_kind::ends) continue;
+  for (scope_entry* each = whose.its.scopes; each != nullptr; each = each->outer) {
+    if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    if (!entered.alarm_.armed()) continue;
-    entered.alarm_.packed = true;
-    whose.due = std::min(whose.due, entered.alarm_.due);
-    thread.disarm(entered.alarm_);
+    if (!entered.alarm.armed()) continue;
+    entered.alarm.packed = true;
+    whose.due = std::min(whose.due, entered.alarm.due);
+    thread.time.disarm(entered.alarm);
   }
   timers = timers_of_scopes(whose.its.scopes);
   clear(block, interrupt_scope);
@@ -91,7 +93,7 @@ void station::board() noexcept {
   }
   if (cancelled) block.interrupts |= interrupt_cancel;
   if (whose.end.asked) lend_end();
-  thread.refresh_failures(block);
+  refresh_failures(block);
   forwarded news;
   {
     const std::lock_guard in(whose.sharing);
@@ -108,7 +110,7 @@ void station::alight() noexcept {
   whose.its.scopes = std::exchange(block.scopes, own.scopes);
   pack_scopes();
   cold_part& part = cold(block);
-  thread.disarm(part.grace);
+  thread.time.disarm(part.grace);
   take_back_end();
   whose.its.locals = std::exchange(part.locals, std::move(own.locals));
   if (is_home()) whose.away = true;
@@ -168,7 +170,7 @@ void station::pass_on() noexcept {
   if (cancelled_here && is_home()) {
     news.end = {true, part.insisted, block.cancel_reason, part.cancellation};
   }
-  while (std::exception_ptr error = thread.take_error_of_child(block)) {
+  while (std::exception_ptr error = take_error_of_child(block)) {
     try {
       news.failures.push_back(error);
     } catch (const std::bad_alloc&) {

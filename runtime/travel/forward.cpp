@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/mailbox.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "heart/mail/mailbox.hpp"
+#include "interruption/interrupt.hpp"
+#include "interruption/pending_throw.hpp"
 #include "travel/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -19,7 +21,8 @@ void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
   if (more.raised != nullptr) {
     thread_state& thread = *self();
-    thread.drop_later(value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
+    thread.cleaner.drop_later(
+        value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
   }
   into.failures.splice(into.failures.end(), more.failures);
   if (more.token_given) std::swap(into.token, more.token);
@@ -91,19 +94,19 @@ void station::apply(forwarded&& news) noexcept {
     if (!its.end.asked) its.end = news.end;
     its.end.insisted = its.end.insisted || news.end.insisted;
     lend_end();
-    thread.interrupt_fiber(block, interrupt_cancel);
+    interrupt_fiber(block, interrupt_cancel);
   }
-  if (news.stops) thread.end_stopped_scopes(block);
+  if (news.stops) end_stopped_scopes(block);
   forwarded later;
-  if (news.raised != nullptr && !thread.raise(block, news.raised)) later.raised = news.raised;
+  if (news.raised != nullptr && !raise_here(block, news.raised)) later.raised = news.raised;
   later.failures = std::move(news.failures);
-  if (!later.failures.empty() && thread.raise(block, later.failures.front())) {
+  if (!later.failures.empty() && raise_here(block, later.failures.front())) {
     its.told = std::move(later.failures.front());
     later.failures.pop_front();
   }
   if (news.token_given) {
-    thread.give_token(block, std::move(news.token));
-    thread.drop_later(std::move(news.token));
+    give_token(block, std::move(news.token));
+    thread.cleaner.drop_later(std::move(news.token));
   }
   const std::lock_guard in(its.sharing);
   merge(its.left, std::move(later));

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/mailbox.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "heart/mail/mailbox.hpp"
+#include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -46,7 +47,7 @@ station* place_on(journey& its, const thread_state& thread) noexcept {
 bool has_place_in(const journey& its, const pool_state* pool) noexcept {
   const std::lock_guard in(its.sharing);
   const station* each = its.stations;
-  while (each != nullptr && each->thread.pool() != pool) each = each->next;
+  while (each != nullptr && each->thread.pool != pool) each = each->next;
   return each != nullptr;
 }
 
@@ -73,7 +74,7 @@ namespace {
 /// Throws: std::logic_error if nothing would bring it home again.
 void check_comes_home(const control_block& fiber) {
   if (fiber.ending) throw std::logic_error("a fiber that ends does so at home");
-  if (fiber.is_main && !home_of(fiber).calls_main()) {
+  if (fiber.is_main && !home_of(fiber).calls_main) {
     throw std::logic_error("what has called a main fiber cannot go along: take a portal, or run()");
   }
 }
@@ -204,7 +205,7 @@ void come_home(control_block& fiber) noexcept {
   while (has_places(its)) {
     if (&self()->running() != &fiber) {
       its.at->origins = 0;
-      self()->end_children(its.at->block);
+      end_children(its.at->block);
       its.at->pass_on();
     }
     its.back_to = &last_place_of(its);

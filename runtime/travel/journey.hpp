@@ -53,7 +53,7 @@ struct station {
   /// Whether the traveller can come back here.
   bool lasts() const noexcept { return is_home() || origins > 0 || leaves_children(); }
   /// Whether what is served there expects the traveller to leave for good.
-  bool must_be_left() const noexcept { return thread.foreign() || of != nullptr; }
+  bool must_be_left() const noexcept { return thread.foreign || of != nullptr; }
 
   // Of home, whose code needs a stack while the traveller has another place.
   /// Throws: stack_unavailable, std::bad_alloc.

@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "heart/mailbox.hpp"
-#include "heart/travel_hooks.hpp"
+#include "heart/hooks.hpp"
+#include "heart/mail/mailbox.hpp"
+#include "life/family.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
 
@@ -62,11 +63,11 @@ void station::unlist() noexcept {
 }
 
 void station::open() {
-  thread.reserve_timers(1);  // to call it back
+  thread.time.reserve(1);  // to call it back
   try {
-    own.runs_on = thread.stacks_.take(thread.settings().stack_size);
+    own.runs_on = thread.store.stacks.take(thread.settings().stack_size);
   } catch (...) {
-    thread.unreserve_timer();
+    thread.time.unreserve();
     throw;
   }
   const stack& given = own.runs_on;
@@ -79,9 +80,9 @@ void station::open() {
 
 void station::close() noexcept {
   whose.home_open = false;
-  thread.unreserve_timer();
+  thread.time.unreserve();
   sanitizer::forget(waiting.watched, own.runs_on.bottom, own.runs_on.size());
-  thread.stacks_.give_back(own.runs_on);
+  thread.store.stacks.give_back(own.runs_on);
 }
 
 /// The traveller has left home.
@@ -95,8 +96,8 @@ void station::begin(void* home) {
 
 void station::let_run() noexcept {
   board();
-  own.exceptions = std::exchange(*thread.live_exceptions_, whose.its.exceptions);
-  own.error_number = std::exchange(*thread.live_errno_, whose.its.error_number);
+  own.exceptions = std::exchange(thread.exceptions(), whose.its.exceptions);
+  own.error_number = std::exchange(thread.error_number(), whose.its.error_number);
   waiting.watched = std::exchange(block.where.watched, whose.where.watched);
   own.runs_on = std::exchange(block.runs_on, whose.its.runs_on);
   whose.home_closes = ends_here();
@@ -105,8 +106,8 @@ void station::let_run() noexcept {
 }
 
 void station::take_leave() noexcept {
-  whose.its.exceptions = std::exchange(*thread.live_exceptions_, own.exceptions);
-  whose.its.error_number = std::exchange(*thread.live_errno_, own.error_number);
+  whose.its.exceptions = std::exchange(thread.exceptions(), own.exceptions);
+  whose.its.error_number = std::exchange(thread.error_number(), own.error_number);
   block.where.watched = waiting.watched;
   whose.its.runs_on = std::exchange(block.runs_on, own.runs_on);
   alight();
@@ -175,7 +176,7 @@ clock::time_point station::recall_at() noexcept {
   const std::lock_guard in(whose.sharing);
   if (whose.sender != this) return never;
   if (whose.wanted) return clock::time_point::min();
-  return whose.then_virtual || thread.virtual_time() ? never : whose.due;
+  return whose.then_virtual || thread.time.virtual_time() ? never : whose.due;
 }
 
 void station::look() noexcept {
@@ -201,16 +202,16 @@ bool station::await_back() noexcept {
   while (!back) {
     pass_on();
     if (only_for_children() && cancelled) {
-      thread.cancel_family(cold(block).own, "its thread ends");
+      cancel_family(cold(block).own, "its thread ends");
     }
     if (only_for_children() && try_to_leave()) return false;
     const clock::time_point due = recall_at();
-    const bool passed = due <= thread.now();
+    const bool passed = due <= thread.time.now();
     if (passed && call_back()) return true;
     recall.due = due;
-    if (!passed && due != never) thread.arm(recall);
+    if (!passed && due != never) thread.time.arm(recall);
     await_news();
-    thread.disarm(recall);
+    thread.time.disarm(recall);
   }
   back = false;
   return true;
@@ -230,7 +231,7 @@ void receive(const hop& mine, thread_state& here, visit* of) noexcept {
   station at(its, here, here.running());
   at.served = mine.to;
   at.of = of;
-  if (here.foreign()) {
+  if (here.foreign) {
     at.block.interrupts |= interrupt_waits;
     cold(at.block).own.closed = true;
   }

@@ -4,19 +4,20 @@
 
 #include <utility>
 
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/child_failures.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept {
+void enlist(awaiter& waiting, control_block& fiber) noexcept {
   if (!fiber.dead()) {
     fiber.awaiters.push_back(waiting);
     return;
   }
   ++fiber.references;  // tell() may give up the last one
-  if (waiting.tell(waiting)) home.withdraw_failure(fiber);
-  home.release_later(fiber);
+  if (waiting.tell(waiting)) withdraw_failure(fiber);
+  release_later(fiber);
 }
 
 distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noexcept
@@ -27,9 +28,9 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
       claims_(among == nullptr) {
   wait.whom = &block_;
   for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
-  enlisting_.arrive = [](post& item, thread_state& home) noexcept {
+  enlisting_.arrive = [](post& item, thread_state&) noexcept {
     distant_awaiter& self = *static_cast<letter&>(item).sender;
-    enlist(self, *self.target_.get(), home);
+    enlist(self, *self.target_.get());
   };
   tell = [](awaiter& listed) noexcept {
     auto& self = static_cast<distant_awaiter&>(listed);

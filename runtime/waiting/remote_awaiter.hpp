@@ -12,7 +12,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Puts `waiting` into the list of the fiber it waits for; on that fiber's thread.
-void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept;
+void enlist(awaiter& waiting, control_block& fiber) noexcept;
 
 /// The fiber that waits may give up while the other thread is busy: so this is not in its frame.
 /// Goes out to be enlisted, comes back when it is told, or is fetched by a second post; whoever has

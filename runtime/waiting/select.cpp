@@ -205,17 +205,17 @@ bool ready_case::proceeds(thread_core&) {
 
 bool ready_case::enter(thread_core& thread) {
   thread_state& here = full(thread);
-  if (here.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
+  if (here.calls.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
   pending_.done = pending_.closed = false;
   pending_.closer = nullptr;
   pending_.wait.fiber = &thread.running();
-  return !here.begin(pending_);
+  return !here.calls.begin(pending_);
 }
 
 void ready_case::leave_list() noexcept {
   if (pending_.done) return;
   pending_.won = nullptr;
-  full(arrived_core()).call_off(pending_);
+  full(arrived_core()).calls.call_off(pending_);
   pending_.won = win_at_end;
 }
 
@@ -241,18 +241,19 @@ bool time_case::proceeds(thread_core&) {
 
 bool time_case::enter(thread_core& thread) {
   alarm_.fiber = &thread.running();
-  full(thread).reserve_timers(1);
-  full(thread).arm(alarm_);
+  timers& time = full(thread).time;
+  time.reserve(1);
+  time.arm(alarm_);
   return false;
 }
 
 void time_case::leave_list() noexcept {
-  full(arrived_core()).disarm(alarm_);
+  full(arrived_core()).time.disarm(alarm_);
   finish();
 }
 
 void time_case::finish() {
-  full(arrived_core()).unreserve_timer();
+  full(arrived_core()).time.unreserve();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

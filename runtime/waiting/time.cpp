@@ -26,22 +26,22 @@ struct sleeper : timer {
 
 clock::time_point clock::now() noexcept {
   detail::thread_state* thread = detail::self();
-  return thread == nullptr ? std::chrono::steady_clock::now() : thread->now();
+  return thread == nullptr ? std::chrono::steady_clock::now() : thread->time.now();
 }
 
 void sleep_until(clock::time_point when) {
   detail::thread_state& thread = detail::here();
   thread.deliver();
   detail::sleeper asleep(thread.running(), when);
-  thread.arm(asleep);
+  thread.time.arm(asleep);
   const detail::wake_reason woken = thread.park(asleep.wait);
-  thread.disarm(asleep);
+  thread.time.disarm(asleep);
   if (woken == detail::wake_reason::interrupted) thread.throw_pending();
   thread.deliver();
 }
 
 void sleep_for(detail::timespan span) {
-  sleep_until(detail::deadline_after(detail::here().now(), span.length));
+  sleep_until(detail::deadline_after(detail::here().time.now(), span.length));
 }
 
 void sleep() {

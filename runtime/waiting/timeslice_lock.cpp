@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ground/ticks.hpp"
-#include "heart/remote_wait.hpp"
+#include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "words/saturating_time.hpp"
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "ground/ticks.hpp"
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -63,7 +63,7 @@ bool any_thread::begin_on_main_thread(thread_core*& thread) {
 
 thread_core& any_thread::begin_to_wait() {
   thread_core& thread = begin_here();
-  static_cast<thread_state&>(thread).began_to_wait();
+  static_cast<thread_state&>(thread).for_waiting = true;
   return thread;
 }
 

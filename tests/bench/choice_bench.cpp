@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "heart/timer_heap.hpp"
+#include "heart/time/timer_heap.hpp"
 #include "measure.hpp"
 #include "threads/pool_state.hpp"
 

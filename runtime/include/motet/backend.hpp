@@ -111,6 +111,10 @@ class backend {
   /// Returns: the present instant, read from the clock now.
   virtual time_point now() const noexcept = 0;
 
+  /// Whether its time is its own: it stands still while a fiber computes, and jumps ahead when
+  /// nothing else can happen. Never changes.
+  virtual bool virtual_time() const noexcept { return false; }
+
   /// Takes `op`, which goes to the kernel at the next poll at the latest.
   /// Returns: true if it is over already (op.result is set and the backend has let go of it).
   virtual bool submit(operation& op) noexcept = 0;

@@ -19,6 +19,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "failures/notice.hpp"
 #include "failures/unhandled.hpp"
 #include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
@@ -79,7 +80,8 @@ class failure_log {
   }
 
   static void tell(const std::string& what, std::size_t count) {
-    detail::here().notice(count == 1 ? what : what + ": " + std::to_string(count) + " in all");
+    detail::notice(detail::here().settings(),
+                   count == 1 ? what : what + ": " + std::to_string(count) + " in all");
   }
 
   std::map<std::type_index, std::size_t> counts_;

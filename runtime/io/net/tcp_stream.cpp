@@ -103,7 +103,7 @@ struct tcp_stream::state {
       socket.close();
       return;
     }
-    if (detail::thread_state* thread = detail::self()) thread->end_operations(socket.get());
+    if (detail::thread_state* thread = detail::self()) thread->calls.end_all_on(socket.get());
     const detail::closing_elsewhere guard;
     ::close(socket.release());
   }

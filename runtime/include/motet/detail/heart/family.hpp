@@ -6,13 +6,18 @@
 #include <cstdint>
 #include <exception>
 #include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/wait_record.hpp>
 #include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct wait_record;
-struct room_wait;
 struct room_tag;
+
+/// In the frame of a fiber that waits for room in a group.
+struct room_wait : tagged_link<room_tag> {
+  wait_record wait{"room in a group"};
+  bool group_ended = false;
+};
 
 /// What an owner waits for.
 enum class until : std::uint8_t {
@@ -65,5 +70,21 @@ struct group_family : family {
   std::exception_ptr first_failure;
   control_block* other_failures = nullptr;
 };
+
+/// In a forked child: its fibers are the parent process's.
+[[gnu::noinline]] inline void abandon(family& left) noexcept {
+  left.children.abandon();
+  left.size = left.lasting = 0;
+  left.waiter = nullptr;
+  left.failing = false;
+  if (!left.is_group) return;
+  auto& group = static_cast<group_family&>(left);
+  while (group.ended.pop_front() != nullptr) {
+  }
+  group.for_room.abandon();
+  group.promised.abandon();
+  group.promises = 0;
+  group.other_failures = nullptr;
+}
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -13,7 +13,6 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct control_block;
-struct station;
 
 /// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
@@ -38,18 +37,13 @@ class scope_entry {
   scope_entry(const scope_entry&) = delete;
   scope_entry& operator=(const scope_entry&) = delete;
 
-  const scope_entry* outer() const noexcept { return outer_; }
-  scope_kind kind() const noexcept { return kind_; }
+  control_block* fiber;
+  scope_entry* outer;
+  unsigned shelter;  // how sheltered the fiber was when it entered
+  scope_kind kind;
 
  protected:
   ~scope_entry() noexcept;
-
-  friend class thread_state;
-  friend struct station;
-  control_block* fiber_;
-  scope_entry* outer_;
-  unsigned shelter_;  // how sheltered the fiber was when it entered
-  scope_kind kind_;
 };
 
 class shield_scope : public scope_entry {
@@ -61,30 +55,25 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  /// `asked_abroad`, if given, is set by another thread that wants it to end.
-  scope(call_site site, const char* reason, const std::atomic<bool>* asked_abroad = nullptr);
+  scope(call_site site, const char* why, const std::atomic<bool>* asked = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
 
   /// Returns: whether `c` was thrown because this very scope ended.
-  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == about_.id; }
+  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == about.id; }
 
   void end() noexcept;
-
- protected:
-  friend class thread_state;
-  friend struct station;
 
   struct scope_timer : timer {
     scope* owner = nullptr;
     bool packed = false;  // armed again when its fiber, on its way, has arrived
   };
 
-  lasting_interruption about_;
-  const char* reason_;
-  const std::atomic<bool>* asked_abroad_;
-  bool ended_ = false;
-  scope_timer alarm_;  // its deadline; once it has ended, the end of a handler's grace
+  lasting_interruption about;
+  const char* reason;
+  const std::atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
+  bool ended = false;
+  scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };
 
 /// One that a deadline ends.
@@ -92,9 +81,8 @@ class timed_scope : public scope {
  public:
   timed_scope(clock::duration limit, call_site site);
 
-  bool set_end(clock::time_point due);
-  clock::time_point due() const noexcept { return alarm_.due; }
-  bool ended() const noexcept { return ended_; }
+  bool set_end(clock::time_point later);
+  clock::time_point due() const noexcept { return alarm.due; }
   void check_thread() const;
 };
 

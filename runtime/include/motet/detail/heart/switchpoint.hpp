@@ -15,14 +15,26 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct station;
-
 /// What every switch touches of its thread; the rest is in thread_state.
 struct thread_core {
   control_block& running() const noexcept { return *running_; }
   bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
   /// Returns: this_thread_mark() of its thread. Any thread.
   std::uintptr_t mark() const noexcept { return mark_; }
+  mailbox& mail() const noexcept { return *mail_; }
+  /// The exceptions, and the errno, of the running fiber.
+  exception_state& exceptions() const noexcept { return *live_exceptions_; }
+  int& error_number() const noexcept { return *live_errno_; }
+  /// Returns: the time of the last poll that asked for it.
+  clock::time_point reading() const noexcept { return reading_; }
+  bool any_runnable() const noexcept { return !queue_.empty(); }
+  list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
+
+  /// Something pends that may wake a fiber (a transient one's counts only for polling).
+  void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
+  void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
+  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
+  bool lasting_pending() const noexcept { return pending_[0] > 0; }
 
   /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
   /// Returns at once if something is pending that interrupts it.
@@ -47,6 +59,14 @@ struct thread_core {
     ++living_;
     make_runnable(fiber);
   }
+  /// A fiber that has ended is one no more.
+  void forget(control_block& fiber) noexcept {
+    list<control_block, fibers_tag>::remove(fiber);
+    --living_;
+  }
+  /// The running fiber has ended; the next one buries it.
+  void hand_on_for_good() noexcept;
+  void bury() noexcept;
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
@@ -58,13 +78,10 @@ struct thread_core {
   }
 
  protected:
-  friend struct station;
-
   void hand_on(bool last) noexcept;
-  void bury() noexcept;
-  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
 
-  // Beside the path of a switch, and out of line.
+  // Beside the path of a switch, and out of line: heart/switchpoint.cpp, what is thrown in
+  // interruption/pending_throw.cpp, burial in life/fiber_end.cpp.
   [[gnu::noinline]] void look_around() noexcept;
   [[gnu::noinline]] void poll_at_once() noexcept;
   [[gnu::noinline]] void rest() noexcept;
@@ -179,6 +196,11 @@ inline void thread_core::prefetch() noexcept {
   calls_in_a_row_ = 0;
   switch_context(left.where, next.where, last);
   arrived_core().bury();
+}
+
+[[gnu::always_inline]] inline void thread_core::hand_on_for_good() noexcept {
+  ended_ = running_;
+  hand_on(true);
 }
 
 inline void thread_core::bury() noexcept {

@@ -7,7 +7,7 @@
 #include <motet/detail/heart/cold_part.hpp>
 #include <new>
 
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heart/timer_heap.hpp"
+#include "heart/time/timer_heap.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What happens when no fiber is runnable and nothing that pends can wake one.
+// See heart/idle_watch.hpp.
+#include "heart/idle_watch.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,8 +18,11 @@
 #include <string>
 #include <string_view>
 
+#include "failures/notice.hpp"
 #include "ground/offload_threads.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/interrupt.hpp"
+#include "process/dump.hpp"
 #include "words/kept_errno.hpp"
 #include "words/saturating_time.hpp"
 
@@ -72,9 +77,10 @@ constexpr int most_counts = 5;
 constexpr auto shortest_between_looks = std::chrono::milliseconds(100);
 constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 
-}  // namespace
+/// The threads of the process that could wake a fiber of this one.
+enum class company : std::uint8_t { none, workers, others };
 
-thread_state::company thread_state::company_in_process() noexcept {
+company company_in_process() noexcept {
   const offload_threads::standstill still;
   census found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
@@ -86,15 +92,32 @@ thread_state::company thread_state::company_in_process() noexcept {
   return strangers <= worker_threads.load() ? company::workers : company::others;
 }
 
-/// Returns: whether a fiber has been made runnable; otherwise the thread may as well sleep.
-bool thread_state::end_idle() noexcept {
-  const kept_errno here(*live_errno_);
-  wait_record* wait = main_->wait;
-  if (wait != nullptr && wait->ends_when_idle && resume(*wait, wake_reason::idle)) return true;
+std::string deadlock_report(thread_state& thread) {
+  std::ostringstream out;
+  out << "every fiber of this thread waits and nothing pends that could wake one:\n";
+  dump(thread, out);
+  return out.str();
+}
+
+/// In a poll: what is told may wait in options.on_notice.
+void notice_later(thread_state& thread, std::string line) {
+  const options& settings = thread.settings();
+  thread.cleaner.spin([&settings, kept = std::move(line)] { notice(settings, kept); },
+                      "motet's notices");
+}
+
+}  // namespace
+
+bool idle_watch::end_idle() noexcept {
+  const kept_errno here(thread_.error_number());
+  wait_record* wait = thread_.main_fiber().wait;
+  if (wait != nullptr && wait->ends_when_idle && thread_.resume(*wait, wake_reason::idle)) {
+    return true;
+  }
   // The main fiber ends its children: what a transient one waits for can still wake it.
-  if (wait != nullptr && !wait->interruptible && anything_pending()) return false;
-  if (deadlock_reported_ || takes_jobs_) return false;
-  const clock::time_point present = kernel_->now();
+  if (wait != nullptr && !wait->interruptible && thread_.anything_pending()) return false;
+  if (reported_ || thread_.jobs.taken) return false;
+  const clock::time_point present = thread_.kernel().now();
   stuck_ = true;
   if (present < look_for_others_at_ && present < report_at_) {
     idle_until_ = std::min(look_for_others_at_, report_at_);
@@ -110,20 +133,13 @@ bool thread_state::end_idle() noexcept {
 }
 
 /// All fibers wait for one another, unless there are other threads.
-bool thread_state::end_stuck(clock::time_point present) {
+bool idle_watch::end_stuck(clock::time_point present) {
   const company with = company_in_process();
   if (with == company::none) {
-    if (mail_->filled()) return false;  // by a thread that ended after we had looked
-    std::ostringstream report;
-    report_deadlock(report);
-    if (raise(*main_, std::make_exception_ptr(deadlock(report.str()))) && !queue_.empty()) {
-      return true;
-    }
-    notice_later(report.str());
-    deadlock_reported_ = true;
-    return true;
+    if (thread_.mail().filled()) return false;  // by a thread that ended after we had looked
+    return raise_deadlock();
   }
-  kernel_->keep_pace(true);  // virtual time must not run away from the other threads
+  thread_.kernel().keep_pace(true);  // virtual time must not run away from the other threads
   between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
                                                longest_between_looks);
   look_for_others_at_ = present + between_looks_;
@@ -131,23 +147,35 @@ bool thread_state::end_stuck(clock::time_point present) {
     idle_until_ = look_for_others_at_;
     return false;
   }
-  if (options_.deadlock_report.count() == 0) return false;
-  if (report_at_ == clock::time_point::max())
-    report_at_ = deadline_after(present, timespan(options_.deadlock_report).length);
+  const timespan limit(thread_.settings().deadlock_report);
+  if (limit.length.count() == 0) return false;
+  if (report_at_ == clock::time_point::max()) report_at_ = deadline_after(present, limit.length);
   if (present < report_at_) {
     idle_until_ = report_at_;
     return false;
   }
-  std::ostringstream report;
-  report_deadlock(report);
-  notice_later(report.str());
-  deadlock_reported_ = true;
-  return true;
+  return report_deadlock();
 }
 
-void thread_state::report_deadlock(std::ostream& out) {
-  out << "every fiber of this thread waits and nothing pends that could wake one:\n";
-  dump(out);
+bool idle_watch::raise_deadlock() {
+  std::string report = deadlock_report(thread_);
+  const bool raised = raise_here(thread_.main_fiber(), std::make_exception_ptr(deadlock(report)));
+  if (raised && thread_.any_runnable()) return true;
+  notice_later(thread_, std::move(report));
+  return reported_ = true;
+}
+
+bool idle_watch::report_deadlock() {
+  notice_later(thread_, deadlock_report(thread_));
+  return reported_ = true;
+}
+
+void idle_watch::look_whether_stuck() noexcept {
+  if (!thread_.lasting_pending() && !thread_.any_runnable()) return;
+  stuck_ = false;
+  thread_.kernel().keep_pace(false);
+  report_at_ = idle_until_ = clock::time_point::max();
+  between_looks_ = {};
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

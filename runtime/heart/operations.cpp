@@ -2,6 +2,8 @@
 // An operation from its submission to its end. The kernel may write to its buffer until then, so an
 // interruption asks for cancellation and goes on waiting; what was too late to cancel is returned
 // as if nothing had been asked, and the interruption waits for the next switchpoint.
+#include "heart/operations.hpp"
+
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -50,48 +52,39 @@ void account_for(const operation& op) noexcept {
 
 }  // namespace
 
-[[gnu::always_inline]] inline bool thread_state::hand_over(pending_operation& pending) noexcept {
+[[gnu::always_inline]] inline bool operations::hand_over(pending_operation& pending) noexcept {
   pending.op->owner = &pending;
-  if (kernel_->submit(*pending.op)) return false;
-  submitted_since_poll_ = true;
-  operations_.add(pending);
-  pend(*running_);
+  if (thread_.kernel().submit(*pending.op)) return false;
+  submitted_ = true;
+  table_.add(pending);
+  thread_.pend(thread_.running());
   return true;
 }
 
-bool thread_state::begin(pending_operation& pending) noexcept {
+bool operations::begin(pending_operation& pending) noexcept {
   return hand_over(pending);
 }
 
-void thread_state::call_off(pending_operation& pending) noexcept {
-  kernel_->cancel(*pending.op);
-  park_until_over(pending.wait);
+void operations::call_off(pending_operation& pending) noexcept {
+  thread_.kernel().cancel(*pending.op);
+  thread_.park_until_over(pending.wait);
 }
 
-void thread_state::park_until_over(wait_record& wait) noexcept {
-  wait.reopen();
-  wait.interruptible = false;
-  wait.cancelling = true;
-  ++pending_[0];  // it will come, a transient fiber's too
-  park(wait);
-  --pending_[0];
-}
-
-std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
+std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
-  if (calls_elsewhere_ > 0 && op.at_position() && called_elsewhere(op.fd)) [[unlikely]]
-    return perform_elsewhere(pending);
+  if (on_threads_ > 0 && op.at_position() && any_on_thread(op.fd)) [[unlikely]]
+    return perform_on_thread(pending);
   if (!hand_over(pending)) {
     if (op.result == operation::would_block_thread) [[unlikely]]
-      return perform_elsewhere(pending);
-    give_way();
+      return perform_on_thread(pending);
+    thread_.give_way();
     return op.result;
   }
-  const bool interrupted = park(pending.wait) == wake_reason::interrupted;
+  const bool interrupted = thread_.park(pending.wait) == wake_reason::interrupted;
   if (!pending.done) call_off(pending);
   if (op.result == operation::would_block_thread) [[unlikely]]
-    return perform_elsewhere(pending);
+    return perform_on_thread(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
     if (op.kind == verb::connect) take_back_connect(op.fd);
     return pending.closed ? -EBADF : -ECANCELED;
@@ -100,74 +93,72 @@ std::int32_t thread_state::perform(operation& op, const char* what) noexcept {
   return op.result;
 }
 
-/// What a thread has begun nobody can cancel: an interruption waits for it, and so does who closes
-/// the descriptor. If there is no thread for it, this one is blocked.
-std::int32_t thread_state::perform_elsewhere(pending_operation& pending) noexcept {
+/// Nobody can cancel what a plain thread has begun: an interruption waits for its end, and so does
+/// a fiber that closes the descriptor. If there is no such thread, this one is blocked.
+std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept {
   operation& op = *pending.op;
   file_call call(op, pending.wait.what);
   if (offload_threads::submit(call) != 0) return call_and_block(op);
   const work_elsewhere meanwhile;
   pending.elsewhere = &call;
-  pending.wait.fiber = running_;
-  operations_.add(pending);
-  ++calls_elsewhere_;
+  pending.wait.fiber = &thread_.running();
+  table_.add(pending);
+  ++on_threads_;
   call.await_end();
-  --calls_elsewhere_;
+  --on_threads_;
   in_flight::remove(pending);
-  if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
+  if (pending.closer != nullptr) thread_.resume(*pending.closer, wake_reason::handed);
   return op.result == -ECANCELED && pending.closed ? -EBADF : op.result;
 }
 
 /// A file's position is under a lock: even a call that must not wait would wait for that.
-bool thread_state::called_elsewhere(int fd) noexcept {
-  auto* pending = operations_.find(fd);
-  while (pending != nullptr && pending->elsewhere == nullptr)
-    pending = operations_.find(fd, pending);
+bool operations::any_on_thread(int fd) noexcept {
+  auto* pending = table_.find(fd);
+  while (pending != nullptr && pending->elsewhere == nullptr) pending = table_.find(fd, pending);
   return pending != nullptr;
 }
 
-void thread_state::complete(operation& op) noexcept {
+void operations::complete(operation& op) noexcept {
   auto& pending = *static_cast<pending_operation*>(op.owner);
   in_flight::remove(pending);
-  unpend(*pending.wait.fiber);
+  thread_.unpend(*pending.wait.fiber);
   pending.done = true;
   if (pending.won != nullptr) {
-    pending.won(pending, *this);
+    pending.won(pending, thread_);
   } else {
-    resume(pending.wait, wake_reason::handed);
+    thread_.resume(pending.wait, wake_reason::handed);
   }
-  if (pending.closer != nullptr) resume(*pending.closer, wake_reason::handed);
+  if (pending.closer != nullptr) thread_.resume(*pending.closer, wake_reason::handed);
 }
 
-bool thread_state::being_closed(int fd) noexcept {
+bool operations::being_closed(int fd) noexcept {
   for (closing* each = closing_.front(); each != nullptr; each = closing_.next(*each)) {
     if (each->fd == fd) return true;
   }
   return false;
 }
 
-bool thread_state::end_operations(int fd) noexcept {
+bool operations::end_all_on(int fd) noexcept {
   if (being_closed(fd)) return false;
   closing mark(fd);
   closing_.push_back(mark);
-  for (auto* pending = operations_.find(fd); pending != nullptr;
-       pending = operations_.find(fd, pending)) {
+  for (auto* pending = table_.find(fd); pending != nullptr; pending = table_.find(fd, pending)) {
     pending->closed = true;
     if (pending->elsewhere != nullptr) {
       pending->elsewhere->call_off();
     } else {
-      kernel_->cancel(*pending->op);
+      thread_.kernel().cancel(*pending->op);
     }
   }
-  while (auto* pending = operations_.find(fd)) {
+  while (auto* pending = table_.find(fd)) {
     wait_record wait("close of fd", fd);
     wait.interruptible = false;
     wait.whom = &pending->wait.fiber;
     pending->closer = &wait;
-    park(wait);
+    thread_.park(wait);
   }
   mark.unlink();
-  kernel_->forget(fd);
+  thread_.kernel().forget(fd);
   return true;
 }
 

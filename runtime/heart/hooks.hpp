@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What the heart asks about travelling fibers.
+// What the heart asks of the rooms above: how a fiber lives, and where it travels.
 #pragma once
 
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+// life/fiber_end.cpp
+
+/// What a fiber runs first, on its own stack: the body, and then its end.
+void fiber_main(void* block);
+
+// travel/
 
 /// Whether its stack is on another thread, or about to be. At home.
 bool is_away(const control_block& fiber) noexcept;

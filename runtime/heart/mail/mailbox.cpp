@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See heart/mailbox.hpp. No wake is lost: a sender fills the inbox and then looks at the sleep
+// See heart/mail/mailbox.hpp. No wake is lost: a sender fills the inbox and then looks at the sleep
 // flag, the thread raises the flag and then looks at the inbox; sequential consistency lets one of
 // them see the other.
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

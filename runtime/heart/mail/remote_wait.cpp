@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See heart/remote_wait.hpp. The news is kept apart from the wait: an interruption may have ended
-// that first.
-#include "heart/remote_wait.hpp"
+// See heart/mail/remote_wait.hpp. The news is kept apart from the wait: an interruption may have
+// ended that first.
+#include "heart/mail/remote_wait.hpp"
 
-#include "heart/mailbox.hpp"
+#include "heart/mail/mailbox.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -77,11 +77,11 @@ errand::result errand::await_until(clock::time_point when) noexcept {
   wait([&] {
     wait_.reopen();
     alarm late(*fiber_, wait_, when);
-    if (when != clock::time_point::max()) home_->arm(late);
+    if (when != clock::time_point::max()) home_->time.arm(late);
     home_->pend(*fiber_);
     home_->park(wait_);
     home_->unpend(*fiber_);
-    home_->disarm(late);
+    home_->time.disarm(late);
   });
   if (over_) return result::over;
   return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;

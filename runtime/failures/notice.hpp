@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What people should know, though nothing has failed.
+#pragma once
+
+#include <motet/options.hpp>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Gives `line` to settings.on_notice, which may wait; without one, or if that throws, prints it.
+void notice(const options& settings, std::string_view line) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// How a fiber is made, and how its block goes when nobody refers to it any more. See
+// heart/fiber_store.hpp.
+#include "heart/fiber_store.hpp"
+
+#include <motet/detail/heart/handle.hpp>
+#include <mutex>
+#include <new>
+
+#include "heart/hooks.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Rounds down to where something so aligned can stand.
+std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(end - size);
+  return end - size - (address & (alignment - 1));
+}
+
+void make_room_for_result(control_block& block) {
+  const body_kind& kind = *block.kind;
+  void*& place = large_result_of(block);
+  place = nullptr;
+  place = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
+}
+
+/// Destroys what a block that nobody refers to holds, but not its memory.
+void destroy_block(control_block& block) noexcept {
+  if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
+  if (block.kind != nullptr && !block.kind->result_is_small) {
+    ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
+  }
+  if (cold_part* part = cold_if_any(block)) part->~cold_part();
+  if (block.went_abroad.load(std::memory_order_relaxed)) requests_of(block).~foreign_requests();
+  block.~control_block();
+}
+
+}  // namespace
+
+void* fiber_store::room_for_new_block(timers& time) {
+  time.reserve(timers::of_a_fiber);
+  try {
+    return blocks_.take_new();
+  } catch (...) {
+    time.unreserve(timers::of_a_fiber);
+    throw;
+  }
+}
+
+control_block& make_fiber(thread_state& thread, family& parents, const body_kind& kind,
+                          call_site site, std::size_t stack_size) {
+  if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
+  fiber_store& store = thread.store;
+  void* place = store.room_for_block(thread.time);
+  constexpr int references = 2;  // the handle's and ours
+  control_block& block =
+      *::new (place) control_block(thread, thread.mail(), references, store.next_id(),
+                                   thread.reading(), &parents, parents.owner, &kind, site);
+  ++thread.mail().blocks;
+  try {
+    if (!kind.result_is_small) make_room_for_result(block);
+    block.runs_on = store.stacks.take(stack_size + kind.more_stack);
+  } catch (...) {
+    store.free(block);
+    throw;
+  }
+  ++block.parent->references;
+  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
+  std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
+  lay_out(block.where, top, &fiber_main, &block);
+  sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
+  return block;
+}
+
+void unmake_fiber(control_block& fiber) noexcept {
+  sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
+  home_of(fiber).store.stacks.give_back(fiber.runs_on);
+  fiber.references = 1;
+  release_last(fiber);
+}
+
+void fiber_store::free(control_block& block) noexcept {
+  using dead_of_group = list<control_block, children_tag>;
+  if (dead_of_group::contains(block)) [[unlikely]]
+    dead_of_group::remove(block);
+  --block.mail->blocks;
+  destroy_block(block);
+  blocks_.put(block);
+}
+
+namespace {
+
+bool in_use_remotely(control_block& block) noexcept {
+  const std::lock_guard guard(block.mail->lock());
+  const foreign_requests& remote = requests_of(block);
+  return remote.queued || block.references + remote.references > 0;
+}
+
+bool unreferred(control_block& block) noexcept {
+  if (--block.references > 0) return false;
+  return !block.went_abroad.load(std::memory_order_relaxed) || !in_use_remotely(block);
+}
+
+}  // namespace
+
+control_block* free_one(control_block& unreferred) noexcept {
+  control_block* parent = unreferred.parent;
+  thread_state& home = home_of(unreferred);
+  home.store.free(unreferred);
+  if (parent == nullptr || home.is_home_of(*parent)) return parent;
+  release_abroad(*parent);
+  return nullptr;
+}
+
+/// A line of ancestors may go with the last descendant.
+[[gnu::flatten]] void release_last(control_block& fiber) noexcept {
+  for (control_block* released = &fiber; released != nullptr && unreferred(*released);) {
+    released = free_one(*released);
+  }
+}
+
+namespace {
+
+bool holds_values(const control_block& dead) noexcept {
+  return dead.result != result_state::none || dead.error != nullptr;
+}
+
+}  // namespace
+
+void release_later(control_block& block) noexcept {
+  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
+    if (holds_values(*released)) {
+      home_of(*released).cleaner.reap_later(*released);
+      return;
+    }
+    released = free_one(*released);
+  }
+}
+
+void release_after_end(control_block& unreferred) noexcept {
+  for (control_block* block = &unreferred; block != nullptr;) {
+    mailbox& mail = *block->mail;
+    std::unique_lock guard(mail.lock());
+    const bool unused = block->references + --requests_of(*block).references == 0;
+    guard.unlock();
+    if (!unused) return;
+    control_block* parent = block->parent;
+    const bool elsewhere = parent != nullptr && parent->mail != &mail;
+    destroy_block(*block);  // not under the lock: it runs destructors of the user's
+    guard.lock();
+    block_pool::put_after_end(*block);
+    const bool last = --mail.blocks == 0;
+    guard.unlock();
+    if (last) mailbox::dispose(&mail);
+    if (elsewhere) {
+      detail::release(*parent);
+      return;
+    }
+    block = parent;
+  }
+}
+
+std::string_view name_of(const control_block& fiber) noexcept {
+  return fiber.named ? std::string_view(cold_if_any(fiber)->name) : std::string_view();
+}
+
+std::string label_of(const control_block& fiber) {
+  return fiber.named ? cold_if_any(fiber)->name : std::to_string(fiber.id);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// What a thread does when no fiber is runnable and nothing that pends can wake one.
+#pragma once
+
+#include <motet/clock.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+class idle_watch {
+ public:
+  explicit idle_watch(thread_state& thread) noexcept : thread_(thread) {}
+  idle_watch(const idle_watch&) = delete;
+  idle_watch& operator=(const idle_watch&) = delete;
+
+  /// Ends the wait of the main fiber if it is one for just this; otherwise looks whether the fibers
+  /// wait for one another, and says so.
+  /// Returns: whether a fiber has been made runnable; if not, the thread may as well sleep.
+  bool end_idle() noexcept;
+  /// Returns: when the thread must look again, though nothing wakes it.
+  clock::time_point look_again_at() const noexcept { return idle_until_; }
+  /// After a sleep: another thread may have helped.
+  void look_after_sleep() noexcept {
+    if (stuck_) [[unlikely]]
+      look_whether_stuck();
+  }
+  /// In a forked child.
+  void start_over() noexcept { report_at_ = idle_until_ = clock::time_point::max(); }
+
+ private:
+  bool end_stuck(clock::time_point present);
+  bool raise_deadlock();
+  bool report_deadlock();
+  [[gnu::noinline]] void look_whether_stuck() noexcept;
+
+  thread_state& thread_;
+  clock::time_point report_at_ = clock::time_point::max();
+  clock::time_point idle_until_ = clock::time_point::max();
+  clock::time_point look_for_others_at_ = clock::time_point::min();
+  clock::duration between_looks_{};
+  bool reported_ = false;
+  bool stuck_ = false;  // as far as is known
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

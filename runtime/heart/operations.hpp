@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The operations of a thread's fibers, from submission to end, and the descriptors that are being
+// closed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/backend.hpp>
+#include <motet/detail/words/list.hpp>
+
+#include "heart/in_flight.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+class operations {
+ public:
+  explicit operations(thread_state& thread) noexcept : thread_(thread) {}
+  operations(const operations&) = delete;
+  operations& operator=(const operations&) = delete;
+
+  /// Hands `op` to the kernel and waits until it is over; an interruption ends it early.
+  /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
+  ///          closed, before anything happened.
+  std::int32_t perform(operation& op, const char* what) noexcept;
+  /// Hands an operation of the running fiber to the kernel, and returns.
+  /// Returns: false if it was over at once.
+  bool begin(pending_operation& pending) noexcept;
+  /// Has the kernel end an operation that is not done, and waits until it has.
+  void call_off(pending_operation& pending) noexcept;
+  /// The kernel has ended it.
+  void complete(operation& op) noexcept;
+
+  bool being_closed(int fd) noexcept;
+  /// Ends the operations on `fd`, and lets none begin, until all are over: the caller then closes
+  /// it at once.
+  /// Returns: false, without effect, if another fiber is about to close it.
+  bool end_all_on(int fd) noexcept;
+
+  /// Whether the backend may hold operations that the kernel has not seen.
+  bool submitted() const noexcept { return submitted_; }
+  void polled() noexcept { submitted_ = false; }
+  /// In a forked child: they are the parent's.
+  void abandon() noexcept {
+    table_.abandon();
+    closing_.abandon();
+  }
+
+ private:
+  bool hand_over(pending_operation& pending) noexcept;
+  [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
+  bool any_on_thread(int fd) noexcept;
+
+  thread_state& thread_;
+  bool submitted_ = false;      // since the last poll
+  std::size_t on_threads_ = 0;  // how many a plain thread performs
+  list<closing, closing_tag> closing_;
+  in_flight table_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

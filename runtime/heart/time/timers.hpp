@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The time of a thread: its clock, and what is to happen when.
+#pragma once
+
+#include <cstddef>
+#include <motet/backend.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/heart/timer.hpp>
+
+#include "ground/tick_clock.hpp"
+#include "heart/time/timer_queue.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class timers {
+ public:
+  explicit timers(backend& kernel) noexcept
+      : kernel_(&kernel), virtual_time_(kernel.virtual_time()) {}
+
+  /// Returns: the present instant, never earlier than the true one.
+  clock::time_point now() noexcept {
+    return virtual_time_ ? kernel_->now() : tick_clock_.now([this] { return kernel_->now(); });
+  }
+  /// Returns: the same, and reads the clock for it.
+  clock::time_point read_clock() noexcept {
+    return tick_clock_.read([this] { return kernel_->now(); });
+  }
+  /// Whether time is the backend's own.
+  bool virtual_time() const noexcept { return virtual_time_; }
+
+  bool empty() const noexcept { return queue_.empty(); }
+  std::size_t size() const noexcept { return queue_.size(); }
+  timer* first() const noexcept { return queue_.first(); }
+
+  /// reserve() must have made room.
+  void arm(timer& alarm) noexcept;
+  void disarm(timer& alarm) noexcept;
+  /// Moves an armed timer to where its changed `due` belongs.
+  void rearm(timer& alarm) noexcept { queue_.update(alarm); }
+  /// Fires all that are due at `present`.
+  void fire_due(clock::time_point present) noexcept;
+  /// Returns: until when a thread may sleep with a timer armed, and until `limit` at the most;
+  ///          time_point::min() if a timer is due.
+  clock::time_point end_of_sleep(clock::time_point limit) noexcept;
+
+  /// Makes room for `more` timers, so that arm() need not.
+  /// Throws: std::bad_alloc.
+  void reserve(std::size_t more) {
+    queue_.reserve(reserved_ + more);
+    reserved_ += more;
+  }
+  void unreserve(std::size_t fewer = 1) noexcept { reserved_ -= fewer; }
+  std::size_t reserved() const noexcept { return reserved_; }
+
+  /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
+  static constexpr std::size_t of_a_fiber = 3;
+
+  /// In a forked child: only the timers of `caller` are left, which has room for `room` of them.
+  void start_over(backend& kernel, const control_block& caller, std::size_t room) noexcept {
+    kernel_ = &kernel;
+    queue_.keep_those_of(caller);
+    reserved_ = room;
+  }
+
+ private:
+  backend* kernel_;
+  const bool virtual_time_;
+  tick_clock tick_clock_;
+  timer_queue queue_;
+  std::size_t reserved_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// See interruption/child_failures.hpp.
+#include "interruption/child_failures.hpp"
+
+#include <motet/detail/heart/handle.hpp>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "interruption/interrupt.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+control_block* take_failure(control_block& parent, const family* from) noexcept {
+  cold_part* part = cold_if_any(parent);
+  if (part == nullptr) return nullptr;
+  control_block** place = &part->failures;
+  while (*place != nullptr && from != nullptr && (*place)->belongs_to != from) {
+    place = &cold(**place).next_failure;
+  }
+  control_block* taken = *place;
+  if (taken == nullptr) return nullptr;
+  *place = std::exchange(cold(*taken).next_failure, nullptr);
+  cold(*taken).told_to = nullptr;
+  return taken;
+}
+
+namespace {
+
+void forget_failure(control_block& parent, control_block& failed) noexcept {
+  control_block** place = &cold(parent).failures;
+  while (*place != &failed) place = &cold(**place).next_failure;
+  *place = std::exchange(cold(failed).next_failure, nullptr);
+  cold(failed).told_to = nullptr;
+  refresh_failures(parent);
+  release_at_home(failed);
+}
+
+}  // namespace
+
+void withdraw_failure(control_block& failed) noexcept {
+  cold_part* part = cold_if_any(failed);
+  if (part != nullptr && part->told_to != nullptr) forget_failure(*part->told_to, failed);
+}
+
+void spare_keeper_of(const control_block& failed, const thread_core& thread) noexcept {
+  control_block* parent = failed.parent;
+  cold_part* part =
+      parent != nullptr && thread.is_home_of(*parent) ? cold_if_any(*parent) : nullptr;
+  if (part == nullptr) return;
+  for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
+    if (told->error != failed.error) continue;
+    // Woken for it or not: whoever has just been told by await() need not be told again.
+    if (parent == &thread.running() || cold(*told).told_to != nullptr)
+      forget_failure(*parent, *told);
+    return;
+  }
+  auto& children = part->own.children;
+  for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
+    cold_part* its = cold_if_any(*each);
+    if (its != nullptr && its->stands_for == &failed) its->spared = true;
+  }
+}
+
+std::exception_ptr take_error_of_child(control_block& parent) noexcept {
+  control_block* failed = take_failure(parent, nullptr);
+  if (failed == nullptr) return nullptr;
+  std::exception_ptr error = failed->error;
+  refresh_failures(parent);
+  release_at_home(*failed);
+  return error;
+}
+
+/// A failure that has ended the parent's wait is the parent's: nobody can claim it any more.
+void refresh_failures(control_block& fiber) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
+  const cold_part* part = cold_if_any(fiber);
+  control_block* failed = part == nullptr ? nullptr : part->failures;
+  for (; failed != nullptr; failed = cold(*failed).next_failure) {
+    const family* from = failed->belongs_to;
+    const bool collected = from != nullptr && from->is_group && from->waiter != nullptr;
+    if (collected) continue;
+    if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).told_to = nullptr;
+    return;
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

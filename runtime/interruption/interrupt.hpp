@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// How a fiber is interrupted, or handed something. All are called on the fiber's home thread; for
+// any thread there is interruption/remote_verbs.hpp.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <motet/call_site.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/words/states.hpp>
+#include <motet/detail/words/value_slot.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Notes why a fiber is to throw, and ends its wait unless something forbids it.
+/// Returns: whether that ended a wait of the fiber.
+bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
+
+/// Returns: false if the body has been left, or another exception waits to be thrown.
+bool raise_here(control_block& fiber, std::exception_ptr error) noexcept;
+cancel_result cancel_here(control_block& fiber, const char* reason, call_site site) noexcept;
+cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept;
+
+bool give_token(control_block& fiber, value_slot&& token) noexcept;
+/// Cancels the fiber and decides what its result is.
+cancel_result give_result(control_block& fiber, const char* reason, call_site site,
+                          value_slot&& value) noexcept;
+/// Ends the suspend_with() of that `number`, if the fiber is still in it.
+void resume_here(control_block& fiber, std::uint64_t number, bool broken,
+                 value_slot&& value) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// What a switchpoint throws, if anything: who of several that interrupt a fiber has the word. On
+// the fiber's home thread.
+#pragma once
+
+#include <motet/detail/heart/scope.hpp>
+
+#include "heart/speaker.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+speaker speaker_of(const control_block& fiber) noexcept;
+
+/// Returns: how many of the fiber's exceptions are in flight, and how many shields it is under.
+inline unsigned shelter_of(const control_block& fiber, const thread_core& home) noexcept {
+  const bool runs = &fiber == &home.running();
+  return (runs ? home.exceptions().uncaught : fiber.uncaught) + fiber.shields;
+}
+bool in_shield(const control_block& fiber) noexcept;
+
+/// Throws: the `cancelled` of the running fiber.
+[[noreturn, gnu::noinline]] void throw_cancellation(thread_state& thread);
+
+/// Ends the scopes for which another thread has asked.
+void end_stopped_scopes(control_block& fiber) noexcept;
+/// Tells the scopes inside of what is about to be thrown in `fiber`, up to `ended`; null: all.
+void announce_up_to(control_block& fiber, const scope* ended) noexcept;
+
+[[gnu::noinline]] void end_passed_limits_now(thread_state& thread) noexcept;
+/// Ends what limits the running fiber and is due, though no poll has found it yet.
+inline void end_passed_limits(thread_state& thread) noexcept {
+  if (thread.running().scopes != nullptr && !thread.time.empty()) end_passed_limits_now(thread);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Parents and children: how a parent outlives its children, and which of them tells it of a
+// failure. On the owner's thread.
+#pragma once
+
+#include <motet/call_site.hpp>
+#include <motet/detail/heart/family.hpp>
+#include <motet/detail/heart/wait_record.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether fibers can be spun in `wanted`, of which there may be only the address: a group may go
+/// while a fiber waits that is none of its own.
+inline bool stands(control_block& owner, const family& wanted) noexcept {
+  const family* each = &cold(owner).own;
+  while (each != nullptr && each != &wanted) each = each->next;
+  return each != nullptr && !each->closed;
+}
+
+inline void leave_family(control_block& child) noexcept {
+  family& left = *child.belongs_to;
+  list<control_block, children_tag>::remove(child);
+  --left.size;
+  if (!child.transient) --left.lasting;
+  if (left.size == 0) left.failing = false;
+  if (left.waiter != nullptr && left.satisfied(left.waits_until)) {
+    child.home->resume(*left.waiter, wake_reason::handed);
+  }
+}
+
+void cancel_family(family& children, const char* reason, call_site site = {}) noexcept;
+/// The running fiber waits until the family's children are over; an interruption ends the wait (if
+/// it may).
+wake_reason await_family(family& children, until goal, bool interruptible) noexcept;
+wake_reason await_once(family& children, until goal, bool interruptible) noexcept;
+/// Cancels the children of `fiber`, which runs, in every family, and awaits them.
+[[gnu::noinline]] void end_children(control_block& fiber) noexcept;
+
+/// Makes `group` one of the running fiber's families; takes it from its owner's.
+void enter_owner(family& group, thread_state& thread) noexcept;
+void leave_owner(group_family& group) noexcept;
+/// The running fiber, or an ancestor, becomes its group's owner's own child if it is in `group`.
+void leave_to_owner(family& group, thread_state& thread) noexcept;
+
+/// A dead fiber's failure goes to its parent, or to its group.
+[[gnu::noinline]] void report_failure(control_block& failed) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

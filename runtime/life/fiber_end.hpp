@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What the end of a fiber consists of, for those that end a main fiber, or a worker's.
+#pragma once
+
+#include <exception>
+#include <motet/call_site.hpp>
+#include <motet/detail/heart/cold_part.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Runs the body, and notes how it has ended.
+void run_body(control_block& fiber) noexcept;
+/// Runs a thread's function in its main fiber, the running one, whose outcome it decides.
+void run_main(thread_state& thread, const body_kind& kind, void* function) noexcept;
+
+/// Returns: what a child has failed with that the fiber was not told of, first on other threads; or
+///          null.
+std::exception_ptr next_failure(control_block& fiber) noexcept;
+/// A failure of its children is the fiber's own if it has none; the others go to on_unhandled.
+void inherit_failure(control_block& fiber) noexcept;
+/// All of them go to on_unhandled.
+void give_up_failures(control_block& parent) noexcept;
+/// What raise() took, and then the body came to no switchpoint any more, goes to on_unhandled.
+[[gnu::noinline]] void give_up_raised(control_block& fiber) noexcept;
+/// From here on the fiber is dead.
+/// Returns: whether a fiber was still waiting for that.
+bool notify_awaiters(control_block& ended) noexcept;
+void disarm_own(timers& time, cold_part& part) noexcept;
+
+/// Whether nobody could tell the running fiber, between two functions, from one that has just been
+/// spun.
+inline bool could_be_new(const thread_state& thread) noexcept {
+  const control_block& fiber = thread.running();
+  return !fiber.has_cold_part && fiber.interrupts == 0 && !shared(fiber);
+}
+/// The running fiber is another one from here on.
+void begin_anew(thread_state& thread, call_site site) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What a group notes when its fibers end: room for others, which fibers have ended, what has
+// failed. On the owner's thread.
+#pragma once
+
+#include <motet/detail/heart/family.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Promises room for one more fiber in a group, which has a limit; waits for it if need be.
+/// Throws: what is pending; `cancelled` if the group ends meanwhile.
+void take_room(group_family& group, thread_state& thread);
+/// There is room that nobody has taken.
+void pass_room(group_family& group) noexcept;
+
+/// A fiber of the group has ended; `in_hand`: somebody has a handle to it.
+[[gnu::noinline]] void note_end(group_family& group, control_block& ended, bool in_hand) noexcept;
+/// A fiber of the group has failed.
+/// Returns: whether it is the first since the group was empty, which cancels the rest.
+bool note_failure(group_family& group, control_block& failed) noexcept;
+/// Forgets what next() and failures() could still tell, and who waits for room.
+void forget_ends(group_family& group) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

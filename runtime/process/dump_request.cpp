@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// See heart/dump_request.hpp. In the signal handler only the running fiber is described, for it may
+// compute for ever; the rest is written at the thread's next look at its inbox. A thread that
+// sleeps is woken instead.
+// Source: signal-safety(7); backtrace(3) is safe once it has been called.
+#include "heart/dump_request.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <sstream>
+#include <string_view>
+
+#include "ground/interrupted_place.hpp"
+#include "heart/thread_state.hpp"
+#include "process/dump.hpp"
+#include "words/signal_safe_text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+using report_line = line<std::size_t{12} * 1024>;
+
+/// As backtrace_symbols_fd(3) does: "file(function+offset) [address]", or without the function.
+void describe_frame(report_line& out, void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  Dl_info known{};
+  out << "  ";
+  if (::dladdr(address, &known) != 0 && known.dli_fname != nullptr) {
+    const bool named = known.dli_sname != nullptr;
+    const void* base = named ? known.dli_saddr : known.dli_fbase;
+    out << known.dli_fname << "(" << (named ? known.dli_sname : "") << "+";
+    out.hex(at - reinterpret_cast<std::uintptr_t>(base)) << ") ";
+  }
+  (out << "[").hex(at) << "]\n";
+}
+
+void write_whole(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+bool dump_request::answer(void* context) noexcept {
+  const bool asked = place_.take_dump_request();
+  wanted_.store(true);
+  if (!thread_.mail().nudge()) report_running(context);
+  return asked;
+}
+
+void dump_request::report_running(void* context) const noexcept {
+  const control_block& fiber = thread_.running();
+  const options& settings = thread_.settings();
+  const auto between = std::chrono::duration<double, std::milli>(settings.time_between_polls);
+  const double without_poll = thread_.schedule.polls_left_out() * between.count();
+  report_line out;
+  out << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
+  if (fiber.named) out << " \"" << name_of(fiber) << "\"";
+  if (!fiber.is_main) {
+    out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
+  }
+  out << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
+  const interrupted_place place(context);
+  const char* doubt = place.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
+  if (doubt != nullptr) {
+    out << doubt << ", at\n";
+    describe_frame(out, place.instruction());
+  } else {
+    out << "at\n";
+    std::array<void*, 64> room;
+    for (void* each : place.frames(room)) describe_frame(out, each);
+  }
+  out.write();
+}
+
+void dump_request::write() noexcept {
+  const int kept = errno;
+  wanted_.store(false);
+  try {
+    std::ostringstream out;
+    out << "motet: thread " << ::gettid() << " has these fibers:\n";
+    dump(thread_, out);
+    write_whole(out.str());
+  } catch (const std::bad_alloc&) {
+    write_whole("motet: no memory for a dump\n");
+  }
+  errno = kept;
+}
+
+const stack& dump_request::stack_of(const control_block& fiber) const noexcept {
+  const bool on_threads_own = &fiber == &thread_.main_fiber() && fiber.runs_on.bottom == nullptr;
+  return on_threads_own ? own_stack_ : fiber.runs_on;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
