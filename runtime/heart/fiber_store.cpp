@@ -14,19 +14,6 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Rounds down to where something so aligned can stand.
-std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(end - size);
-  return end - size - (address & (alignment - 1));
-}
-
-void make_room_for_result(control_block& block) {
-  const body_kind& kind = *block.kind;
-  void*& place = large_result_of(block);
-  place = nullptr;
-  place = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
-}
-
 /// Destroys what a block that nobody refers to holds, but not its memory.
 void destroy_block(control_block& block) noexcept {
   if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
@@ -48,31 +35,6 @@ void* fiber_store::room_for_new_block(timers& time) {
     time.unreserve(timers::of_a_fiber);
     throw;
   }
-}
-
-control_block& make_fiber(thread_state& thread, family& parents, const body_kind& kind,
-                          call_site site, std::size_t stack_size) {
-  if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
-  fiber_store& store = thread.store;
-  void* place = store.room_for_block(thread.time);
-  constexpr int references = 2;  // the handle's and ours
-  control_block& block =
-      *::new (place) control_block(thread, thread.mail(), references, store.next_id(),
-                                   thread.reading(), &parents, parents.owner, &kind, site);
-  ++thread.mail().blocks;
-  try {
-    if (!kind.result_is_small) make_room_for_result(block);
-    block.runs_on = store.stacks.take(stack_size + kind.more_stack);
-  } catch (...) {
-    store.free(block);
-    throw;
-  }
-  ++block.parent->references;
-  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
-  std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
-  lay_out(block.where, top, &fiber_main, &block);
-  sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
-  return block;
 }
 
 void unmake_fiber(control_block& fiber) noexcept {

@@ -56,10 +56,6 @@ class fiber_store {
   std::uint64_t last_scope_ = 0;
 };
 
-/// Returns: a fiber that begins in fiber_main() once it is started.
-/// Throws: std::bad_alloc, stack_unavailable; std::invalid_argument for the size of a stack.
-control_block& make_fiber(thread_state& thread, family& parents, const body_kind& kind,
-                          call_site site, std::size_t stack_size);
 /// Gives back a fiber that was made but not started.
 void unmake_fiber(control_block& fiber) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include <motet/detail/heart/handle.hpp>
 
+#include "heart/make_fiber.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
