@@ -31,7 +31,7 @@ class basic_condition_variable {
       throw;
     }
     const bool told = waiting.own.stand_by();
-    if (waiting.own.destroyed) throw_destroyed();  // the lock that `held` is may be gone as well
+    if (waiting.own.destroyed) throw_destroyed();  // the mutex may be gone as well
     if (!told) leave(changed_.sharing_, waiting, [] {});
     {
       const shelter safe;

@@ -72,9 +72,9 @@ int accept(int fd, sockaddr* address = nullptr, socklen_t* length = nullptr);
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept;
 
 /// Connects a socket. A Unix socket waits until the backlog of its listener has room, also in
-/// non-blocking mode. An interruption takes back what has begun, so that the socket can connect
-/// again: of TCP the local port is then another one, unless it was bound. Not every protocol can do
-/// that; where the next connect fails (EALREADY), the socket is only good for being closed.
+/// non-blocking mode. An interruption takes the attempt back, so that the socket can connect again;
+/// a TCP socket then has another local port, unless it was bound. Not every protocol can take an
+/// attempt back: if the next connect fails with EALREADY, the socket can only be closed.
 /// Switchpoint.
 /// Source: connect(2), AF_UNSPEC.
 void connect(int fd, const sockaddr* address, socklen_t length);
