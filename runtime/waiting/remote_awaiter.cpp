@@ -14,7 +14,7 @@ void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept
     fiber.awaiters.push_back(waiting);
     return;
   }
-  ++fiber.references;  // tell() may give up the last one
+  ++fiber.references;  // tell() may give up the last other reference
   if (waiting.tell(waiting)) home.withdraw_failure(fiber);
   home.release_later(fiber);
 }

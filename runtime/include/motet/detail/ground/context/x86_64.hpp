@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The switch for x86-64, inline: the compiler saves the registers it needs and no others. The asm
 // stores the stack pointer, the address to go on at, and the two registers that no compiler can be
-// told of (g++ refuses rbp in the list of clobbers, clang 14 silently ignores rbx in it, though
-// either may be a base of the frame), by plain moves: it pushes nothing, so the red zone stays, and
+// told of (g++ refuses rbp in the list of clobbers, clang 14 silently accepts rbx, though either
+// may be a base of the frame), by plain moves: it pushes nothing, so the red zone stays, and
 // what the unwinder knows of the surrounding function holds at the label too. Source: System V ABI,
 // AMD64 supplement, 3.2.1; the rounding modes of x87 and SSE belong to the thread, not to a
 // context.
