@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parents and children: who is told of a failure, and how a parent outlives its children.
+// Parents and children: which fiber is told of a failure, and how a parent outlives its children.
 #include <utility>
 
 #include "life/family_links.hpp"
@@ -33,8 +33,8 @@ wake_reason thread_state::await_once(family& children, until goal, bool interrup
   return reason;
 }
 
-/// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
-/// become children of the group's owner itself.
+/// If the running fiber, or an ancestor of it, belongs to `group`, the end of the group cannot wait
+/// for that fiber: it is cancelled, and leaves the group for the family of the group's owner.
 void thread_state::leave_to_owner(family& group) noexcept {
   for (control_block* line = running_; line != nullptr && is_home_of(*line); line = line->parent) {
     if (line->belongs_to != &group) continue;
@@ -45,8 +45,8 @@ void thread_state::leave_to_owner(family& group) noexcept {
   }
 }
 
-/// A group that outlives its owner's body has no owner and no fibers from now on: those it has
-/// become the owner's own, so that whoever ends the group meanwhile takes nothing away.
+/// A group that outlives its owner's body has no owner and no fibers from now on: its fibers move
+/// to the owner's own family, so that the group may be destroyed during the wait.
 void thread_state::end_children(control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
   if (part == nullptr) return;
@@ -73,7 +73,7 @@ void thread_state::enter_owner(family& group) noexcept {
   if (foreign_) group.closed = true;
 }
 
-/// What its owner has not been told of stays with the owner.
+/// Failures that the owner has not been told of stay with the owner.
 void thread_state::leave_owner(group_family& group) noexcept {
   forget_ends(group);
   family** place = &cold(*group.owner).own.next;
@@ -87,8 +87,8 @@ void thread_state::leave_owner(group_family& group) noexcept {
   refresh_failures(owner);
 }
 
-/// Called when nobody awaits `failed`, whose children have ended. Of a group the owner is told of
-/// the first.
+/// Called when no fiber awaits `failed`, whose children have ended. The owner of a group is told of
+/// its first failure only.
 void thread_state::report_failure(control_block& failed) noexcept {
   family& from = *failed.belongs_to;
   control_block& parent = *from.owner;
@@ -124,7 +124,7 @@ void thread_state::forget_failure(control_block& parent, control_block& failed) 
   release(failed);
 }
 
-/// Somebody else has claimed the failure of a dead fiber before its parent was told.
+/// Called when another fiber has claimed the failure of a dead fiber before its parent was told.
 void thread_state::withdraw_failure(control_block& failed) noexcept {
   cold_part* part = cold_if_any(failed);
   if (part != nullptr && part->told_to != nullptr) forget_failure(*part->told_to, failed);
@@ -136,7 +136,8 @@ void thread_state::spare_keeper_of(const control_block& failed) noexcept {
   if (part == nullptr) return;
   for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
     if (told->error != failed.error) continue;
-    // Woken for it or not: whoever has just been told by await() need not be told again.
+    // await() has just told a fiber of this thread of the failure, so the parent need not be told,
+    // though it may have been woken for it.
     if (parent == running_ || cold(*told).told_to != nullptr) forget_failure(*parent, *told);
     return;
   }

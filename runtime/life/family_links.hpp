@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// How a child leaves its family, and whether there is one to join.
+// How a child leaves its family, and whether a family still exists and can be joined.
 #pragma once
 
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether fibers can be spun in `wanted`, of which there may be only the address: a group may go
-/// while somebody waits who is none of its fibers.
+/// Whether fibers can be spun in `wanted`, which is compared by its address only: a group may be
+/// destroyed while a fiber waits to spin in it.
 inline bool stands(control_block& owner, const family& wanted) noexcept {
   const family* each = &cold(owner).own;
   while (each != nullptr && each != &wanted) each = each->next;

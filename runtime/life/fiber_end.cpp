@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
-// children are ended, its locals and what the body captured are destroyed, the outcome is
-// published, and whoever runs next frees the stack.
+// children are ended, the locals and the captures of the body are destroyed, the outcome is
+// published, and the next fiber that runs frees the stack.
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -22,15 +22,15 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
   home_of(fiber).live(fiber);
 }
 
-/// In the frame of fiber_main(): it does not return, and a call that does not makes every later
-/// return of whoever is switched to a surprise for the processor.
+/// Inlined into fiber_main(), because it does not return: a call without a return would make the
+/// processor mispredict the returns of the next fiber.
 [[gnu::always_inline]] inline void thread_state::live(control_block& fiber) noexcept {
   bury();
   run_body(fiber);
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
   fiber.ending = true;
-  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
+  ++fiber.shields;  // destructors of locals and captures may wait, but are not interrupted
   if (cold_part* part = cold_if_any(fiber)) {
     end_children(fiber);
     part->locals.end();
@@ -45,7 +45,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// In the place of one that is none of C++'s.
+/// Takes the place of an exception that is not of C++.
 std::exception_ptr foreign_exception() noexcept {
   return made_exception<std::runtime_error>("an exception of another language");
 }
@@ -87,7 +87,8 @@ void thread_state::run_main(const body_kind& kind, void* function) noexcept {
   main_->ending = true;
 }
 
-/// Nobody can be told what it returned: that goes now, on the fiber's own stack.
+/// Called when there is no handle that could read the result: destroys it now, on the fiber's own
+/// stack.
 void thread_state::drop_result(control_block& fiber) noexcept {
   if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
   fiber.kind->destroy_result(result_place(fiber));
@@ -102,13 +103,15 @@ std::exception_ptr thread_state::take_error_of_child(control_block& parent) noex
   return error;
 }
 
-/// Returns: what a child has failed with that the fiber was not told of, abroad first; or null.
+/// Returns: the next failure of a child that `fiber` was not told of, or null; failures that were
+///          forwarded to it on another thread come first.
 std::exception_ptr thread_state::next_failure(control_block& fiber) noexcept {
   if (std::exception_ptr abroad = failure_abroad(fiber)) return abroad;
   return take_error_of_child(fiber);
 }
 
-/// A failure of its children is the fiber's own if it has none; the others, nobody's.
+/// The first failure of its children becomes the fiber's own if it has none; the others go to
+/// on_unhandled.
 void thread_state::inherit_failure(control_block& fiber) noexcept {
   if (fiber.ended_by != outcome::error) {
     if (std::exception_ptr error = next_failure(fiber)) {
@@ -129,7 +132,7 @@ void thread_state::end_child_process(control_block& self) noexcept {
   std::exit(EXIT_SUCCESS);
 }
 
-/// raise() took it, and then the body came to no switchpoint any more.
+/// Reports exceptions that raise() took, but that the body met no further switchpoint to throw.
 void thread_state::tell_undelivered(control_block& fiber) noexcept {
   const undelivered first(options_, std::exchange(fiber.raised, nullptr));
   const undelivered abroad(options_, raised_too_late(fiber));
@@ -140,13 +143,13 @@ void thread_state::disarm_own(cold_part& part) noexcept {
   disarm(part.insistence);
 }
 
-/// From here on the outcome stands and others may read it.
+/// From here on the outcome is final, and other fibers and threads may read it.
 void thread_state::publish(control_block& fiber) noexcept {
   bool travelled = false;
   if (cold_part* part = cold_if_any(fiber)) {
     travelled = part->travels.its != nullptr;
     part->token.reset();
-    part->locals.end();  // what was made by destructors since
+    part->locals.end();  // locals that destructors have made since
     come_home(fiber);
     end_children(fiber);
     inherit_failure(fiber);
@@ -167,7 +170,7 @@ void thread_state::publish(control_block& fiber) noexcept {
   if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
 }
 
-/// Returns: whether anybody was still waiting.
+/// Returns: whether a fiber or thread was still waiting.
 bool thread_state::tell_awaiters(control_block& ended) noexcept {
   ended.state.store(fiber_state::dead, std::memory_order_release);
   bool told = false;
@@ -184,7 +187,7 @@ void thread_state::free_block(control_block& block) noexcept {
   blocks_.put(block);
 }
 
-/// Whether anybody but the heart refers to a fiber that runs.
+/// Whether there is a reference to a running fiber besides that of its thread.
 bool thread_state::shared(control_block& fiber) noexcept {
   return fiber.references > 1 || fiber.went_abroad.load(std::memory_order_relaxed);
 }
@@ -204,8 +207,8 @@ bool thread_state::unreferred(control_block& block) noexcept {
   home_of(fiber).release(fiber);
 }
 
-/// Frees a block, which refers to its parent's.
-/// Returns: that, to be released in turn; null if there is none on this thread.
+/// Frees a block, which holds a reference to its parent's block.
+/// Returns: the parent's block, to be released in turn; null if there is none on this thread.
 control_block* thread_state::free_one(control_block& unreferred) noexcept {
   control_block* parent = unreferred.parent;
   free_block(unreferred);
@@ -214,7 +217,7 @@ control_block* thread_state::free_one(control_block& unreferred) noexcept {
   return nullptr;
 }
 
-/// A line of ancestors may go with the last descendant.
+/// The blocks of a line of ancestors may be freed with that of their last descendant.
 void thread_state::release(control_block& block) noexcept {
   for (control_block* released = &block; released != nullptr && unreferred(*released);) {
     released = free_one(*released);
@@ -264,7 +267,7 @@ void release_after_end(control_block& unreferred) noexcept {
     if (!unused) return;
     control_block* parent = block->parent;
     const bool elsewhere = parent != nullptr && parent->mail != &mail;
-    destroy_block(*block);  // not under the lock: it runs destructors of the user's
+    destroy_block(*block);  // not under the lock: it runs destructors of the program
     guard.lock();
     block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;

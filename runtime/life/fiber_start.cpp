@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Rounds down to where something so aligned can stand.
+/// Returns: the highest place below `end` for an object of that size and alignment.
 std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(end - size);
   return end - size - (address & (alignment - 1));
@@ -29,7 +29,7 @@ void make_room_for_result(control_block& block) {
 
 }  // namespace
 
-/// With the first use of a block comes room for the timers of its fibers.
+/// The first use of a block also reserves room for the timers of its fibers.
 void* thread_state::room_for_new_block() {
   timers_.reserve(timers_wanted_ + timers_of_a_fiber);
   void* place = blocks_.take_new();
@@ -45,7 +45,7 @@ control_block& thread_state::make_fiber(family& parents, const body_kind& kind, 
                                         std::size_t stack_size) {
   if (stack_size != options_.stack_size) stack_pool::check_size(stack_size);
   void* place = room_for_block();
-  constexpr int references = 2;  // the handle's and ours
+  constexpr int references = 2;  // of the handle, and of the thread until the fiber is buried
   control_block& block = *::new (place) control_block(
       *this, *mail_, references, next_id_++, reading_, &parents, parents.owner, &kind, site);
   ++mail_->blocks;
@@ -99,7 +99,7 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
   return made;
 }
 
-/// What copies or moves a callable may wait, but not go away.
+/// The copy or move constructor of a callable may wait, but not teleport.
 void check_still_at(const thread_core& home) noexcept {
   if (self_core() == &home) return;
   std::fputs("motet: a fiber went to another thread while it copied or moved what it spins\n",
@@ -107,7 +107,7 @@ void check_still_at(const thread_core& home) noexcept {
   std::abort();
 }
 
-/// A copy may throw, or wait: all are made before anything is looked at.
+/// A copy of an inherited local may throw, or wait: all are made before the family is looked at.
 [[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
                                                   spin_options* how, const body_kind& kind,
                                                   call_site site) {

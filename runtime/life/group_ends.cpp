@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a group notes when its fibers end: room for others, who has ended, what has failed.
+// What a group notes when a fiber of it ends: room for another one, the end itself for next(), and
+// the failure.
 #include <utility>
 
 #include "life/family_links.hpp"
@@ -36,8 +37,8 @@ void thread_state::pass_room(group_family& group) noexcept {
   }
 }
 
-/// Those to which nobody has a handle are not remembered: a group that goes on for ever would
-/// gather them.
+/// Only fibers with a handle (`in_hand`) are remembered for next(): otherwise a group that goes on
+/// for ever would gather dead fibers.
 void thread_state::tell_group(group_family& group, control_block& ended, bool in_hand) noexcept {
   if (in_hand && !group.closed) {
     group.ended.push_back(ended);
@@ -51,8 +52,9 @@ void thread_state::tell_news(group_family& group) noexcept {
   if (awaited) resume(*group.waiter, wake_reason::handed);
 }
 
-/// Returns: whether it is the first since the group was empty, which cancels the rest. What is
-/// forgotten for it is destroyed by another fiber: this one is all but dead.
+/// The first failure since the group was empty cancels the rest of the group, and the failures of
+/// the round before are forgotten; another fiber destroys these, for the running one is ending.
+/// Returns: whether `failed` is the first failure.
 bool thread_state::note_failure(group_family& group, control_block& failed) noexcept {
   if (group.looked_after || std::exchange(group.failing, true)) {
     control_block** last = &group.other_failures;
@@ -73,7 +75,7 @@ bool thread_state::note_failure(group_family& group, control_block& failed) noex
   return true;
 }
 
-/// On the owner's own stack.
+/// Called on the owner's own stack.
 void thread_state::forget_ends(group_family& group) noexcept {
   while (group.ended.pop_front() != nullptr) {
   }

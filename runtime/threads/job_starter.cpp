@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How what is left for a thread gets fibers, in order of arrival. A function that neither waits nor
-// spins nor shows its fiber to anybody leaves no trace of it: that fiber can go on as the next
-// one's. So a million small ones take a stack or two.
+// How the jobs that are left for a thread get fibers, in order of arrival. A function that neither
+// waits nor spins nor makes a handle to its fiber leaves that fiber like new, and the fiber can
+// call the next function. So a million small functions take one or two stacks.
 #include <algorithm>
 #include <chrono>
 #include <motet/cancel.hpp>
@@ -21,10 +21,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two tries to get memory; the end of the thread waits for it.
+/// The longest pause between two tries to get memory; the end of the thread waits for a pause.
 constexpr auto longest_pause = 50ms;
 
-/// Calls one function after the other until it is no longer like new.
+/// The body of a fiber that calls one function after the other until the fiber is no longer like
+/// new.
 class caller {
  public:
   caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
@@ -32,7 +33,7 @@ class caller {
   }
   caller(const caller&) = delete;
   caller& operator=(const caller&) = delete;
-  /// It may have been ended before its body ran.
+  /// The fiber may have been ended before its body ran.
   ~caller() { step_back(); }
 
   void operator()() {
@@ -42,7 +43,8 @@ class caller {
         const homecoming back(fiber);
         (*function_)();
       }
-      if (!home_->could_be_new()) return;  // its children end before what the function captured
+      if (!home_->could_be_new())
+        return;  // the fiber's children end before the function's captures
       end_function(fiber);
       if (!home_->could_be_new() || !step_forward()) return;
       home_->give_way();
@@ -51,7 +53,7 @@ class caller {
   }
 
  private:
-  /// As when a body is destroyed.
+  /// Destroys the function as the epilogue of a fiber destroys a body.
   void end_function(control_block& fiber) {
     ++fiber.shields;
     {
@@ -69,7 +71,8 @@ class caller {
     return true;
   }
 
-  /// At most one at a time is about to call the next function.
+  /// Returns: whether this caller is to call the next function: at most one caller at a time is
+  ///          about to do that.
   bool step_forward() noexcept {
     if (std::exchange(from_->somebody_calls, true)) return false;
     is_next_ = true;
@@ -114,7 +117,8 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
   }
 }
 
-/// Without memory for a fiber the functions wait, which nobody else does.
+/// Without memory for a fiber a posted function waits, for it has no caller to refuse. A job with a
+/// caller is refused.
 void start_front(thread_state& home, job_inbox& from) {
   if (from.front().holds_job()) {
     std::optional<job_slot> first;
@@ -133,12 +137,12 @@ void start_front(thread_state& home, job_inbox& from) {
   home.snooze();
 }
 
-/// Starts what is left in `from`, until it is closed.
+/// Starts the jobs that are left in `from`, until it is closed.
 void start_jobs(thread_state& home, job_inbox& from) {
   try {
     while (from.await(home)) start_front(home, from);
   } catch (const cancelled&) {
-    // The thread ends; what is left is undone.
+    // The thread ends; the jobs that are left are not done.
   }
 }
 
