@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See attempt.hpp. The mode of a descriptor that is not ours is not ours to change, so each call
-// has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes and files, a look
-// with poll(2) for the rest, and for connect(2) the shortest send timeout there is.
+// See attempt.hpp. A descriptor of the program must keep its mode, so each call has its own way not
+// to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes and files, a look with poll(2) for the
+// rest, and for connect(2) the shortest send timeout there is.
 #include "attempt.hpp"
 
 #include <fcntl.h>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::uint8_t stage_connecting = 1;
 
-/// A connection attempt that a signal interrupts goes on. Source: connect(2), EINTR.
+/// Returns: `result`; but for EINTR EINPROGRESS, since an interrupted connection attempt goes on.
+/// Source: connect(2), EINTR.
 std::int32_t goes_on(std::int32_t result) noexcept {
   return result == -EINTR ? -EINPROGRESS : result;
 }
@@ -31,7 +32,7 @@ std::int32_t result_or_errno(T result) noexcept {
   return result < 0 ? -errno : static_cast<std::int32_t>(result);
 }
 
-/// A signal interrupts also what does not wait. Source: poll(2), EINTR.
+/// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 int poll_now(pollfd& look) noexcept {
   for (;;) {
     const int found = ::poll(&look, 1, 0);
@@ -44,15 +45,16 @@ bool ready(int fd, short events) noexcept {
   return poll_now(look) > 0;
 }
 
-/// Past the kernel's cache, a call waits for the disk whatever it is told. Source: open(2),
-/// O_DIRECT.
+/// Whether a call bypasses the kernel's cache: then it waits for the disk in spite of RWF_NOWAIT.
+/// Source: open(2), O_DIRECT.
 bool always_waits_for_disk(int fd) noexcept {
   const int mode = ::fcntl(fd, F_GETFL);
   return mode >= 0 && (mode & O_DIRECT) != 0 && on_disk(fd);
 }
 
-/// Calls nowait(), which answers -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell; in
-/// the latter case plain() if the descriptor is ready. A disk can be waited for only by a call.
+/// Calls nowait(), which returns -EAGAIN when it would wait and -EOPNOTSUPP when it cannot tell; in
+/// the latter case calls plain() if the descriptor is ready. For a disk there is no readiness to
+/// wait for, so a call that would wait must block a thread.
 template <typename Nowait, typename Plain>
 std::int32_t without_waiting(int fd, short events, Nowait nowait, Plain plain) noexcept {
   if (always_waits_for_disk(fd)) return operation::would_block_thread;
@@ -92,8 +94,8 @@ std::int32_t try_accept(const operation& op) noexcept {
   return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));
 }
 
-/// Starts to connect. A blocking socket would wait for the peer, but no longer than its send
-/// timeout; the shortest is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
+/// Starts to connect. A blocking socket waits for the peer, but no longer than its send timeout;
+/// the shortest timeout is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
 std::int32_t start_connecting(const operation& op) noexcept {
   const int mode = ::fcntl(op.fd, F_GETFL);
   if (mode < 0) return -errno;
@@ -157,7 +159,7 @@ std::int32_t call(operation& op) noexcept {
   return -EINVAL;
 }
 
-/// The call, or what a fault point makes of it: fewer bytes, or an error.
+/// Makes the call, or has a fault point make it move fewer bytes, or fail.
 std::int32_t call_unless_refused(operation& op) noexcept {
   const int refused = faults::next(name_of(op.kind));
   if (refused > 0) return -refused;
@@ -175,7 +177,7 @@ bool may_not_wait(const operation& op) noexcept {
 
 }  // namespace
 
-/// A pipe or a socket has no position, which is known sooner than what it is.
+/// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
   if (::lseek(fd, 0, SEEK_CUR) < 0) return false;
   struct stat found{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trying a call without waiting, on a descriptor of either mode: what readiness-based backends do
-// first, and again when the descriptor is ready.
+// Trying a call without waiting, on a descriptor of either mode. A readiness-based backend tries
+// each operation first, and again when its descriptor is ready.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Makes the call that `op` describes.
-/// Returns: true if that was it, with op.result set, perhaps to operation::would_block_thread;
-///          false if it must wait for readiness_of(op).
+/// Returns: true if the operation is over, with op.result set, perhaps to
+///          operation::would_block_thread; false if it must wait for readiness_of(op).
 bool attempt(operation& op) noexcept;
 
-/// Whether it is a file or a disk: always ready, but perhaps without the data at hand.
+/// Whether `fd` is a file or a disk: always ready, though its data may not be in memory.
 bool on_disk(int fd) noexcept;
 
-/// From so many fruitless readinesses on the pauses between two tries grow no more.
+/// operation::fruitless counts up to this; from then on the pauses between two tries do not grow.
 inline constexpr std::uint8_t most_fruitless = 7;
 
 /// Called when `op` would wait although its descriptor was said to be ready.
-/// Returns: whether it is ready still, and was so the last time, too: a wait would be over at once.
+/// Returns: whether the descriptor is still ready, and was so the last time, too: a wait for it
+///          would be over at once.
 bool waits_in_vain(operation& op) noexcept;
 
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.

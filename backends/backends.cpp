@@ -24,15 +24,15 @@ struct entry {
 const std::array table{MOTET_BACKENDS(MOTET_ENTRY)};
 #undef MOTET_ENTRY
 
-/// The kernel, or a filter in front of it, does not do this at all; limits and lack of memory are
-/// the caller's business.
+/// Whether the kernel, or a filter in front of it, does not have this feature at all. Errors of
+/// limits and lack of memory are thrown to the caller.
 bool means_unsupported(const std::error_code& code) {
   return code == std::error_code(EPERM, std::system_category()) ||
          code == std::error_code(ENOSYS, std::system_category()) ||
          code == std::error_code(EINVAL, std::system_category());
 }
 
-/// A process says it once on its own account; whoever gives a function is told each time.
+/// Calls options.on_notice each time; without one, prints the line once per process.
 void tell(const backend_options& options, const std::string& line) {
   static std::atomic<bool> told{false};
   if (options.on_notice) {

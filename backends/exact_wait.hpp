@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A wait for exactly what was asked of a descriptor, where the kernel's interface, or a library on
-// top of it, tells of less or of more: an epoll instance for that one, which is readable when the
-// wait is over.
+// A wait for exactly the events that a wait_fd asks for, where a ring or libev reports fewer or
+// more events: an epoll instance for that one descriptor, which is readable when the wait is over.
 #pragma once
 
 #include <sys/epoll.h>
@@ -14,9 +13,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: an epoll descriptor that is readable when `op`, a wait_fd, is over; the caller's. Or
-///          minus an errno value.
-/// Source: epoll(7): its masks are poll(2)'s.
+/// Returns: an epoll descriptor, which the caller owns, that is readable when `op`, a wait_fd, is
+///          over; or minus an errno value.
+/// Source: epoll(7): its masks are those of poll(2).
 inline int make_exact_wait(const operation& op) noexcept {
   const int made = faults::call("epoll_create1", ::epoll_create1, EPOLL_CLOEXEC);
   if (made < 0) return -errno;

@@ -3,17 +3,18 @@
 // the next poll; a poll that finds neither completions nor the kernel's flag makes no system call.
 //
 // What the kernel does, and what follows:
-// - With DEFER_TASKRUN nothing completes unless we enter; TASKRUN_FLAG tells when there is need to.
+// - With DEFER_TASKRUN nothing completes unless the thread enters the ring; TASKRUN_FLAG tells when
+//   it must.
 // - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
 //   poll and is submitted again.
-// - A write to a pipe without readers raises SIGPIPE in whoever enters: while one is in flight,
-//   entering is guarded; without DEFER_TASKRUN, all that the thread does is.
-// - A file's position is moved by plain calls, never by the ring: for that one takes it without the
-//   file's lock, so that two writes may hit the same place, and a completion that comes later (as
-//   all do with O_DIRECT) leaves it where it was.
-// - A poll tells of POLLRDHUP also when it was not asked for.
-// - Closing the ring ends what is in it some time later; so nothing of ours may be in it that the
-//   kernel writes to. The wake descriptor is polled, not read, by the ring.
+// - A write to a pipe without readers raises SIGPIPE in the thread that enters the ring: while a
+//   write is in flight, entering is guarded; without DEFER_TASKRUN, all that the thread does.
+// - A file's position is moved by plain calls, never by the ring: the ring reads the position
+//   without the file's lock, so that two writes may hit the same place, and a completion that comes
+//   later (as all do with O_DIRECT) does not move it.
+// - A poll reports POLLRDHUP also when it was not asked for.
+// - When the ring is closed, the kernel ends the operations in it some time later; so none may be
+//   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
 #include <liburing.h>
 #include <poll.h>
 #include <unistd.h>
@@ -98,7 +99,7 @@ class uring_backend final : public backend {
   }
 
  private:
-  /// Returns: an entry of the submission queue; a full one is flushed on the spot.
+  /// Returns: an entry of the submission queue; a full queue is flushed first.
   io_uring_sqe* next_entry() noexcept {
     io_uring_sqe* entry = faults::next("io_uring_get_sqe") != 0 ? nullptr : ring_.entry();
     while (entry == nullptr) {
@@ -182,7 +183,7 @@ class uring_backend final : public backend {
     settle();
   }
 
-  /// Takes a round's results apart once the queue they came from is free for the next.
+  /// Handles the results of a round, once their places in the completion queue are free again.
   void settle() noexcept {
     completions round = arrived_;
     arrived_ = completions();
@@ -237,8 +238,8 @@ class uring_backend final : public backend {
     over_.push(op);
   }
 
-  /// Of a wait_fd whose poll is over.
-  /// Returns: false if it goes on, for what the ring has told of was not asked for.
+  /// Called when the ring's poll for a wait_fd is over.
+  /// Returns: false if the wait goes on, because the ring has reported events not asked for.
   bool told_what_was_asked(operation& op) noexcept {
     bool in_vain = false;
     if (op.stage == stage_exact) {
@@ -266,9 +267,9 @@ class uring_backend final : public backend {
 
   kernel_ring ring_;
   int wake_descriptor_ = -1;
-  bool unwatched_ = false;    // the wake descriptor was written to, and the poll for it is over
-  bool woken_ = false;        // that was so since the last poll, perhaps while entries were flushed
-  bool resubmitted_ = false;  // an operation that was back from the kernel is not over
+  bool unwatched_ = false;    // the ring's poll of the wake descriptor is over
+  bool woken_ = false;        // the wake descriptor was written to since the last poll()
+  bool resubmitted_ = false;  // an operation came back from the kernel and was submitted again
   std::size_t writes_ = 0;
   std::optional<sigpipe_guard> guard_;
   retries retries_;

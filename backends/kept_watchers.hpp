@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The watchers of operations: those that libev keeps for streams, by descriptor and direction, and
-// those that are an operation's own.
+// The libev watchers of operations: watchers that are kept for streams, by descriptor and
+// direction, and watchers that belong to one operation.
 #pragma once
 
 #include <ev.h>
@@ -29,19 +29,19 @@ inline int events_of(const operation& op) noexcept {
 
 struct idle_tag;
 
-/// A watcher that stays with its stream's descriptor, started, from one operation to the next: to
-/// stop it would cost a system call whenever a poll comes between. Idle while no operation is on
+/// A watcher that stays started for its stream's descriptor from one operation to the next: to stop
+/// it would cost a system call whenever a poll comes between. It is idle while no operation uses
 /// it.
 struct kept_watcher : tagged_link<idle_tag> {
   ev_io io{};
   std::uint64_t stream = 0;
 };
 
-/// In rooms for 64 descriptors each, made when one of them is first used and never moved.
+/// The kept watchers of all descriptors, in rooms for 64 descriptors each. A room is made when one
+/// of its descriptors is first used, and never moved.
 class kept_watchers {
  public:
-  /// Returns: the place for the operation's watcher; null if it has no stream, or for want of
-  ///          memory.
+  /// Returns: the kept watcher for the operation; null if it has no stream, or without memory.
   kept_watcher* place_for(const operation& op) noexcept {
     if (op.stream == 0) return nullptr;
     const auto number = static_cast<std::size_t>(op.fd) / descriptors;
@@ -54,7 +54,7 @@ class kept_watchers {
     return &of(op.fd)[events_of(op) == EV_WRITE ? 1 : 0];
   }
 
-  /// Returns: those of a descriptor, if it ever had any.
+  /// Returns: the two kept watchers of a descriptor; empty if its room was never made.
   std::span<kept_watcher> find(int fd) noexcept {
     const auto number = static_cast<std::size_t>(fd) / descriptors;
     if (number >= rooms_.size() || rooms_[number] == nullptr) return {};
@@ -74,8 +74,8 @@ class kept_watchers {
   std::vector<std::unique_ptr<room>> rooms_;
 };
 
-/// What an operation remembers of its watcher; `kept` is null if it is its own, which may be one of
-/// another descriptor then: see exact_wait.hpp.
+/// An operation's watcher, in the operation's scratch. If `kept` is null, it is `own`, which may
+/// watch another descriptor than the operation's: see exact_wait.hpp.
 struct watch {
   ev_io own;
   kept_watcher* kept;
@@ -92,7 +92,7 @@ inline ev_io& watcher_of(operation& op) noexcept {
   return its.kept != nullptr ? its.kept->io : its.own;
 }
 
-/// Whether it waits for something else than libev knows.
+/// Whether the operation waits for events that libev does not know.
 inline bool asks_more_than_library(const operation& op) noexcept {
   return op.kind == verb::wait_fd && (op.flags & ~(POLLIN | POLLOUT)) != 0;
 }

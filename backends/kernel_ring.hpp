@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A ring of the kernel's: how it is opened, entered and given up. What its entries mean is left to
-// whoever has it.
+// A ring of io_uring: how it is opened, entered and given up. The meaning of its entries is the
+// business of uring_backend.
 #pragma once
 
 #include <liburing.h>
@@ -20,13 +20,13 @@ class kernel_ring {
  public:
   using time_point = clock::time_point;
 
-  /// Throws: std::system_error if the kernel, or a filter, refuses to open or to enter it.
+  /// Throws: std::system_error if the kernel, or a filter, refuses to open or to enter the ring.
   explicit kernel_ring(const backend_options& options) {
     open(options);
     try {
       ::io_uring_ring_dontfork(&ring_);
       if (!disabled("registered_ring"))
-        ::io_uring_register_ring_fd(&ring_);  // spares each enter a look-up; no need if refused
+        ::io_uring_register_ring_fd(&ring_);  // saves a look-up at each enter; may be refused
       probe();
     } catch (...) {
       ::io_uring_queue_exit(&ring_);
@@ -39,7 +39,7 @@ class kernel_ring {
     if (!abandoned_) ::io_uring_queue_exit(&ring_);
   }
 
-  /// The ring is not mapped in a child.
+  /// Called in a forked child, in which the ring is not mapped.
   void abandon() noexcept {
     ::close(ring_.ring_fd);
     abandoned_ = true;
@@ -48,7 +48,8 @@ class kernel_ring {
   io_uring* get() noexcept { return &ring_; }
   /// Returns: null if the submission queue is full.
   io_uring_sqe* entry() noexcept { return ::io_uring_get_sqe(&ring_); }
-  /// Whether the kernel goes on in any system call of the thread: there is no DEFER_TASKRUN.
+  /// Whether the kernel goes on with operations in any system call of the thread: so it is without
+  /// DEFER_TASKRUN.
   bool acts_any_time() const noexcept { return acts_any_time_; }
 
   bool must_enter() const noexcept {
@@ -103,7 +104,7 @@ class kernel_ring {
     refuse(error, "io_uring_setup");
   }
 
-  /// A filter may grant the ring and refuse to enter it.
+  /// Enters the ring once: a filter may allow to open a ring and refuse to enter it.
   void probe() {
     ::io_uring_prep_nop(entry());
     const int entered = ::io_uring_submit_and_wait(&ring_, 1);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// libev (4.33 or later): the call is tried first, then waits for its descriptor to be ready, and is
-// tried again.
+// libev (4.33 or later): the call is tried first; if it would wait, the backend waits for its
+// descriptor to be ready, and tries it again.
 //
-// What the library does and does not do, and what follows:
+// What libev does and does not do, and what follows:
 // - It knows POLLIN and POLLOUT only.
 // - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
 //   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
 //   stream goes by the stream's number.
-// - It aborts on a watcher of a closed descriptor, should it ever have to tell epoll of it (it does
-//   of all again when an event comes for a descriptor that was closed but has a duplicate): whoever
-//   closes ends the operations and has the descriptor forgotten before.
+// - It aborts on a watcher of a closed descriptor, if it must tell epoll of that watcher (it tells
+//   epoll of all watchers again when an event comes for a descriptor that was closed but has a
+//   duplicate): so a descriptor's operations are ended, and forget() is called, before it is
+//   closed.
 // - It ends the process, with a line, when it has no memory for its tables.
 // - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
-//   timerfd, so that nobody is early and nobody much late.
+//   timerfd, so that no poll ends early, or much too late.
 // - Its signal and child watchers belong to the process: none is used.
 #include <ev.h>
 #include <sys/timerfd.h>
@@ -42,7 +43,8 @@ using namespace std::chrono_literals;
 
 constexpr auto coarse = 2ms;
 
-/// epoll whatever the environment says; the signal mask is the program's.
+/// epoll, in spite of the environment variable LIBEV_FLAGS; and the signal mask stays the
+/// program's.
 constexpr unsigned loop_flags = static_cast<unsigned>(EVBACKEND_EPOLL) |
                                 static_cast<unsigned>(EVFLAG_NOENV) |
                                 static_cast<unsigned>(EVFLAG_NOSIGMASK);
@@ -123,7 +125,8 @@ class libev_backend final : public backend {
   }
 
  private:
-  /// Returns: false, with the result set, if that was refused.
+  /// Starts the operation's watcher.
+  /// Returns: false, with op.result set, if that was refused.
   bool start(operation& op) noexcept {
     watch& its = *::new (static_cast<void*>(op.scratch)) watch;
     its.kept = kept_.place_for(op);
@@ -189,8 +192,8 @@ class libev_backend final : public backend {
     while (kept_watcher* idle = idle_.pop_front()) ev_io_stop(loop_.get(), &idle->io);
   }
 
-  /// Before a poll that waits, nothing idle is left. One that does not wait leaves it as it is, and
-  /// for as long as the guard stands nobody closes its descriptor.
+  /// Stops the idle watchers before a poll that waits. A poll that does not wait leaves them
+  /// started; while it holds the lock that is returned, no other thread closes their descriptors.
   std::shared_lock<std::shared_mutex> settle_idle(bool wait) {
     if (wait) stop_idle();
     if (idle_.empty()) return {};
@@ -212,7 +215,7 @@ class libev_backend final : public backend {
       return;
     }
     self.again_ = true;
-    if (op == nullptr) {  // an idle one
+    if (op == nullptr) {  // an idle watcher
       ev_io_stop(loop, watcher);
     } else if (waits_in_vain(*op)) {
       self.pause(*op);
@@ -253,7 +256,7 @@ class libev_backend final : public backend {
     }
   }
 
-  /// An instant of zero would disarm it; a past one fires at once.
+  /// An instant of zero would disarm the timerfd; a past instant fires at once.
   void set_fine_timer(time_point deadline) noexcept {
     const auto since_boot = std::max<clock::duration>(deadline.time_since_epoch(), 1ns);
     const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
@@ -271,8 +274,8 @@ class libev_backend final : public backend {
   ev_timer coarse_{};
   time_point deadline_ = time_point::max();  // of this poll
   time_point fine_deadline_ = time_point::max();
-  bool again_ = false;  // something has happened that does not end a poll
-  bool news_ = false;   // something has that does, beside an operation
+  bool again_ = false;  // an event that does not end the poll: the loop must run again
+  bool news_ = false;   // a wake or the deadline, which end the poll
   completions over_;
   retries retries_;
   kept_watchers kept_;

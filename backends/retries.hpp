@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Operations whose descriptor is ready and whose call would wait all the same. A Unix socket is
 // writable while the backlog of its listener is full; a socket is ready as long as its error queue
-// holds something. To wait for such a descriptor is over at once, so the operation is tried again
-// after a pause instead, a longer one each time: no timer is late for it, no processor busy.
+// holds something. A wait for such a descriptor would be over at once, so the operation is tried
+// again after a pause, a longer one each time: so timers are not late, and the processor is not
+// kept busy.
 // Source: connect(2), EAGAIN; ip(7), IP_RECVERR.
 #pragma once
 
@@ -19,7 +20,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct retry_tag;
 
-/// In the scratch of an operation.
+/// An entry of `retries`, in the scratch of its operation.
 struct retry : tagged_link<retry_tag> {
   operation* op = nullptr;
   clock::time_point due{};
@@ -31,7 +32,7 @@ class retries {
 
   bool empty() const noexcept { return count_ == 0; }
 
-  /// Has `op`, which waits in vain, tried again after the pause that it has come to.
+  /// Has `op` tried again after a pause, which depends on op.fruitless.
   void add(retry& entry, operation& op) noexcept {
     const std::size_t pause = op.fruitless - first_fruitless;
     entry.op = &op;
@@ -45,10 +46,10 @@ class retries {
     --count_;
   }
 
-  /// Returns: when the next one is due; time_point::max() if there is none.
+  /// Returns: when the next operation is due; time_point::max() if there is none.
   time_point first_due() noexcept { return empty() ? time_point::max() : earliest(); }
 
-  /// Calls `again(op)` for each that is due.
+  /// Calls `again(op)` for each operation that is due.
   template <typename Again>
   void take_due(Again again) noexcept {
     if (!empty()) [[unlikely]]
@@ -80,7 +81,7 @@ class retries {
 
   static constexpr std::size_t first_fruitless = 2;
 
-  /// One for each length of a pause, up to 32 ms: so each is in the order of time.
+  /// A list for each length of a pause, up to 32 ms: so each list is in the order of time.
   std::array<list<retry, retry_tag>, most_fruitless - first_fruitless + 1> lines_;
   std::size_t count_ = 0;
 };

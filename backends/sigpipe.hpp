@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A write to a pipe without readers fails with EPIPE; nobody should die of it.
+// A write to a pipe without readers fails with EPIPE, and must not kill the process by SIGPIPE.
 #pragma once
 
 #include <signal.h>
@@ -9,7 +9,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// While it lives this thread is sent no SIGPIPE that was not pending before.
+/// While a guard lives, this thread does not get a SIGPIPE; its destructor discards a SIGPIPE that
+/// was raised meanwhile, unless one was pending before.
 /// Source: pipe(7), pthread_sigmask(3), sigtimedwait(2).
 class sigpipe_guard {
  public:

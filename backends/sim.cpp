@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Virtual time over real descriptors; read this backend first. Descriptors are tried, never waited
-// for while a timer is set: when none is ready, the clock jumps to the next deadline. Each poll
-// ages the clock by a microsecond, or a program that is always busy would stand still. While
-// another thread does something for a fiber, or might wake the only fibers there are, the clock
-// does not jump, but goes with that of the world.
+// Virtual time over real descriptors; read this backend first. While a timer is set, descriptors
+// are tried and never waited for: when none is ready, the clock jumps to the next deadline. Each
+// poll advances the clock by a microsecond, or time would stand still for a program that is always
+// busy. While another thread works for a fiber, or might wake the only fibers there are, the clock
+// does not jump, but keeps pace with real time.
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ namespace {
 
 struct waiting_tag;
 
-/// What sim keeps in an operation's scratch.
+/// An operation that waits, in the operation's scratch.
 struct waiting : tagged_link<waiting_tag> {
   operation* op = nullptr;
-  std::size_t look = 0;  // its place among the looks, if it has one
+  std::size_t look = 0;  // its place in looks_; 0: it has none
 };
 static_assert(sizeof(waiting) <= sizeof(operation::scratch));
 
@@ -98,7 +98,8 @@ class sim_backend final : public backend {
     return ::read(wake_descriptor_, &count, sizeof count) > 0;
   }
 
-  /// Has the clock go as fast as the real one until then, or until something happens.
+  /// Waits in real time until the deadline, or until something happens, and sets the clock on by
+  /// the time that has passed.
   void wait_until(time_point deadline) noexcept {
     if (deadline <= now_) return;
     const auto left = deadline - now_;
@@ -109,14 +110,14 @@ class sim_backend final : public backend {
     now_ += std::min(left, std::chrono::steady_clock::now() - from);
   }
 
-  /// Whatever happens next, until the limit if there is one, happens to a descriptor.
+  /// Waits until a descriptor is ready, or until the limit if there is one.
   void wait_for_real(const timespec* limit) noexcept {
     constexpr timespec soon{0, 1'000'000};
     bool all_watched = false;
     try {
       all_watched = list_looks();
     } catch (const std::bad_alloc&) {
-      // Whoever is not looked at is tried again soon.
+      // Operations without a look are tried again soon.
     }
     const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
     ::ppoll(looks_.data(), looks_.size(), longer && !all_watched ? &soon : limit, nullptr);
@@ -124,8 +125,9 @@ class sim_backend final : public backend {
     woken();
   }
 
-  /// What was ready the last time and would have waited all the same is left out once.
-  /// Returns: whether there was none.
+  /// Fills looks_ with the descriptors of the operations that wait. An operation whose descriptor
+  /// was ready the last time, and that would have waited all the same, is left out once. Returns:
+  /// whether none was left out.
   bool list_looks() {
     bool all = true;
     looks_.clear();
@@ -142,7 +144,8 @@ class sim_backend final : public backend {
     return all;
   }
 
-  /// Whoever is ready is tried next; it has been fruitless if it waits afterwards.
+  /// Marks the operations whose descriptors are ready. They are tried next: the readiness of one
+  /// that still waits then was fruitless.
   void note_fruitless() noexcept {
     for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
       const bool ready = each->look != 0 && looks_[each->look].revents != 0;

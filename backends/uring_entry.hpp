@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an operation looks like in a ring.
+// How an operation is written into an entry of a ring, and its stages there.
 #pragma once
 
 #include <liburing.h>
@@ -21,7 +21,7 @@ inline constexpr std::uint8_t stage_ready = 3;    // after stage_polling, the ca
 inline constexpr std::uint8_t stage_pausing = 4;  // not in the ring: see retries.hpp
 inline constexpr std::uint8_t stage_exact = 5;    // see exact_wait.hpp
 
-/// What an operation that is not in the ring, or not by its own descriptor, keeps in its scratch.
+/// In the scratch of an operation that pauses, or that the ring polls by another descriptor.
 struct uring_notes {
   retry pause;
   int exact = -1;
@@ -32,7 +32,8 @@ inline uring_notes& notes_of(operation& op) noexcept {
   return *std::launder(reinterpret_cast<uring_notes*>(op.scratch));
 }
 
-/// What the kernel refuses it has not done: a fault point has it do nothing instead.
+/// For a fault point: the entry becomes a nop, because a refused operation must have no effect; the
+/// error is kept for take_refusal().
 inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept {
   if (error == faults::falls_short) {
     if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
@@ -44,7 +45,7 @@ inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept
   ::io_uring_prep_nop(&entry);
 }
 
-/// The nop is back.
+/// Called when the nop of a refused entry is back.
 inline void take_refusal(operation& op) noexcept {
   op.stage = 0;
   std::memcpy(&op.result, op.scratch, sizeof op.result);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the C++ runtime keeps in front of an exception object, and how it links those that a fiber
-// has caught and not let go of.
+// The header that the C++ runtime keeps in front of an exception object, and the chain of the
+// exceptions whose handlers a fiber has entered and not left.
 // Source: Itanium C++ ABI: Exception Handling, 2.2.1; libstdc++ adds the dependent exceptions that
-// std::rethrow_exception makes, which refer to the one object. So does libc++abi, in front of all
-// else, where it has two more words (cxa_exception.h).
+// std::rethrow_exception makes, which refer to the primary exception's object. So does libc++abi,
+// in front of the header, where it has two more words (cxa_exception.h).
 #pragma once
 
 #include <unwind.h>
@@ -65,13 +65,13 @@ inline void* primary_of(exception_header& dependent) noexcept {
 }
 #endif
 
-/// Returns: the header of one that others are linked to by that pointer, or null.
+/// Returns: the header of the exception that a pointer of the chain links to, or null.
 inline exception_header* header_at(void* linked) noexcept {
   if (linked == nullptr) return nullptr;
   return reinterpret_cast<exception_header*>(static_cast<void**>(linked) + words_in_front);
 }
 
-/// Returns: the object that was caught; null if it is none of C++'s.
+/// Returns: the object that was caught; null for an exception that is not of C++.
 inline void* caught_object(exception_header& caught) noexcept {
   const std::uint64_t kind = caught.unwind.exception_class;
   if (kind == kind_of_cpp) return &caught + 1;
@@ -85,7 +85,7 @@ template <typename Predicate>
 bool any_caught(void* caught, Predicate looked_for) noexcept {
   for (auto* each = header_at(caught); each != nullptr; each = header_at(each->next)) {
     void* object = caught_object(*each);
-    if (object == nullptr) return false;  // a foreign one is linked to nothing
+    if (object == nullptr) return false;  // an exception of another language ends the chain
     if (looked_for(object)) return true;
   }
   return false;

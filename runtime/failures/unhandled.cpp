@@ -13,10 +13,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Set when a failure reached nobody.
+/// Set when a failure was printed because neither a fiber nor on_unhandled took it.
 constinit std::atomic<bool> failed{false};
 
-/// After every static's destructor: the last word on the exit code.
+/// Runs after the destructors of all statics, to decide the exit code last.
 [[gnu::destructor]] void fail_if_unhandled() {
   if (!failed.load(std::memory_order_relaxed)) return;
   std::fflush(nullptr);
@@ -27,7 +27,7 @@ std::string label(std::uint64_t id, const std::string& name) {
   return "fiber " + (name.empty() ? std::to_string(id) : '"' + name + '"');
 }
 
-/// Returns: where `error` came from, to be read after what it is; empty if nobody knows.
+/// Returns: the origin of `error`, to be printed after its text; empty if it is not known.
 std::string whence(const std::exception_ptr& error) noexcept {
   try {
     const std::optional<exception_origin> from = origin(error);
@@ -49,7 +49,7 @@ void print(const char* line, const char* before, const char* what,
 
 namespace {
 
-/// Returns: whether the program has taken it over; not if that failed, too.
+/// Returns: whether the program's on_unhandled has taken `error`; not if it has thrown itself.
 bool given_to_program(const options& settings, const std::exception_ptr& error) noexcept {
   try {
     if (!settings.on_unhandled) return false;

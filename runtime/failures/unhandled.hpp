@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What nobody can be told any more.
+// Failures that no fiber can be told of any more.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What the line says that is printed by default.
+/// The texts of the lines that are printed by default.
 inline constexpr char fiber_failed[] = "a fiber failed and nobody was left to be told";
 inline constexpr char never_thrown[] =
     "an exception was raised in a fiber that ended before it could be thrown";
@@ -18,8 +18,8 @@ inline constexpr char never_thrown[] =
 [[gnu::noinline]] void tell_unhandled(const options& settings, const std::exception_ptr& error,
                                       const char* line = fiber_failed) noexcept;
 
-/// An exception that raise() took and that no switchpoint has thrown: told of when it is destroyed.
-/// As it may have to wait for a fiber that does that, it is as a value is.
+/// An exception that raise() took and that no switchpoint has thrown. Its destructor reports it. It
+/// is an object so that a fiber can destroy it later, as the reaper does with values.
 class undelivered {
  public:
   undelivered(const options& settings, std::exception_ptr error) noexcept

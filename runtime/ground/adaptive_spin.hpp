@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// To wake a thread takes longer than many an answer. So where mail has lately come soon, the next
-// is waited for awake: not for long, not if more threads are awake than there are processors, and
-// not while others need this one.
+// To wake a sleeping thread takes longer than many an answer of another thread. So if mail has
+// lately come soon, a thread waits awake for the next mail: not for long, not if more threads are
+// awake than there are processors, and not while other threads need its processor.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class waiting_awake {
  public:
-  /// Waits for so long at the most; at first for nothing.
+  /// Sets how long a wait may last at the most. The first wait has the length 0.
   void set_length(std::chrono::nanoseconds length) noexcept {
     worth_ = ticks_in(length);
     cores_ = usable_cores();
@@ -25,8 +25,8 @@ class waiting_awake {
 
   bool worthwhile() const noexcept { return length_ > 0; }
 
-  /// Until `filled()`, which is asked often, or `busy()`, which is asked now and then.
-  /// Returns: whether one of them is so. If not, the next time is not worthwhile.
+  /// Waits until `filled()`, which is called often, or `busy()`, which is called now and then.
+  /// Returns: whether one of them was true. If not, the next wait is not worthwhile.
   template <typename Filled, typename Busy>
   bool wait(Filled filled, Busy busy) noexcept {
     if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
@@ -43,8 +43,8 @@ class waiting_awake {
     return false;
   }
 
-  /// Mail has ended a sleep that began then: had this waited awake, it would have got it, or
-  /// nearly.
+  /// Called when mail has ended a sleep that began at `asleep_since`: if a wait awake would have
+  /// got the mail, or nearly, the next one is worthwhile.
   void learn(std::uint64_t asleep_since) noexcept {
     const std::uint64_t now = ticks();
     if (now < crowded_until_) return;
@@ -52,12 +52,12 @@ class waiting_awake {
   }
 
  private:
-  /// Each look is worth some 10 ns. After some rounds the processor is offered to others in
-  /// between: who is to answer may wait for this very one.
+  /// Each look takes some 10 ns. After some rounds the processor is offered to other threads in
+  /// between: the thread that is to answer may wait for this very processor.
   static constexpr int looks_in_a_round = 64;
   static constexpr int rounds_alone = 4;
-  /// If others take it for a large share of the time, it will not be free for so many times as
-  /// long.
+  /// If other threads take the processor for a large share of a wait, none is tried for
+  /// `crowded_times` the length of a wait.
   static constexpr std::uint64_t large_share = 8;
   static constexpr std::uint64_t crowded_times = 100;
 
@@ -71,7 +71,7 @@ class waiting_awake {
   }
 
   std::uint64_t worth_ = 0;   // in ticks
-  std::uint64_t length_ = 0;  // 0: it sleeps at once
+  std::uint64_t length_ = 0;  // of the next wait, in ticks; 0: the thread sleeps at once
   std::uint64_t crowded_until_ = 0;
   std::size_t cores_ = 0;
   awake_thread counted_;

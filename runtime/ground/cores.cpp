@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See ground/cores.hpp. What the control groups allow is read once: a file for each, up to the
-// root.
+// See ground/cores.hpp. The limits of the control groups are read once: a file for each group, up
+// to the root.
 #include "ground/cores.hpp"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t no_limit = ~std::size_t{0};
 
-/// Returns: what the file begins with, at most 511 bytes; nothing if it cannot be read.
+/// The beginning of a file, at most 511 bytes; empty if the file cannot be read.
 struct beginning {
   explicit beginning(const char* path) noexcept {
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -35,7 +35,7 @@ struct beginning {
   std::size_t length = 0;
 };
 
-/// Returns: the processors that "QUOTA PERIOD", in microseconds, come to; rounded up.
+/// Returns: the number of processors that "QUOTA PERIOD", in microseconds, allows; rounded up.
 std::size_t cores_in(const beginning& cpu_max) noexcept {
   char* end = nullptr;
   const unsigned long quota = std::strtoul(cpu_max.text.data(), &end, 10);

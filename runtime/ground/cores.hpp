@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many processors there are to run on, and how many threads with fibers want one just now.
+// How many processors this thread may run on, and how many threads with fibers are awake.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: how many processors this thread may run on, or as many as the process's control groups
-///          let it use; at least 1.
+/// Returns: how many processors this thread may run on, or, if that is less, how many the process's
+///          control groups let it use; at least 1.
 /// Source: sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst, cpu.max.
 std::size_t usable_cores() noexcept;
 
 /// Threads with a runtime that do not sleep in a poll.
 inline constinit std::atomic<std::size_t> awake_threads{0};
 
-/// Counts one of them.
+/// Counts one awake thread.
 class awake_thread {
  public:
   awake_thread() noexcept { wake(); }
@@ -28,12 +28,12 @@ class awake_thread {
   static void wake() noexcept { awake_threads.fetch_add(1, std::memory_order_relaxed); }
 };
 
-/// Threads to which others give work; and those of them that sleep until somebody does, and can
-/// wake nobody before.
+/// The number of threads that take jobs; and of those among them that sleep until a job comes, and
+/// cannot wake another thread before.
 inline constinit std::atomic<std::size_t> worker_threads{0};
 inline constinit std::atomic<std::size_t> idle_workers{0};
 
-/// In a forked child, where none of these threads is.
+/// Called in a forked child, which has none of these threads.
 inline void count_threads_anew() noexcept {
   awake_threads.store(0);
   worker_threads.store(0);

@@ -26,7 +26,7 @@ namespace {
 constexpr int madv_guard_install = 102;  // newer than Debian 12's headers
 constexpr int madv_guard_remove = 103;
 constexpr std::size_t most_at_once = 64;
-constexpr std::size_t mappings_a_guard = 2;  // its own, and the rest of what it was cut from
+constexpr std::size_t mappings_a_guard = 2;  // the guard's, and the rest of the mapping it divides
 
 constexpr const char* no_guard = "no memory for another fiber's stack: its guard is refused";
 constexpr const char* no_mapping =
@@ -34,7 +34,7 @@ constexpr const char* no_mapping =
 
 std::atomic<std::size_t> mappings_used{0};
 
-/// The rest is for the program: malloc(3) needs mappings too.
+/// Half of the kernel's limit; the other half is for the program: malloc(3) needs mappings too.
 std::size_t most_mappings() {
   static const std::size_t half = [] {
     std::size_t limit = 65530;
@@ -74,8 +74,8 @@ void protect(std::byte* at, std::size_t size) {
   throw stack_unavailable(no_guard);
 }
 
-/// Sees for itself: a kernel that does not know the advice, or ignores it, lets write(2) read
-/// there.
+/// Tries whether write(2) can read the page: it can if the kernel does not know the advice, or
+/// ignores it.
 bool faults(const std::byte* page) noexcept {
   const int target = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (target < 0) return false;

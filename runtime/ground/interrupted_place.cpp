@@ -22,7 +22,8 @@ interrupted_place::interrupted_place(const void* context) noexcept {
 #endif
 }
 
-/// Between two fibers the thread's account and its stack pointer do not change at once.
+/// In a switch, the thread's record of the running fiber and its stack pointer do not change at the
+/// same instant.
 const char* interrupted_place::doubt(const stack& running, bool throws) const noexcept {
   const bool on_its_stack = stack_pointer_ >= running.bottom && stack_pointer_ <= running.top;
   if (!on_its_stack || ends_switch(instruction_)) return "between two fibers, or on another stack";

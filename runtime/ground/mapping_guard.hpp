@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Held while a ring is mapped or unmapped. ThreadSanitizer sees neither, and would take the memory
-// of a new ring for that of an old one which stood at the same address, on another thread.
+// A lock that is held while a ring is mapped or unmapped. ThreadSanitizer sees neither, and would
+// take the memory of a new ring for that of an old ring at the same address, on another thread.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
@@ -19,7 +19,7 @@ class mapping_guard {
   ~mapping_guard() { unlock(); }
 
 #if defined(MOTET_TSAN)
-  // Also round a fork.
+  // Also called around a fork.
   static void lock() { one_at_a_time().lock(); }
   static void unlock() { one_at_a_time().unlock(); }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Who of the threads for offloaded jobs is at work, and what stands in line for them. One whose job
-// has fibers may wait for others: then it is excused, another one may work in its place, and what
-// it waits for is done first, so that nested jobs do not take all threads from what they wait for.
-// Excused is also whose job was left by its caller. All is under the lock of
-// ground/offload_threads.cpp.
+// Which threads for offloaded calls are at work, and which calls stand in line for them. A thread
+// whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
+// may work in its place, and the nested calls are served first, so that the calls that wait cannot
+// take all threads from those they wait for. A thread whose call was left by its caller is excused,
+// too. All is under the lock of ground/offload_threads.cpp.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace offload_threads {
 struct room;
 }
 
-/// What a thread is in the set.
+/// The part of a thread in the set.
 struct offload_worker {
-  offload_threads::room* its = nullptr;  // null: it is none of the set
-  std::size_t waits_for = 0;             // so many calls that its job's fibers have submitted
-  bool left = false;                     // nobody waits for what it does
+  offload_threads::room* its = nullptr;  // null: the thread is not in the set
+  std::size_t waits_for = 0;             // how many calls of its call's fibers it waits for
+  bool left = false;                     // the caller has left the call that the thread makes
 
   bool excused() const noexcept { return waits_for > 0 || left; }
 };
@@ -34,7 +34,7 @@ namespace offload_threads {
 
 struct idle_tag;
 
-/// In the frame of a thread that has nothing to do.
+/// In the frame of a thread of the set that has nothing to do.
 struct idle_thread : tagged_link<idle_tag> {
   explicit idle_thread(offload_worker& whose) noexcept : itself(&whose) {}
 
@@ -52,15 +52,15 @@ struct room {
   std::size_t threads = 0;
   std::size_t excused = 0;
   std::size_t idle_count = 0;
-  list<idle_thread, idle_tag> idle;  // the one that has become so last is the first
-  line_of_calls nested;              // what excused threads wait for
+  list<idle_thread, idle_tag> idle;  // the thread that became idle last is the first
+  line_of_calls nested;              // calls that excused threads wait for
   line_of_calls line;
 
   std::size_t busy() const noexcept { return threads - excused - idle_count; }
   bool may_begin() const noexcept { return busy() < most.load(); }
   bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
 
-  /// In a forked child.
+  /// Called in a forked child.
   void abandon() noexcept {
     threads = excused = idle_count = 0;
     idle.abandon();
@@ -94,7 +94,7 @@ inline void note_whose(offload_worker& worker, blocking_call& work) noexcept {
   if (work.left) change(worker, [&] { worker.left = true; });
 }
 
-/// Null if nobody waited for it any more: then it is gone.
+/// `work` is null if its caller has left it: then the call is gone.
 inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
   change(worker, [&] { worker.left = false; });
   if (work == nullptr) return;
@@ -102,7 +102,8 @@ inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
   end_wait_for(*work);
 }
 
-/// For one that has just become free, and counts as busy.
+/// Returns: the next call for a thread that has just become free, and still counts as busy; or
+/// null.
 inline blocking_call* next_for(offload_worker& worker) noexcept {
   room& its = *worker.its;
   blocking_call* next = its.nested.pop_front();
@@ -111,7 +112,7 @@ inline blocking_call* next_for(offload_worker& worker) noexcept {
   return next;
 }
 
-/// Returns: the idle thread that has it now, whose gate is to be opened; or null.
+/// Returns: the idle thread that has `work` now, whose gate is to be opened; or null.
 inline idle_thread* hand_over(room& its, blocking_call& work) noexcept {
   idle_thread* idle = its.idle.pop_front();
   if (idle == nullptr) return nullptr;

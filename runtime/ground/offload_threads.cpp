@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See ground/offload_threads.hpp. All is under one lock, which is held for a few instructions, or
-// for as long as it takes to make a thread. Who submits hands the job to the thread that became
-// idle last, so the others come of age. A thread is idle again before anybody is told of what it
-// has done: who comes back with the next job finds it, and so does who counts the idle ones.
+// for as long as it takes to make a thread. submit() hands a call to the thread that became idle
+// last, so that the others stay idle long enough to end. A thread is idle again before the caller
+// is told that its call is over: so the caller's next submit() finds the thread, and so does the
+// search for a deadlock, which counts the idle threads.
 #include "ground/offload_threads.hpp"
 
 #include <pthread.h>
@@ -23,7 +24,7 @@ namespace {
 
 thread_local constinit offload_worker here;
 
-/// Its threads outlive statics: it has no destructor.
+/// The set has no destructor: its threads outlive statics.
 struct thread_set {
   std::mutex lock;
   room calls{most};
@@ -40,8 +41,8 @@ struct thread_set {
 
 constexpr char name[] = "motet offload";
 
-/// The signals that other threads or processes send are not for this one; what a thread does itself
-/// and must not is, so that the program's handlers see it.
+/// Blocks the signals that other threads or processes send, but not those for faults of the thread
+/// itself, so that the program's handlers see the faults.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -60,15 +61,15 @@ class signals_blocked {
   sigset_t before_{};
 };
 
-/// The lock is held: the name counts as soon as the thread is not counted as idle any more.
+/// The lock is held. From here on the thread is not counted as idle; its name says that it ends.
 void leave(room& its) noexcept {
   --its.idle_count;
   --its.threads;
   ::pthread_setname_np(::pthread_self(), name_of_ended);
 }
 
-/// Waits until something is handed to it, once the lock has been released and `done` told of.
-/// Returns: null if nothing came for so long that the thread has left the set.
+/// Counts the thread as idle, releases the lock, tells the caller of `done`, and waits for a call.
+/// Returns: the next call; null if none came for so long that the thread has left the set.
 blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& held,
                          blocking_call* done) noexcept {
   idle_thread self(worker);
@@ -86,11 +87,11 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
     return nullptr;
   }
   held.unlock();
-  self.gate.wait();  // who has handed it over is just opening
+  self.gate.wait();  // the thread that has handed the call over is just opening the gate
   return self.given;
 }
 
-/// A job that has forked comes back in the child as well, where this thread is alone and in no set.
+/// A call that has forked returns in the child as well, where this thread is alone and in no set.
 void serve(blocking_call* work) noexcept {
   thread_set& all = thread_set::get();
   const std::uint32_t began_in = this_process();
@@ -131,7 +132,7 @@ int begin_thread(blocking_call& first) noexcept {
   return error;
 }
 
-/// The lock is held. Begins a thread for it.
+/// The lock is held. Begins a thread that makes the call `first`.
 /// Returns: 0, or an errno value.
 int grow(room& its, blocking_call& first) noexcept {
   const int error = begin_thread(first);
@@ -139,7 +140,7 @@ int grow(room& its, blocking_call& first) noexcept {
   return error;
 }
 
-/// The lock is held: one fewer is busy, so another may begin.
+/// The lock is held, and one thread fewer is busy: gives calls in line to other threads.
 void give_out(room& its) noexcept {
   while (its.may_begin()) {
     line_of_calls& from = its.nested.empty() ? its.line : its.nested;
@@ -155,8 +156,9 @@ void give_out(room& its) noexcept {
   }
 }
 
-/// The lock is held.
-/// Returns: as submit(); and in `idle` the thread that has it now, if it was idle.
+/// The lock is held. Gives `work` to a thread, or puts it in line.
+/// Returns: as submit(); and in `idle` the idle thread that has got the call, whose gate the caller
+///          opens.
 int place(room& its, blocking_call& work, idle_thread*& idle) noexcept {
   if (its.may_begin()) {
     idle = hand_over(its, work);

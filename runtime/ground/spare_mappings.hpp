@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory that was mapped, is not in use, and is kept for whoever wants as much of it next: to map
-// it and to take it down takes longer than many a use. Any thread; without locks, so that a
-// forked child finds it in order.
+// Keeps mappings of one size that are not in use, for the next user: to map and unmap memory takes
+// longer than many a use of it. Any thread; without locks, so that a forked child finds the store
+// in order.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class spare_mappings {
  public:
-  /// Returns: some that was kept, with whatever was written there, or null.
+  /// Returns: a mapping that was kept, with its old contents, or null.
   void* take() noexcept {
     for (std::atomic<void*>& place : kept_) {
       if (place.load(std::memory_order_relaxed) == nullptr) continue;
@@ -23,9 +23,10 @@ class spare_mappings {
     }
     return nullptr;
   }
-  /// Returns: false if it has enough; `memory` is the caller's still.
+  /// Returns: false if enough mappings are kept; the caller keeps `memory`.
   bool keep(void* memory) noexcept {
-    if constexpr (faults::enabled) return false;  // or what is mapped would depend on what was
+    if constexpr (faults::enabled)
+      return false;  // the calls of mmap(2) must not depend on the past
     for (std::atomic<void*>& place : kept_) {
       void* none = nullptr;
       if (place.compare_exchange_strong(none, memory, std::memory_order_release)) return true;

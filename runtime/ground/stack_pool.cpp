@@ -36,15 +36,16 @@ std::size_t smallest_size() {
   return static_cast<std::size_t>(::getauxval(AT_MINSIGSTKSZ)) + std::size_t{16} * 1024;
 }
 
-/// Consecutive tops are 64 bytes apart in the cache, or the busiest lines of all stacks would share
-/// a handful of cache sets; 16 of them leave a parked fiber on one page.
+/// The tops of consecutive stacks differ by 64 bytes in their place in the cache, or the busiest
+/// lines of all stacks would share a handful of cache sets. 16 such places leave a parked fiber on
+/// one page.
 std::size_t colour(std::size_t index) {
   return index % 16 * 64;
 }
 
 constexpr std::size_t room_for_note = 64;
 
-/// Returns: where the mapping of a stack, whole strides, ends.
+/// Returns: the end of the mapping of a stack, which is a multiple of the stride long.
 std::byte* end_of(const stack& one) {
   std::byte* base = one.bottom - stack_pool::guard;
   const auto size = static_cast<std::size_t>(one.top - base);
@@ -87,7 +88,7 @@ void stack_pool::make_room(std::size_t count) {
   room_ = 2 * count;
 }
 
-/// Locked memory is resident at once: then a slab holds few.
+/// Locked memory is resident at once: then a slab holds few stacks.
 void stack_pool::map_slab() {
   const std::size_t stacks = memory_is_locked() ? 16 : 1024;
   make_room(handed_out_ + stacks);
@@ -97,7 +98,7 @@ void stack_pool::map_slab() {
   unguarded_ = stacks;
 }
 
-/// In batches, since one call serves many; where each takes mappings, one by one.
+/// Installs guards in batches, since one call serves many; one at a time where each takes mappings.
 void stack_pool::guard_some() {
   if (unguarded_ == 0) map_slab();
   const std::size_t some =

@@ -22,14 +22,14 @@ class stack_pool {
   static constexpr std::size_t default_size = stride - guard;
   static constexpr std::size_t largest_size = std::size_t{1} << 30;
 
-  /// MOTET_DISABLE=stack_reuse: a stack that was given back faults for as long as some 1,000 others
-  /// are given back after it, so that whoever still refers to it is found out.
+  /// With MOTET_DISABLE=stack_reuse a stack that was given back faults until some 1,000 others have
+  /// been given back after it, so that code which still uses the stack is found.
   stack_pool();
   stack_pool(const stack_pool&) = delete;
   stack_pool& operator=(const stack_pool&) = delete;
   ~stack_pool();
 
-  /// Returns: a stack of `size` bytes or more, of which up to 1 KiB is not usable.
+  /// Returns: a stack of `size` bytes or more; up to 1 KiB of it is not usable.
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
     if (size > default_size || free_count_ == 0) return take_another(size);
@@ -47,9 +47,8 @@ class stack_pool {
       put_into_quarantine(used);
     }
   }
-  /// Gives memory of some stacks that have not been used for longest back to the kernel, if more
-  /// are free than are kept warm.
-  /// Returns: whether there is more to give.
+  /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
+  /// are free than `kept_warm`. Returns: whether there is more memory to give back.
   bool trim() noexcept;
 
   /// Throws: std::invalid_argument if no stack can have `size` usable bytes.
@@ -58,14 +57,14 @@ class stack_pool {
  private:
   /// Free stacks that keep their memory, some 2 MiB.
   static constexpr std::size_t kept_warm = 256;
-  /// With more free stacks than this, the top of one that is taken soon is fetched ahead.
+  /// With more free stacks than this, the top of a stack that will be taken soon is prefetched.
   static constexpr std::size_t most_in_cache = 1024;
   static constexpr std::size_t ahead = 8;
 
-  /// What is noted of a stack, above its top.
+  /// A note about a stack, which is kept above its top.
   struct note {
-    unsigned known_as = 0;     // to Valgrind
-    std::size_t mappings = 0;  // that the guard of a large one took
+    unsigned known_as = 0;     // Valgrind's number of the stack
+    std::size_t mappings = 0;  // that the guard of a large stack took
   };
   static note& note_of(const stack& noted) noexcept;
 
@@ -73,7 +72,7 @@ class stack_pool {
     std::byte* base;
     std::size_t stacks;
   };
-  /// A stack, but trivial, so that room nobody needs yet is not touched.
+  /// A stack, but a trivial type, so that making the array does not touch its memory.
   struct free_stack {
     std::byte* bottom;
     std::byte* top;
@@ -93,16 +92,16 @@ class stack_pool {
 
   std::vector<slab> slabs_;
   std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
-  std::size_t room_ = 0;                // for so many
+  std::size_t room_ = 0;                // how many stacks free_ has room for
   std::size_t free_count_ = 0;
-  std::size_t returned_ = 0;    // of these, from the front, have no memory
-  std::byte* fresh_ = nullptr;  // the next one that was never handed out
-  std::size_t guarded_ = 0;     // from there on have a guard
-  std::size_t unguarded_ = 0;   // behind those, in the last slab
-  std::size_t handed_out_ = 0;  // pooled ones, ever
+  std::size_t returned_ = 0;    // so many free stacks, from the front, have no memory
+  std::byte* fresh_ = nullptr;  // the next stack that was never handed out
+  std::size_t guarded_ = 0;     // so many stacks from fresh_ on have a guard
+  std::size_t unguarded_ = 0;   // so many stacks behind those, in the last slab, have none
+  std::size_t handed_out_ = 0;  // pooled stacks that were ever handed out
   std::size_t mappings_ = 0;
   std::size_t next_colour_ = 0;
-  std::vector<sealed> quarantine_;  // a ring; empty if there is none
+  std::vector<sealed> quarantine_;  // a ring; empty without a quarantine
   std::size_t oldest_ = 0;
 };
 

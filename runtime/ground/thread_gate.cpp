@@ -30,7 +30,7 @@ bool thread_gate::wait_until(clock::time_point when) noexcept {
 
 void thread_gate::open() noexcept {
   open_.store(1, std::memory_order_release);
-  // The frame may be gone by now; waking a futex that is no more wakes nobody.
+  // The gate may be gone by now: to wake at the address of a futex that is gone does no harm.
   ::syscall(SYS_futex, &open_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See ground/tick_clock.hpp. The clock itself runs faster or slower by up to 500 parts in a million
-// while it is being set right (adjtimex(2)); the measured rate is wrong by less than that.
+// See ground/tick_clock.hpp. The kernel's clock runs faster or slower by up to 500 parts in a
+// million while it is being adjusted (adjtimex(2)); the measured rate is wrong by less.
 #include "ground/tick_clock.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -13,7 +13,8 @@ constexpr auto shortest_base = 10ms;
 constexpr auto longest_base = 1s;
 constexpr auto trusted_span = 1ms;
 constexpr double rounded_up = 1.001;
-/// So many are rounded up by more than they can be wrong, and are no overflow.
+/// An extrapolation over so many trusted spans is rounded up by more than it can be wrong, and does
+/// not overflow.
 constexpr std::uint64_t spans_compared = 16;
 
 }  // namespace
@@ -26,7 +27,7 @@ void tick_clock::anchor(std::uint64_t at, clock::time_point reading, std::uint64
   anchor_ticks_ = at;
   trusted_ = 0;
   if (unsteady_ || took >= a_moment) return;
-  // A counter that has stood still, as in a machine that was moved, is not to be believed again.
+  // A counter that has stood still, as in a virtual machine that was moved, is not trusted again.
   if (is_comparable && expected + 10us < reading) {
     unsteady_ = true;
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The present instant for the price of the processor's counter: extrapolated from the last reading
-// of the clock, and rounded up, so that a deadline computed from it is never early.
+// The present time for the price of reading the processor's counter: extrapolated from the last
+// reading of the clock, and rounded up, so that a deadline computed from it is never early.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class tick_clock {
     std::uint64_t before = 0;
     clock::time_point reading;
     std::uint64_t took = 0;
-    // The thread may lose the processor in between: then the pair says little.
+    // If the thread loses the processor in between, the two counts are far apart: it tries again.
     for (int tries = 0; tries < 3; ++tries) {
       before = ticks();
       reading = read_clock();
@@ -29,8 +29,8 @@ class tick_clock {
     return reading;
   }
 
-  /// Returns: the present instant, up to a microsecond ahead of the clock; never earlier than what
-  ///          it has returned before.
+  /// Returns: the present instant, up to a microsecond ahead of the clock; never earlier than an
+  ///          instant it has returned before.
   template <typename Read>
   clock::time_point now(Read&& read_clock) noexcept {
     const std::uint64_t passed = ticks() - anchor_ticks_;
@@ -54,9 +54,9 @@ class tick_clock {
   std::uint64_t anchor_ticks_ = 0;
   std::uint64_t scaled_rate_ = 0;  // nanoseconds a tick, in units of 2^-rate_bits
   std::uint64_t span_ = 0;         // ticks for which a good anchor holds; 0: the rate is not known
-  std::uint64_t trusted_ = 0;      // for which the present one does
+  std::uint64_t trusted_ = 0;      // ticks for which the present anchor holds
   clock::time_point latest_{};
-  // Where the rate is measured from.
+  // The rate is measured from here:
   clock::time_point base_{};
   std::uint64_t base_ticks_ = 0;
   bool unsteady_ = !ticks_are_steady();

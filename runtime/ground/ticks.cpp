@@ -20,7 +20,7 @@ double measure_ticks_per_nanosecond() noexcept {
   return static_cast<double>(last - first) / static_cast<double>((to - from).count());
 }
 
-/// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm always is.
+/// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm is always steady.
 bool says_its_counter_is_steady() noexcept {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -32,7 +32,7 @@ bool says_its_counter_is_steady() noexcept {
 
 }  // namespace
 
-/// A virtual machine leaves the guest for each answer: it is asked once.
+/// Asked once: in a virtual machine each cpuid instruction leaves the guest.
 bool ticks_are_steady() noexcept {
   static const bool steady = says_its_counter_is_steady();
   return steady;

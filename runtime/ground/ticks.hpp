@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The processor's counter: tells how long ago something was without asking the kernel.
+// The processor's counter, which measures time without a system call.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-/// Lets the processor rest for some ten nanoseconds in a loop that waits for another one.
+/// Lets the processor rest for some ten nanoseconds, in a loop that waits for another processor.
 inline void pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -30,7 +30,7 @@ inline void pause() noexcept {
 #endif
 }
 
-/// Returns: whether the counter runs at one rate whatever the processor does, as it says itself.
+/// Returns: whether, by the processor's own account, its counter always runs at one rate.
 bool ticks_are_steady() noexcept;
 
 /// Returns: how many ticks `span` takes, within a hundredth. Measured once per process.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Valgrind must be told; nothing where its headers were not there when motet was built.
+// What Valgrind must be told. The functions do nothing if motet was built without its headers.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace valgrind {
 
-/// Whether it must be told what the kernel wrote for a ring.
+/// Whether Valgrind must be told what the kernel wrote for a ring.
 #if defined(MOTET_VALGRIND)
 inline constexpr bool sees_no_ring = true;
 #else
 inline constexpr bool sees_no_ring = false;
 #endif
 
-/// Returns: whether the program runs under it; then a note about each stack is in that stack.
+/// Returns: whether the program runs under Valgrind; then each stack contains a note about itself.
 inline bool watches() noexcept {
 #if defined(MOTET_VALGRIND)
   return RUNNING_ON_VALGRIND != 0;
@@ -28,7 +28,7 @@ inline bool watches() noexcept {
 #endif
 }
 
-/// It takes a change of the stack pointer for a switch only if it knows the stack.
+/// Valgrind takes a change of the stack pointer for a switch only if it knows the stack.
 /// Returns: a number for forget_stack().
 inline unsigned know_stack([[maybe_unused]] const stack& known) noexcept {
 #if defined(MOTET_VALGRIND)
@@ -44,7 +44,7 @@ inline void forget_stack([[maybe_unused]] unsigned number) noexcept {
 #endif
 }
 
-/// The kernel has written there, in no call that could be seen.
+/// Tells Valgrind that the kernel has written there without a system call that it could see.
 inline void kernel_wrote([[maybe_unused]] void* to, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_VALGRIND)
   VALGRIND_MAKE_MEM_DEFINED(to, size);

@@ -28,7 +28,7 @@ class dump_request {
 
   /// Before there can be a signal: to know in the handler whether the main fiber is on its stack.
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
-  /// In a forked child.
+  /// Called in a forked child.
   void start_over() noexcept {
     wanted_.store(false);
     place_.start_over(thread_);

@@ -77,7 +77,7 @@ control_block* free_one(control_block& unreferred) noexcept {
   return nullptr;
 }
 
-/// A line of ancestors may go with the last descendant.
+/// The blocks of a line of ancestors may be freed with that of their last descendant.
 [[gnu::flatten]] void release_last(control_block& fiber) noexcept {
   for (control_block* released = &fiber; released != nullptr && unreferred(*released);) {
     released = free_one(*released);
@@ -111,7 +111,7 @@ void release_after_end(control_block& unreferred) noexcept {
     if (!unused) return;
     control_block* parent = block->parent;
     const bool elsewhere = parent != nullptr && parent->mail != &mail;
-    destroy_block(*block);  // not under the lock: it runs destructors of the user's
+    destroy_block(*block);  // not under the lock: it runs destructors of the program
     guard.lock();
     block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;

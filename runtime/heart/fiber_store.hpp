@@ -45,7 +45,7 @@ class fiber_store {
 
   /// The thread ends. Under its mailbox's lock.
   void leave() noexcept { blocks_.leave(); }
-  /// In a forked child.
+  /// Called in a forked child.
   void abandon(control_block& caller) noexcept { blocks_.abandon(caller); }
 
  private:

@@ -25,7 +25,7 @@ class idle_watch {
     if (stuck_) [[unlikely]]
       look_whether_stuck();
   }
-  /// In a forked child.
+  /// Called in a forked child.
   void start_over() noexcept { report_at_ = idle_until_ = clock::time_point::max(); }
 
  private:

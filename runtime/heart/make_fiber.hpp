@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Rounds down to where something so aligned can stand.
+/// Returns: the highest place below `end` for an object of that size and alignment.
 inline std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(end - size);
   return end - size - (address & (alignment - 1));
@@ -32,7 +32,7 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
   if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
   fiber_store& store = thread.store;
   void* place = store.room_for_block(thread.time);
-  constexpr int references = 2;  // the handle's and ours
+  constexpr int references = 2;  // of the handle, and of the thread until the fiber is buried
   control_block& block =
       *::new (place) control_block(thread, thread.mail(), references, store.next_id(),
                                    thread.reading(), &parents, parents.owner, &kind, site);

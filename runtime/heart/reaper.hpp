@@ -45,7 +45,7 @@ class reaper {
 
   /// The fibers that spin() has started.
   family& fibers() noexcept { return fibers_; }
-  /// In a forked child.
+  /// Called in a forked child.
   void abandon(control_block& caller) noexcept;
 
  private:

@@ -49,7 +49,8 @@ void spare_keeper_of(const control_block& failed, const thread_core& thread) noe
   if (part == nullptr) return;
   for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
     if (told->error != failed.error) continue;
-    // Woken for it or not: whoever has just been told by await() need not be told again.
+    // await() has just told a fiber of this thread of the failure, so the parent need not be told,
+    // though it may have been woken for it.
     if (parent == &thread.running() || cold(*told).told_to != nullptr)
       forget_failure(*parent, *told);
     return;

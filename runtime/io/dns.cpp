@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/dns.hpp. getaddrinfo(3) blocks, and nothing but its end ends it: so it gets copies of
-// all it needs, and may be left.
+// See motet/dns.hpp. getaddrinfo(3) blocks and cannot be interrupted: so it is an offloaded call
+// that owns copies of its arguments, and that its caller may leave.
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using endpoints = std::vector<net::endpoint>;
 
-/// What getaddrinfo(3) returns.
+/// The category of the codes that getaddrinfo(3) returns.
 class resolver_category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "getaddrinfo"; }
@@ -92,8 +92,8 @@ void check(std::string_view text, const char* what) {
   throw std::invalid_argument(std::string("resolve: ") + what + " is empty or contains a NUL");
 }
 
-/// getaddrinfo(3) takes a larger number for a port, but another one, and one behind spaces or a
-/// sign, which no name of a service begins with. Source: RFC 6335, 5.1.
+/// getaddrinfo(3) accepts a number that is too large, but takes another port for it, and a number
+/// behind spaces or a sign, with which no name of a service begins. Source: RFC 6335, 5.1.
 void check_port(std::string_view service) {
   std::uint16_t port = 0;
   const char* last = service.data() + service.size();

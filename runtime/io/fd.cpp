@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// An error of close(2) would tell of writes that failed; who must know calls io::close().
+/// Ignores an error of close(2), which tells of writes that failed; io::close() throws it.
 void fd::close() noexcept {
   const int number = release();
   if (number < 0) return;

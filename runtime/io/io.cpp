@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each verb makes an operation in its own frame and performs it.
+// See io.hpp. Each call makes an operation in its own frame and performs it.
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ std::int32_t perform_now(operation& op, const char* what) {
   thread_state& thread = here();
   end_passed_limits(thread);
   if (thread.must_throw()) {
-    thread.snooze();  // a loop that does not look at its errors starves nobody
+    thread.snooze();  // a loop that ignores its errors must not starve the other fibers
     return -ECANCELED;
   }
   return thread.calls.perform(op, what);
@@ -50,7 +50,7 @@ std::size_t perform_quietly(operation& op, const char* what, std::error_code& er
 
 namespace {
 
-/// No kernel moves more at once; a result fits an int.
+/// Linux moves no more bytes in one call; so a result fits an int.
 constexpr std::size_t most_bytes = 0x7ffff000;
 
 operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size, int flags) {

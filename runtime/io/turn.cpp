@@ -14,7 +14,7 @@ struct turn_wait : tagged_link<turn_tag> {
   bool closed = false;
 };
 
-/// In a forked child it is nobody's, and nobody waits who waited before.
+/// A forked child forgets the holder and the waiters of its parent.
 thread_state* turn::holder() noexcept {
   if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
     waiting_.abandon();
@@ -47,7 +47,7 @@ turn_result turn::take(const char* what, int fd) {
   return waiting.closed ? turn_result::closed : turn_result::taken;
 }
 
-/// A waiter that was interrupted first does not take it: the next one does.
+/// A waiter that was interrupted just now does not take the turn: the next one does.
 void turn::pass() noexcept {
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
   while (turn_wait* next = waiting_.pop_front()) {

@@ -12,7 +12,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// A thread without a runtime.
+/// The awaiter of a thread without a runtime.
 struct thread_awaiter : awaiter, post {
   explicit thread_awaiter(control_block& fiber) noexcept : target(&fiber) {
     arrive = [](post& item, thread_state&) noexcept {

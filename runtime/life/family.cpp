@@ -38,8 +38,8 @@ wake_reason await_once(family& children, until goal, bool interruptible) noexcep
   return reason;
 }
 
-/// A fiber that ends a group cannot wait for itself, nor for the ancestor that waits for it: those
-/// become children of the group's owner itself.
+/// If the running fiber, or an ancestor of it, belongs to `group`, the end of the group cannot wait
+/// for that fiber: it is cancelled, and leaves the group for the family of the group's owner.
 void leave_to_owner(family& group, thread_state& thread) noexcept {
   for (control_block* line = &thread.running(); line != nullptr && thread.is_home_of(*line);
        line = line->parent) {
@@ -51,8 +51,8 @@ void leave_to_owner(family& group, thread_state& thread) noexcept {
   }
 }
 
-/// A group that outlives its owner's body has no owner and no fibers from now on: those it has
-/// become the owner's own, so that whoever ends the group meanwhile takes nothing away.
+/// A group that outlives its owner's body has no owner and no fibers from now on: its fibers move
+/// to the owner's own family, so that the group may be destroyed during the wait.
 void end_children(control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
   if (part == nullptr) return;
@@ -79,7 +79,7 @@ void enter_owner(family& group, thread_state& thread) noexcept {
   if (thread.foreign) group.closed = true;
 }
 
-/// What its owner has not been told of stays with the owner.
+/// Failures that the owner has not been told of stay with the owner.
 void leave_owner(group_family& group) noexcept {
   forget_ends(group);
   family** place = &cold(*group.owner).own.next;
@@ -93,8 +93,8 @@ void leave_owner(group_family& group) noexcept {
   refresh_failures(owner);
 }
 
-/// Called when nobody awaits `failed`, whose children have ended. Of a group the owner is told of
-/// the first.
+/// Called when no fiber awaits `failed`, whose children have ended. The owner of a group is told of
+/// its first failure only.
 void report_failure(control_block& failed) noexcept {
   family& from = *failed.belongs_to;
   control_block& parent = *from.owner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Handles, and the switchpoints that wait for nothing but other fibers.
+// Handles, and checkpoint().
 #include <algorithm>
 #include <motet/fiber.hpp>
 #include <vector>
@@ -14,15 +14,15 @@ namespace detail {
 
 namespace {
 
-/// A child on another thread, or a supervised one, has a keeper here, which may be on its way yet.
-/// Returns: null for a keeper whose fiber is not there yet, or is dead already.
+/// Returns: for a keeper, the remote or supervised child that it stands for, or null if that has
+///          not begun yet, or is dead already; for any other fiber `child` itself.
 control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);
   if (part == nullptr || !part->keeps) return &child;
   return part->stands_for != nullptr && part->stands_for->dead() ? nullptr : part->stands_for;
 }
 
-/// Those of all its families.
+/// Returns: the children in all families of `parent`, oldest first.
 std::vector<control_block*> children_by_age(control_block& parent) {
   std::vector<control_block*> found;
   cold_part* part = cold_if_any(parent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
-// children are ended, its locals and what the body captured are destroyed, the outcome is
-// published, and whoever runs next frees the stack.
+// children are ended, the locals and the captures of the body are destroyed, the outcome is
+// published, and the next fiber that runs frees the stack.
 #include "life/fiber_end.hpp"
 
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// In the place of one that is none of C++'s.
+/// Takes the place of an exception that is not of C++.
 std::exception_ptr foreign_exception() noexcept {
   return made_exception<std::runtime_error>("an exception of another language");
 }
@@ -106,7 +106,8 @@ bool notify_awaiters(control_block& ended) noexcept {
 
 namespace {
 
-/// Nobody can be told what it returned: that goes now, on the fiber's own stack.
+/// Called when there is no handle that could read the result: destroys it now, on the fiber's own
+/// stack.
 void drop_result(control_block& fiber) noexcept {
   if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
   fiber.kind->destroy_result(result_place(fiber));
@@ -118,13 +119,13 @@ void drop_result(control_block& fiber) noexcept {
   std::exit(EXIT_SUCCESS);
 }
 
-/// From here on the outcome stands and others may read it.
+/// From here on the outcome is final, and other fibers and threads may read it.
 void publish(thread_state& thread, control_block& fiber) noexcept {
   bool travelled = false;
   if (cold_part* part = cold_if_any(fiber)) {
     travelled = part->travels.its != nullptr;
     part->token.reset();
-    part->locals.end();  // what was made by destructors since
+    part->locals.end();  // locals that destructors have made since
     come_home(fiber);
     end_children(fiber);
     inherit_failure(fiber);
@@ -144,15 +145,15 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
   thread.tell_exit();
 }
 
-/// In the frame of fiber_main(): it does not return, and a call that does not makes every later
-/// return of whoever is switched to a surprise for the processor.
+/// Inlined into fiber_main(), because it does not return: a call without a return would make the
+/// processor mispredict the returns of the next fiber.
 [[gnu::always_inline]] inline void live(thread_state& thread, control_block& fiber) noexcept {
   thread.bury();
   run_body(fiber);
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
   fiber.ending = true;
-  ++fiber.shields;  // destructors of locals and captures may block, but cannot throw there
+  ++fiber.shields;  // destructors of locals and captures may wait, but are not interrupted
   if (cold_part* part = cold_if_any(fiber)) {
     end_children(fiber);
     part->locals.end();

@@ -42,7 +42,7 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
   return made;
 }
 
-/// What copies or moves a callable may wait, but not go away.
+/// The copy or move constructor of a callable may wait, but not teleport.
 void check_still_at(const thread_core& home) noexcept {
   if (self_core() == &home) return;
   std::fputs("motet: a fiber went to another thread while it copied or moved what it spins\n",
@@ -50,7 +50,7 @@ void check_still_at(const thread_core& home) noexcept {
   std::abort();
 }
 
-/// A copy may throw, or wait: all are made before anything is looked at.
+/// A copy of an inherited local may throw, or wait: all are made before the family is looked at.
 [[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
                                                   spin_options* how, const body_kind& kind,
                                                   call_site site) {

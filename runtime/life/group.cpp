@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groups: a family that its owner can wait for, and end.
+// Groups: a group is a family that its owner can wait for, and end.
 #include <motet/detail/life/group.hpp>
 #include <stdexcept>
 

@@ -76,7 +76,7 @@ bool note_failure(group_family& group, control_block& failed) noexcept {
   return true;
 }
 
-/// On the owner's own stack.
+/// Called on the owner's own stack.
 void forget_ends(group_family& group) noexcept {
   while (group.ended.pop_front() != nullptr) {
   }

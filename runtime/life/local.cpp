@@ -28,8 +28,8 @@ local_list local_list::copies() const {
   return made;
 }
 
-/// A destructor that asks for the very value it destroys gets that one, as with a thread_local: a
-/// new one would be destroyed in turn, and so on for ever.
+/// A destructor that asks for the very value it destroys gets that value, as with a thread_local: a
+/// new value would be destroyed in turn, and so on for ever.
 void local_list::end_all() noexcept {
   while (newest_ != nullptr) {
     local_object& last = *std::exchange(newest_, newest_->older);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is noted about an exception is kept beside it, by its address, and goes with it: the
-// function that destroys the object, which is in its header, is replaced by one that forgets the
-// note first. So no note outlives its object, whose memory the next exception may get.
+// The origin of an exception is noted in a map by the address of the exception object. The pointer
+// in the object's header to the function that destroys it is replaced by one to a function that
+// removes the note first. So no note outlives its object, whose memory the next exception may get.
 #include "life/origin.hpp"
 
 #include <map>
@@ -21,20 +21,20 @@ namespace {
 
 struct entry {
   exception_origin from;
-  void (*destroy)(void*) = nullptr;  // the object's own; null: it needs none
+  void (*destroy)(void*) = nullptr;  // the object's own function; null: it needs none
 };
 
 using notebook = std::map<const void*, entry>;
 
 constinit std::mutex guarding;
-constinit notebook* notes = nullptr;  // made when it is needed; exceptions may outlive statics
+constinit notebook* notes = nullptr;  // made when needed, never freed: exceptions outlive statics
 
-/// What the C++ runtime calls to destroy an exception that was noted.
+/// The C++ runtime calls this to destroy an exception that was noted.
 void forget_and_destroy(void* object) {
   std::unique_lock guard(guarding);
   const auto forgotten = notes->extract(object);
   guard.unlock();
-  // The destructor may do anything, have other exceptions noted and forgotten, too.
+  // Without the lock: the destructor may have other exceptions noted and forgotten.
   if (forgotten.mapped().destroy != nullptr) forgotten.mapped().destroy(object);
 }
 
@@ -50,7 +50,7 @@ exception_origin describe(const control_block& fiber) {
 }  // namespace
 
 void note(const std::exception_ptr& error, const control_block& fiber) noexcept {
-  if (error == nullptr) return;  // one that is not of C++, or not of this C++
+  if (error == nullptr) return;  // an exception of another language, or another C++ runtime
   try {
     entry fresh{describe(fiber)};
     void* object = object_of(error);
@@ -60,7 +60,7 @@ void note(const std::exception_ptr& error, const control_block& fiber) noexcept 
     if (!first) return;
     place->second.destroy = std::exchange(header_of(object).destroy, &forget_and_destroy);
   } catch (const std::bad_alloc&) {
-    // Better without an origin than not at all.
+    // The exception goes on without an origin.
   }
 }
 

@@ -7,10 +7,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace origins {
 
-/// `error`, which may be null, has left the body of `fiber`, which runs; the first note stays.
+/// Notes that `error`, which may be null, has left the body of the running fiber `fiber`. The first
+/// note of an exception stays.
 [[gnu::noinline]] void note(const std::exception_ptr& error, const control_block& fiber) noexcept;
 
-/// Around a fork.
+/// Called around a fork.
 void lock() noexcept;
 void unlock() noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who was first, and what becomes of the others.
+// Races: which attempt was the first to win, and how the others end.
 #include <algorithm>
 #include <motet/await.hpp>
 #include <motet/detail/life/race.hpp>
@@ -49,16 +49,17 @@ bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noe
   return block.dead() && block.ended_by == outcome::error && block.error == error;
 }
 
-/// Whether the owner need not be told. A watched fiber that is the owner's child may have failed
-/// before anybody awaited it: who watches it is told as well, when it comes to that.
+/// Whether `error` is the failure of a watched fiber, so that the race counts it and need not throw
+/// it. The owner may be told of the failure of a watched child before the attempt awaits the child;
+/// the attempt is told as well, when it does.
 bool race::is_counted(const std::exception_ptr& error) const noexcept {
   return std::any_of(entrants_.begin(), entrants_.end(),
                      [&](const entrant& each) { return ended_by(each.watched, error); });
 }
 
-/// An attempt may have failed though its body has not: somebody has cancelled it, perhaps before it
-/// began, or its own children have failed while they were ended. A winner that did is no winner,
-/// and what losers do is lost.
+/// An attempt's fiber may have failed though its body has not: it was cancelled, perhaps before it
+/// began, or its own children have failed while they were ended. A winner whose fiber failed is no
+/// winner; the failures of losers are dropped.
 void race::judge_ends() {
   for (std::size_t place = 0; place < entrants_.size(); ++place) {
     const entrant& each = entrants_[place];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See life/remote_fiber.hpp: what the other thread tells of a guest.
+// See life/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
 #include "life/remote_fiber.hpp"
 
 #include <motet/detail/words/jitter.hpp>
@@ -22,7 +22,7 @@ std::exception_ptr stopped() noexcept {
   return made_exception<executor_stopped>();
 }
 
-/// The fiber exists, and will run when it is its turn.
+/// Called when `fiber` has been made; it will run when its turn comes.
 void guest_job::begin(control_block& fiber) noexcept {
   if (parent != nullptr) {
     release_at_home(*fiber.parent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What supervise() accepts, and the error it ends with.
+// The checks of supervise()'s arguments, and the exception too_many_restarts.
 #include <motet/supervise.hpp>
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How children are started and ended, and what is done about those that have ended by themselves.
+// How supervised children are started and ended, and what follows when one has ended by itself.
 #include "life/supervisor.hpp"
 
 #include <algorithm>
@@ -25,13 +25,15 @@ bool comes_back(const supervised& child) noexcept {
   return false;
 }
 
-/// The child itself first: its keeper has its turn too late to keep it from beginning.
+/// Cancels the child itself, not its keeper, whose turn would come too late to keep the child from
+/// beginning.
 void ask_to_end(supervised& child) {
   child.unwanted = true;
   if (child.body) child.body.cancel("its supervisor has ended it");
 }
 
-/// Nobody is to see the running fiber, a keeper: to all others the child is that of its parent.
+/// Makes the keeper's parent the parent of `child`, so that no other fiber sees the running fiber,
+/// the keeper, in between.
 void stand_aside_for(control_block& child) noexcept {
   control_block& keeper = *child.parent;
   control_block& parent = *keeper.parent;
@@ -40,7 +42,7 @@ void stand_aside_for(control_block& child) noexcept {
   release(keeper);
 }
 
-/// While it stands, the keeper is taken for its child.
+/// While this object lives, the running fiber, a keeper, is shown as its child.
 class standing_for {
  public:
   explicit standing_for(control_block& child) noexcept : own_(cold(home_of(child).running())) {
@@ -104,7 +106,7 @@ void supervisor::start_due() {
   }
 }
 
-/// Awaits the child from before it begins: so nobody else is told of its failure.
+/// Awaits the child from before it begins: so no other fiber is told of its failure.
 void supervisor::keep(supervised& child) {
   if (child.unwanted) return;
   group runs;
@@ -124,13 +126,13 @@ void supervisor::keep(supervised& child) {
   } catch (const cancelled&) {
     throw;
   } catch (const fiber_cancelled&) {
-    if (!child.was_cancelled) child.error = std::current_exception();  // another's, let through
+    if (!child.was_cancelled) child.error = std::current_exception();  // the child has thrown it
   } catch (...) {
     child.error = std::current_exception();
   }
 }
 
-/// The child is dead, and its own children are.
+/// Called when the child and its own children are dead.
 void supervisor::leave_news(supervised& child) {
   child.body = {};
   child.ended = clock::now();
@@ -151,7 +153,7 @@ bool supervisor::anything_left() const noexcept {
                      [](const supervised& each) { return each.state != child_state::done; });
 }
 
-/// Until there is news or a child is due.
+/// Waits until there is news, or a child is due to be started.
 void supervisor::wait() {
   if (!news_.empty()) return;
   clock::time_point next = clock::time_point::max();
@@ -183,7 +185,7 @@ void supervisor::look_at(supervised& ended) {
   restart(ended);
 }
 
-/// Ends who is to be started with `ended`, and says when that will be.
+/// Ends the children that are to be restarted with `ended`, and sets the time of their start.
 void supervisor::restart(supervised& ended) {
   const bool alone = how_.strategy == restart_strategy::one_for_one;
   const std::size_t first = how_.strategy == restart_strategy::one_for_all ? 0 : ended.place;
@@ -230,7 +232,7 @@ bool supervisor::may_restart() {
   return true;
 }
 
-/// Returns: how long to wait before this restart; the next time it will be longer.
+/// Returns: the delay before this restart; the next one will be longer.
 clock::duration supervisor::take_delay(supervised& child) {
   if (child.ended - child.started >= how_.window) child.delay = how_.delay;
   const clock::duration full = child.delay;

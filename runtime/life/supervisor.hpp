@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The children of one supervise(): each has a keeper, a fiber that starts the child, awaits its
-// very end and leaves the news; all decisions are taken by the supervising fiber.
+// The children of one supervise(). Each child has a keeper, a fiber that spins the child, awaits
+// its end and leaves the news; all decisions are taken by the supervising fiber.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 enum class child_state : std::uint8_t {
   running,
-  over,     // but its news has not been looked at
-  waiting,  // to be started when it is `due`
-  done,     // for good
+  over,     // ended, but the supervising fiber has not looked at the news yet
+  waiting,  // to be started at the time `due`
+  done,     // ended for good
 };
 
 struct supervised {
@@ -36,15 +36,15 @@ struct supervised {
   const std::size_t place;
   const std::string label;
   child_state state = child_state::done;
-  fiber_ref body;             // empty before its keeper has started it, and when it is over
-  bool unwanted = false;      // the supervisor ends it
-  bool was_cancelled = true;  // left by that, or not begun
-  std::exception_ptr error;   // how it failed the last time, if it did
+  fiber_ref body;             // empty before the keeper has spun the child, and when it is over
+  bool unwanted = false;      // the supervisor ends the child
+  bool was_cancelled = true;  // the child's body was left by `cancelled`, or has not begun
+  std::exception_ptr error;   // the child's last failure, or null
   clock::time_point started;
   clock::time_point ended;
   clock::time_point due;
-  clock::duration delay;  // before its next restart
-  group keepers;          // last: its fibers use the others
+  clock::duration delay;  // before the child's next restart
+  group keepers;          // last member: the keepers use the other members
 };
 
 class supervisor {
@@ -52,7 +52,7 @@ class supervisor {
   supervisor(const supervise_options& how, std::vector<child_spec>&& children);
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
-  /// Ends what runs, the youngest first.
+  /// Ends the children that run, the last one first.
   ~supervisor();
 
   void run();
@@ -60,10 +60,10 @@ class supervisor {
  private:
   using kind = supervise_event::kind;
 
-  // What runs.
+  // Children that run:
   void start(supervised& child);
   void start_due();
-  /// Left when a keeper ends, also if somebody has cancelled it before it could begin.
+  /// Left when a keeper ends, also if the keeper was cancelled before it could begin.
   struct news {
     news(supervisor& of, supervised& about) noexcept : all(&of), child(&about) {}
     news(news&& other) noexcept : all(other.all), child(std::exchange(other.child, nullptr)) {}
@@ -78,7 +78,7 @@ class supervisor {
   void leave_news(supervised& child);
   void end(supervised& child);
 
-  // What has ended.
+  // Children that have ended:
   bool anything_left() const noexcept;
   void wait();
   void await_news();
@@ -91,11 +91,11 @@ class supervisor {
   void tell(kind what, const supervised& child, clock::duration delay = {}) const;
 
   const supervise_options& how_;
-  std::vector<supervised*> news_;  // who is over, in the order in which they ended
+  std::vector<supervised*> news_;  // the children that are over, in the order of their ends
   std::optional<resumer<>> waiting_;
   std::deque<clock::time_point> restarts_;  // within the window
   std::minstd_rand dice_;
-  std::deque<supervised> children_;  // last: their keepers use the others
+  std::deque<supervised> children_;  // last member: the keepers use the other members
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See suspend.hpp. The fiber can resume only from its own thread's queue, hence not before it has
-// left: so `arrange` may run on its stack, once the wait is open.
+// See suspend.hpp. A fiber resumes only from the run queue of its own thread, hence not before it
+// has parked: so `arrange` may run on the fiber's stack, once the wait is open.
 #include <motet/suspend.hpp>
 #include <stdexcept>
 
@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Keeps the wait findable by its number for as long as the frame lives.
+/// Lets a resumer find the wait by its number for as long as the frame lives.
 class open_wait {
  public:
   explicit open_wait(control_block& fiber) noexcept : part_(cold(fiber)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See threads/job_inbox.hpp. No wake is lost: under the lock either the fiber finds what was left,
-// or whoever leaves something finds that it is awaited.
+// See threads/job_inbox.hpp. No wake is lost: under the lock either the owner's fiber finds the
+// job, or the thread that leaves the job finds that the fiber waits.
 #include "threads/job_inbox.hpp"
 
 #include <motet/detail/words/jitter.hpp>
@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Memory goes to and fro between those who leave and the one who takes.
+/// Chunks of memory that each of the two queues keeps, as they swap them.
 constexpr std::size_t kept_chunks = 64;
 
 }  // namespace
@@ -46,7 +46,8 @@ bool job_inbox::push(job_slot&& item) {
   return true;
 }
 
-/// Returns: whether there is something, or nothing more will be; if not, it is awaited now.
+/// Takes all jobs that were left.
+/// Returns: whether there is a job, or the inbox is closed; if not, push() will wake the owner.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard in(sharing_);
   if (left_.size() > 0) taken_.swap(left_);
@@ -65,7 +66,8 @@ bool job_inbox::await(thread_state& home) noexcept {
   return !empty();
 }
 
-/// What is left is taken out first: to destroy it may take a while, in which nobody is to begin it.
+/// The jobs that are left are taken out before they are destroyed: to destroy them may take a
+/// while, and no fiber may begin one meanwhile.
 void job_inbox::close(thread_state& home) noexcept {
   item_queue<job_slot> later;  // destroyed in reverse
   item_queue<job_slot> sooner;

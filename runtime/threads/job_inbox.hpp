@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What any thread leaves for one to do. That takes all there is at once, and is woken only if it
-// waits.
+// The jobs that other threads leave for one thread, its owner. The owner takes all of them at once,
+// and is woken only if it waits.
 #pragma once
 
 #include <motet/detail/heart/job_slot.hpp>
@@ -20,24 +20,24 @@ class job_inbox {
   job_inbox(const job_inbox&) = delete;
   job_inbox& operator=(const job_inbox&) = delete;
 
-  /// Before anybody else can reach it.
+  /// Called before another thread can reach the inbox.
   void open(mailbox& home) noexcept { home_ = &home; }
-  /// Returns: false if it is closed; `item` is the caller's still. Any thread.
-  /// Throws: std::bad_alloc; `item` is the caller's still.
+  /// Returns: false if the inbox is closed; the caller keeps `item`. Any thread.
+  /// Throws: std::bad_alloc; the caller keeps `item`.
   bool push(job_slot&& item);
 
-  // The rest is for the thread itself.
-  /// Waits until there is something.
-  /// Returns: false if it is closed, or the fiber was interrupted.
+  // The rest is for the owner alone.
+  /// Waits until there is a job.
+  /// Returns: false if the inbox is closed, or the fiber was interrupted.
   bool await(thread_state& home) noexcept;
-  /// The oldest, of what await() has found.
+  /// The oldest job that await() has found.
   job_slot& front() noexcept { return taken_.front(); }
   bool empty() const noexcept { return taken_.size() == 0; }
   void pop(std::optional<job_slot>& into) noexcept { taken_.pop(into); }
-  /// Takes nothing more; what is left has been left undone.
+  /// Takes no more jobs, and destroys those that are left without doing them.
   void close(thread_state& home) noexcept;
 
-  /// A fiber that calls functions is about to call the next one.
+  /// A caller, of job_starter.cpp, is about to call the next function.
   bool somebody_calls = false;
 
  private:
@@ -52,7 +52,7 @@ class job_inbox {
   bool awaited_ = false;
   bool closed_ = false;
 
-  // At home.
+  // Touched by the owner alone:
   item_queue<job_slot> taken_;
   mailbox* home_ = nullptr;
   wait_record* waiting_ = nullptr;

@@ -23,10 +23,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two tries to get memory; the end of the thread waits for it.
+/// The longest pause between two tries to get memory; the end of the thread waits for a pause.
 constexpr auto longest_pause = 50ms;
 
-/// Calls one function after the other until it is no longer like new.
+/// The body of a fiber that calls one function after the other while the fiber is like new.
 class caller {
  public:
   caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
@@ -34,7 +34,7 @@ class caller {
   }
   caller(const caller&) = delete;
   caller& operator=(const caller&) = delete;
-  /// It may have been ended before its body ran.
+  /// The keeper may have been ended before its body ran.
   ~caller() { step_back(); }
 
   void operator()() {
@@ -53,7 +53,7 @@ class caller {
   }
 
  private:
-  /// As when a body is destroyed.
+  /// Destroys the function as the epilogue of a fiber destroys a body.
   void end_function(control_block& fiber) {
     ++fiber.shields;
     {
@@ -71,7 +71,8 @@ class caller {
     return true;
   }
 
-  /// At most one at a time is about to call the next function.
+  /// Returns: whether this caller is to call the next function: at most one caller at a time is
+  ///          about to do that.
   bool step_forward() noexcept {
     if (std::exchange(from_->somebody_calls, true)) return false;
     is_next_ = true;
@@ -116,7 +117,8 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
   }
 }
 
-/// Without memory for a fiber the functions wait, which nobody else does.
+/// Without memory for a fiber a posted function waits, for it has no caller to refuse. A job with a
+/// caller is refused.
 void start_front(thread_state& home, job_inbox& from) {
   if (from.front().holds_job()) {
     std::optional<job_slot> first;
@@ -135,12 +137,12 @@ void start_front(thread_state& home, job_inbox& from) {
   home.snooze();
 }
 
-/// Starts what is left in `from`, until it is closed.
+/// Starts the jobs that are left in `from`, until it is closed.
 void start_jobs(thread_state& home, job_inbox& from) {
   try {
     while (from.await(home)) start_front(home, from);
   } catch (const cancelled&) {
-    // The thread ends; what is left is undone.
+    // The thread ends; the jobs that are left are not done.
   }
 }
 

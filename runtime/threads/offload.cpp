@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See motet/offload.hpp. The errand stands in the frame of who waits, also for a call that can be
-// left: who leaves says so before the thread says that it is over, or waits to be told.
+// See motet/offload.hpp. The errand is in the frame of the caller, also for a call that can be
+// left: a caller that leaves says so before the offload thread says that the call is over, or else
+// waits to be told.
 #include <cerrno>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/detail/words/jitter.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See threads/pool_state.hpp. Who gets a job, and how the end of the last one is noticed.
+// See threads/pool_state.hpp. Which worker gets a job, and how the end of the last job is noticed.
 #include "threads/pool_state.hpp"
 
 #include <limits>
@@ -11,8 +11,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// What a worker writes all the time costs a miss to read. One that had so much to do is not idle
-/// so soon, in about a microsecond.
+/// A worker writes `finished` all the time, so each read of it costs a cache miss. A worker that
+/// had so many jobs to do is not idle so soon, in about a microsecond.
 constexpr std::uint64_t far_from_idle = 32;
 constexpr std::uint64_t soon = 2'000;  // ticks
 
@@ -29,8 +29,9 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
 
 }  // namespace
 
-/// Of several givers only one gets an idle worker: the others see that it is no more. The search
-/// begins with who had the last job: if it is idle again, it may still be awake.
+/// If several threads give jobs, only one gets an idle worker: the others see that it is idle no
+/// more. The search begins with the worker that had the last job: if it is idle again, it may still
+/// be awake.
 std::size_t pool_state::choose() noexcept {
   const std::size_t first = last_chosen.load(std::memory_order_relaxed);
   std::size_t least = first;
@@ -60,8 +61,8 @@ void pool_state::remember(std::size_t chosen) noexcept {
   }
 }
 
-/// What was finished is summed up first: if then no more had been given, nothing was under way in
-/// between.
+/// The finished jobs are summed up before the given ones: if the sums are equal, no job was under
+/// way between the two.
 bool pool_state::idle(std::size_t first, std::size_t how_many) const noexcept {
   std::uint64_t under_way = 0;
   for (std::size_t i = first; i < first + how_many; ++i) under_way -= loads[i].finished.load();
@@ -79,7 +80,8 @@ void pool_state::await_idle(std::size_t first, std::size_t how_many) {
   while (!idle(first, how_many)) idled.wait(lock);
 }
 
-/// Whoever waits has said so before it looked, and this worker has counted before it looks here.
+/// No wake is lost: a fiber raises awaiting_idle before it looks at the loads, and this worker has
+/// counted the job as finished before it looks at awaiting_idle.
 void pool_state::tell_idle(const worker_load& worker) noexcept {
   if (awaiting_idle.load() == 0 || worker.finished.load() != worker.given.load()) return;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a thread_pool and its workers have in common.
+// The state that a thread_pool and its workers share.
 #pragma once
 
 #include <atomic>
@@ -24,21 +24,24 @@ struct pool_state {
     for (std::size_t i = 0; i < workers; ++i) loads[i].pool = this;
   }
 
-  /// Returns: the number of the worker that a job should go to, on whose load it is already.
+  /// Returns: the number of the worker that a job should go to; the worker's load counts the job
+  ///          already.
   std::size_t choose() noexcept;
   void remember(std::size_t chosen) noexcept;
-  /// Returns: whether those from `first` on have nothing to do, or had when this was called.
+  /// Returns: whether the `how_many` workers from `first` on had nothing to do at some time during
+  ///          this call.
   bool idle(std::size_t first, std::size_t how_many) const noexcept;
-  /// Waits until that is so.
+  /// Waits until these workers are idle.
   /// Throws: what is pending for this fiber.
   void await_idle(std::size_t first, std::size_t how_many);
-  /// A worker may have run out of work.
+  /// Called by a worker that has finished a job: tells the fibers in await_idle() if it has no
+  /// more.
   void tell_idle(const worker_load& worker) noexcept;
 
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;
-  const options how = options_here();  // the workers'
+  const options how = options_here();  // of the workers
   std::optional<semaphore> room;
   std::atomic<std::size_t> last_chosen{0};
   std::atomic<std::size_t> strands{0};

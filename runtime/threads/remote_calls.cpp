@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How a fiber gets a child, or has something called, on another thread. A child there has a keeper
-// here: a fiber that stands in its parent's family in its place, ends it and fails for it.
+// How a fiber gets a child on another thread, or has a function called there. A remote child has a
+// keeper: a fiber on its parent's thread that stands in the family in the child's place, ends the
+// child, and fails for it.
 #include <motet/detail/heart/heirlooms.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/thread.hpp>
@@ -30,10 +31,10 @@ namespace {
 struct refuse_job {
   void operator()(guest_job* unused) const noexcept { unused->refuse(stopped()); }
 };
-/// It is refused unless somebody takes it.
+/// A job that is refused when it is destroyed, unless it was released before.
 using owned_job = std::unique_ptr<guest_job, refuse_job>;
 
-/// It is refused if it cannot be left.
+/// Leaves `item` for the thread, or refuses it.
 void send(thread_link& to, owned_job item) noexcept {
   job_slot slot(*item.release());
   try {
@@ -43,7 +44,8 @@ void send(thread_link& to, owned_job item) noexcept {
   }
 }
 
-/// Makes the running fiber, if there is one, the parent of what is asked for, with an inheritance.
+/// Makes the running fiber, if there is one, the parent of the fiber that `item` asks for, which
+/// inherits its locals.
 /// Throws: as heirlooms_here(), before anything has happened.
 void adopt(guest_job& item) {
   item.heirlooms = heirlooms_here();
@@ -53,10 +55,11 @@ void adopt(guest_job& item) {
   item.parent = &thread->running();
 }
 
-/// What the spinner and the keeper share, on one thread. The spinner may leave first.
+/// The state that the spinner and the keeper, which are on one thread, share. The spinner may leave
+/// first.
 struct request {
   errand* spinner = nullptr;
-  guest_link* link = nullptr;  // the keeper's
+  guest_link* link = nullptr;  // in the frame of the keeper
   handle made;
   std::exception_ptr refused;
 };
@@ -66,7 +69,7 @@ class keeper {
   keeper(std::shared_ptr<thread_link> to, owned_job item, std::shared_ptr<request> asked) noexcept
       : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
   keeper(keeper&&) noexcept = default;
-  /// It may have been ended before its body ran.
+  /// The keeper may have been ended before its body ran.
   ~keeper() {
     if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
   }
@@ -113,7 +116,8 @@ handle spin_from_plain_thread(thread_link& to, owned_job item) {
   return std::move(beginning.fiber);
 }
 
-/// The running fiber has been interrupted while it waited for the beginning.
+/// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
+/// throws, unless that fiber has begun.
 void leave_unless_begun(request& asked, const fiber_ref& its_keeper, errand& answered) {
   const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
   if (never_begins) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A thread from its start to its end: see thread.hpp. Its main fiber's outcome is that of a spun
-// one; what it shares with its owner lives until both have let go.
+// A thread from its start to its end: see thread.hpp. Its main fiber has an outcome as a spun fiber
+// has. The thread_link lives until both the thread and the thread object have let go of it.
 #include <pthread.h>
 
 #include <motet/cancel.hpp>
@@ -28,7 +28,7 @@ namespace detail {
 
 namespace {
 
-/// In the frame of whoever starts a thread, until that has begun.
+/// In the frame of the fiber that starts a thread, until the new thread has begun.
 struct beginning_thread {
   std::shared_ptr<thread_link> link;
   errand known{"the beginning of a thread"};
@@ -42,13 +42,13 @@ void prepare(thread_state& home, thread_link& own) {
   take_jobs(home, own.jobs);
 }
 
-/// The function, as the main fiber.
+/// Calls the thread's function as the main fiber.
 void live(thread_state& home, thread_link& own) {
   run_main(home, body_kind_of<job_slot, void>::kind, &*own.body);
   shield([&] {
     take_no_more_jobs(home);
     end_children(home.main_fiber());
-    own.body.reset();  // like what a fiber has captured
+    own.body.reset();  // after the children, like the captures of a spun fiber
   });
 }
 
@@ -80,7 +80,7 @@ void run_thread(beginning_thread& told) {
     told.known.end();
     return;
   }
-  told.known.end();  // with that it is gone
+  told.known.end();  // `told` may be gone from here on
   live(*self(), *own);
   running->end();
   if (!in_this_process(*own)) return;

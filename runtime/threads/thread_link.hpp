@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a thread object, its thread and whoever gives that work have in common.
+// The state that a thread object, its thread, and the fibers that give the thread work share.
 #pragma once
 
 #include <pthread.h>
@@ -23,12 +23,12 @@ struct thread_link {
   const options how;
   std::optional<job_slot> body;
   job_inbox jobs;
-  handle main;  // fiber, once the thread has begun
+  handle main;  // the main fiber, once the thread has begun
   pthread_t number{};
   /// A forked child has no such thread.
   const std::uint32_t made_in = this_process();
   std::atomic<bool> failure_told{false};
-  bool alone = false;  // its object was destroyed on its own thread
+  bool alone = false;  // the thread object was destroyed on its own thread
 
   any_thread sharing;  // guards:
   bool over = false;
@@ -39,8 +39,8 @@ inline bool in_this_process(const thread_link& link) noexcept {
   return link.made_in == this_process();
 }
 
-/// Returns: whether it takes `item`; if not, that is the caller's still.
-/// Throws: std::bad_alloc; `item` is the caller's still.
+/// Returns: whether the thread takes `item`; if not, the caller keeps `item`.
+/// Throws: std::bad_alloc; the caller keeps `item`.
 inline bool push(thread_link& to, job_slot&& item) {
   return in_this_process(to) && to.jobs.push(std::move(item));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See thread_pool.hpp: how a pool begins and ends, and what becomes of a job.
+// See thread_pool.hpp: how a pool begins and ends, and how a job is given and finished.
 #include <pthread.h>
 
 #include <algorithm>
@@ -60,14 +60,14 @@ void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) 
 
 namespace {
 
-/// The name that the kernel shows has 15 characters; the number is what matters.
+/// The name that the kernel shows has 15 characters, so a long name is cut, but not the number.
 void name_this_thread(const std::string& name, std::size_t number) {
   const std::string digits = " " + std::to_string(number);
   const std::string shown = name.substr(0, 15 - std::min<std::size_t>(digits.size(), 15)) + digits;
   ::pthread_setname_np(::pthread_self(), shown.c_str());
 }
 
-/// A worker's main fiber: nothing that is thrown at it ends it before its time.
+/// A worker's main fiber: no interruption ends it before the pool stops.
 void work(pool_state& pool, const std::string& name, std::size_t number) {
   name_this_thread(name, number);
   self()->pool = &pool;
@@ -99,7 +99,7 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
       auto function = [pool = state_, shown = std::string(name), i] {
         detail::work(*pool, shown, i);
       };
-      // Its threads serve whoever comes, and inherit nothing from who has made it.
+      // The threads serve all fibers, and inherit no locals from the fiber that makes the pool.
       state_->threads.push_back(
           thread(state_->how, {}, detail::job_slot::holding(std::move(function), {})));
     }
@@ -110,12 +110,14 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
   }
 }
 
-/// All threads end before the first object goes: until then their jobs may look at the others.
+/// All threads end before the first thread object is destroyed: until then their jobs may use the
+/// other workers.
 thread_pool::~thread_pool() {
   if (!in_this_process()) return;
   state_->stopping.store(true);
   state_->stopped.set();
-  // On one of its threads the others, and that one, end by themselves: they own the state as well.
+  // On one of the pool's threads there is no wait: all of them end by themselves, and own the state
+  // as well.
   if (on_own_thread()) return;
   for (const thread& each : state_->threads) each.await_over();
   state_->threads.clear();

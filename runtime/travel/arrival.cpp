@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See detail/threads/arrival.hpp: how an executor's function becomes the place where a fiber goes
-// on.
+// See detail/threads/arrival.hpp: how a traveller goes on in the function that an executor calls.
 #include <motet/detail/heart/launch.hpp>
 #include <optional>
 #include <utility>
@@ -29,7 +28,7 @@ void send_back(const hop& failed, std::exception_ptr why) noexcept {
   failed.origin.thread.mail().push(failed.origin.returning);
 }
 
-/// Nobody has called the function, and now nobody can.
+/// If the executor has not called the function, the traveller goes back: now it cannot be called.
 hop::~hop() {
   if (in_this_process(its) && claim()) {
     send_back(*this, made_exception<executor_stopped>());
@@ -39,7 +38,8 @@ hop::~hop() {
 
 namespace {
 
-/// On a thread that has no runtime, but perhaps another visitor, whose function runs this one.
+/// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
+/// the executor has called this one.
 void visit_foreign_thread(const hop& mine) noexcept {
   std::optional<foreign_visit> visited;
   try {
@@ -51,8 +51,8 @@ void visit_foreign_thread(const hop& mine) noexcept {
   receive(mine, *self());
 }
 
-/// Who serves the executor goes on when the visitor has left. If it is to end, so is the visit;
-/// whatever else comes for it meanwhile waits.
+/// Parks the fiber that serves the executor, the host, until the guest has left. If the host is
+/// cancelled, so is the guest's fiber; all other interruptions of the host wait.
 void await_leave(visit& guest, control_block& runs_it) noexcept {
   thread_state& home = *guest.home;
   control_block& host = home.running();

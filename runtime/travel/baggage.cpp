@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What goes along with a travelling fiber from one control block to another: its scopes with their
-// deadlines, its shields, its fiber_locals, what pends.
+// The state that moves with a traveller from one control block to another: its scopes with their
+// deadlines, its shields, its fiber_locals, and its pending interruptions.
 #include <algorithm>
 #include <utility>
 
@@ -29,14 +29,14 @@ std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
   return count;
 }
 
-/// Room for the timers of its scopes: what a traveller leaves where it may come back to is kept.
+/// The room a traveller has used is kept at a station that it may come back to.
 void station::keep_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
   timers = count;
 }
 
-/// What has become due on the way must not wait for a poll: the fiber may leave before.
+/// A timer that has become due on the way must not wait for a poll: the fiber may leave before.
 void station::arm_or_fire(timer& alarm) noexcept {
   if (alarm.due <= thread.time.now()) {
     alarm.fire(alarm);
@@ -122,18 +122,19 @@ void station::alight() noexcept {
   pending.token = std::move(part.token);
   const std::lock_guard in(whose.sharing);
   whose.at = nullptr;
-  merge(pending, std::move(whose.left));  // which is newer
+  merge(pending, std::move(whose.left));  // `left` is newer
   whose.left = std::move(pending);
 }
 
-/// At home, what stop() has given it meanwhile.
+/// At home, puts in place the result that stop() has given the fiber while it was away.
 void station::take_result() noexcept {
   if (!whose.result.filled() || block.result != result_state::none) return;
   block.kind->place(result_place(block), whose.result);
   block.result = result_state::stands;
 }
 
-/// What ends it at home ends it elsewhere, unless that thread ends what runs there anyway.
+/// Cancels the block that the traveller runs on, because the traveller was cancelled at home; not
+/// if that block's own thread has cancelled it already.
 void station::lend_end() noexcept {
   if (!is_home()) {
     if (block.cancel_reason != nullptr && !lent_end) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a fiber asks of motet's own executors before it goes there, and how it is sent.
+// How a fiber is sent to motet's own executors: whether it runs there already, room, and the job.
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
 #include <utility>
@@ -32,8 +32,8 @@ bool take_room(const strand& where, const journey& traveller) {
   return where.pool_->enter_unless_inside(traveller);
 }
 
-/// What a worker, or a thread, does for a fiber that arrives: nothing else, so that the fiber can
-/// go on in the one that was made for it.
+/// The job of a worker, or of a thread, at which a traveller arrives. It does nothing else, so the
+/// traveller can go on in the fiber that was made for the job.
 class arrival_job {
  public:
   explicit arrival_job(const arrival& fiber) noexcept : hop_(fiber.hop_) {}
@@ -69,7 +69,7 @@ void give(const thread& where, const arrival& fiber) {
 
 }  // namespace detail
 
-/// Returns: whether room was taken: a fiber that has been in the pool, and is to come back, has it.
+/// Returns: whether room was taken. A fiber that has a station in the pool has its room already.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
   if (has_place_in(traveller, state_.get())) {
     check_entered(false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How what is asked of a fiber at home, or comes from its children, reaches it where it is: it is
-// left in the journey, and the thread that the fiber is on is told to look; or the next one finds
-// it.
+// How requests to a traveller, which come to its home, and failures of its children reach it: they
+// are left in the journey, and the thread that the traveller is on is posted to look. While the
+// traveller is on its way, the next station finds them.
 #include <motet/detail/words/value_slot.hpp>
 #include <mutex>
 #include <utility>
@@ -15,8 +15,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// The first exception that was raised stands, the last token does, as with a fiber that is at
-/// home; its children's failures are all kept. Whoever raised the second could not know.
+/// The first raised exception and the last token stand, as with a fiber that is at home; the
+/// children's failures are all kept. A second raised exception goes to on_unhandled, for the
+/// raise() that gave it has returned true.
 void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
   if (more.raised != nullptr) {
@@ -33,7 +34,7 @@ void merge(forwarded& into, forwarded&& more) noexcept {
 
 namespace {
 
-/// A token comes when the fiber does; what interrupts is to reach it at once.
+/// A token can wait until the traveller arrives; an interruption must reach it at once.
 bool interrupts(const forwarded& news) noexcept {
   return news.raised != nullptr || !news.failures.empty() || news.stops || news.end.asked;
 }
@@ -42,7 +43,7 @@ bool any(const forwarded& news) noexcept {
   return news.token_given || interrupts(news);
 }
 
-/// On a thread on which the traveller was, or which could call it back, when it was told to look.
+/// Runs on the thread that was nudged, which had the traveller then, or could call it back.
 void look(journey& its, thread_state& here) noexcept {
   forwarded news;
   station* at = nullptr;
@@ -118,7 +119,7 @@ void forward_stops(control_block& fiber) noexcept {
   forward(*cold(fiber).travels.its, std::move(news));
 }
 
-/// A result that was given takes its place when the fiber is at home again.
+/// The result that stop() gave takes its place when the fiber is at home again.
 void forward_result(control_block& fiber, value_slot&& value) noexcept {
   journey& its = *cold(fiber).travels.its;
   const std::lock_guard in(its.sharing);

@@ -24,7 +24,7 @@ void release(journey& used) noexcept {
   if (used.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &used;
 }
 
-/// Nobody finds its block from now on.
+/// From now on the journey does not lead to the fiber's block, which goes away.
 journey_keeper::~journey_keeper() {
   if (its == nullptr) return;
   if (in_this_process(*its)) {
@@ -53,8 +53,8 @@ bool has_place_in(const journey& its, const pool_state* pool) noexcept {
 
 namespace {
 
-/// Leaves the thread, for where the journey says. Whatever is read of a thread before is of another
-/// one afterwards.
+/// Leaves the thread, for where the journey says. A pointer to this thread that was read before is
+/// of another thread afterwards.
 void depart(journey& its) noexcept {
   station& from = *its.at;
   its.where.watched = from.block.where.watched;
@@ -71,7 +71,7 @@ bool is_away(const control_block& fiber) noexcept {
 
 namespace {
 
-/// Throws: std::logic_error if nothing would bring it home again.
+/// Throws: std::logic_error if the fiber could not come home again.
 void check_comes_home(const control_block& fiber) {
   if (fiber.ending) throw std::logic_error("a fiber that ends does so at home");
   if (fiber.is_main && !home_of(fiber).calls_main) {
@@ -79,13 +79,13 @@ void check_comes_home(const control_block& fiber) {
   }
 }
 
-/// Whether its thread is beyond the point at which it could come back.
+/// Whether the fiber's thread takes no posts any more, so that the fiber could not come back.
 bool takes_no_mail(const control_block& fiber) noexcept {
   const std::lock_guard in(fiber.mail->lock());
   return fiber.mail->closed();
 }
 
-/// One of the parent process leads nowhere.
+/// A journey that was made in the parent process is replaced: its other threads are not here.
 journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.its;
   if (made != nullptr && !in_this_process(*made)) {
@@ -96,7 +96,7 @@ journey& journey_of(control_block& fiber) {
   return *made;
 }
 
-/// Home needs a stack, unless its fiber does not leave it after all.
+/// Opens the home station, and closes it again if the fiber does not leave home after all.
 class opened_home {
  public:
   explicit opened_home(journey& its) : its_(its) {
@@ -113,8 +113,8 @@ class opened_home {
 };
 
 /// Leaves for an executor.
-/// Returns: whether it has come there; false: it was called back.
-/// Throws: what has kept it from going there.
+/// Returns: whether the traveller has arrived; false: it was called back.
+/// Throws: the exception by which the executor has refused it.
 bool leave_for(journey& its, const executor& to, bool returns) {
   station& from = *its.at;
   auto how = std::make_shared<hop>(from, to, returns);
@@ -130,7 +130,7 @@ bool leave_for(journey& its, const executor& to, bool returns) {
   return false;
 }
 
-/// Returns: where it has come from; null if it was there already.
+/// Returns: the station that the fiber has left; null if it was at the executor already.
 station* go(const executor& to, bool returns) {
   thread_state& thread = here();
   thread.deliver();
@@ -166,7 +166,8 @@ bool has_places(journey& its) noexcept {
   return its.stations != &its.home;
 }
 
-/// Returns: where it has left children, other than where it is; else home.
+/// Returns: a station other than the present one that the traveller has left something at; if there
+///          is none, home.
 station& last_place_of(journey& its) noexcept {
   const std::lock_guard in(its.sharing);
   station* each = its.stations;
@@ -177,7 +178,7 @@ station& last_place_of(journey& its) noexcept {
 
 }  // namespace
 
-/// Goes to the thread to which what it has left with `owner` belongs.
+/// Goes to the traveller's station whose block is `owner`, for example to end a group there.
 void go_to(control_block& owner) noexcept {
   const cold_part* part = cold_if_any(identity_of(self()->running()));
   if (part == nullptr || part->travels.its == nullptr) return;
@@ -192,7 +193,7 @@ void go_to(control_block& owner) noexcept {
   depart(its);
 }
 
-/// Home is the last of the stations.
+/// Ends the traveller's stations one after another; home is the last.
 void come_home(control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
   if (part == nullptr || part->travels.its == nullptr) return;
@@ -211,7 +212,7 @@ void come_home(control_block& fiber) noexcept {
     its.back_to = &last_place_of(its);
     depart(its);
   }
-  if (its.home_open) its.home.close();  // its last other place has gone without it
+  if (its.home_open) its.home.close();  // the last other station ended without the traveller
   --fiber.shields;
 }
 
@@ -226,7 +227,7 @@ journey* travels_of(const control_block& fiber) noexcept {
 
 }  // namespace
 
-/// An exception raised in the fiber that it was not told of is a failure of its own as well.
+/// A child's failure that was raised in the traveller, but not thrown there yet, counts as well.
 std::exception_ptr failure_abroad(control_block& fiber) noexcept {
   journey* travelled = travels_of(fiber);
   if (travelled == nullptr) return nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A fiber that is away from home. Its stack goes from thread to thread, its control block stays:
-// so every handle, its parent, its children and whoever awaits it find it where it always was. On
-// another thread its stack runs as a fiber of that one, which lends it its control block.
+// A traveller is a fiber that is away from home. Its stack goes from thread to thread, its control
+// block stays at home: so its handles, parent, children and awaiters find the block where it always
+// was. On another thread the stack runs as a fiber of that thread, which lends the traveller its
+// own control block.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,8 @@ struct forwarded;
 struct journey;
 struct visit;
 
-/// What of a fiber is neither in its frames nor in its family.
+/// The state of a fiber that is neither in its frames nor in its family: it moves from block to
+/// block with the traveller.
 struct baggage {
   stack runs_on;
   exception_state exceptions;
@@ -34,7 +36,7 @@ struct baggage {
   local_list locals;
 };
 
-/// That the fiber is to end.
+/// A cancellation of the traveller.
 struct end_request {
   bool asked = false;
   bool insisted = false;
@@ -42,67 +44,70 @@ struct end_request {
   lasting_interruption about;
 };
 
-/// A place where the traveller runs, or has run and has left something: home, or in the frame of a
-/// fiber of another thread. Its code waits on a stack of its own while the traveller's runs here.
+/// A block that the traveller runs on, or has run on and left something with: its home block, or
+/// the block of a fiber of another thread, in whose frame the station then is. While the traveller
+/// runs here, the station's own code waits on its own stack.
 struct station {
   station(journey& made_by, thread_state& there, control_block& as) noexcept;
   station(const station&) = delete;
   station& operator=(const station&) = delete;
 
   bool is_home() const noexcept;
-  /// Whether the traveller can come back here.
+  /// Whether the traveller may come back here, so that the station is kept when it leaves.
   bool lasts() const noexcept { return is_home() || origins > 0 || leaves_children(); }
-  /// Whether what is served there expects the traveller to leave for good.
+  /// Whether the traveller must leave this station for good: a foreign thread, or a fiber that
+  /// serves an executor, goes on only when the traveller has left.
   bool must_be_left() const noexcept { return thread.foreign || of != nullptr; }
 
-  // Of home, whose code needs a stack while the traveller has another place.
+  // Of the home station, whose code needs a stack while the traveller has other stations.
   /// Throws: stack_unavailable, std::bad_alloc.
   void open();
   void close() noexcept;
-  /// Whether the traveller, let run here, has no other place: then home is closed.
+  /// Whether this is home, and the traveller has no other station: then home is closed.
   bool ends_here() const noexcept;
-  /// Returns when the traveller has left again; if it ends here, never.
+  /// Lets the traveller run here. Returns when it has left again; if it ends here, never.
   void let_run() noexcept;
-  /// The traveller has left its stack: it goes where it wants to.
-  /// Returns: false if it is gone for good; true when it is to run here.
+  /// Sends the traveller, which has left its stack, to where its journey says.
+  /// Returns: false if the traveller is gone for good; true when it is to run here.
   bool send_on() noexcept;
-  /// On its thread: there may be word for the traveller, which is on its way from here.
+  /// Called on the station's thread: wakes the station's code, which looks whether the traveller is
+  /// back, or is to be called back.
   void look() noexcept;
 
   void enlist() noexcept;
   void unlist() noexcept;
-  /// Room for the timers of its scopes: what a traveller leaves where it may come back to is kept.
+  /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.
   /// Throws: std::bad_alloc.
   void keep_timers(std::size_t count);
-  /// What has been left for the traveller, which is here.
+  /// Gives the traveller, which is here, what has been forwarded to it.
   void apply(forwarded&& news) noexcept;
-  /// What has come for the block is left for the traveller.
+  /// Forwards to the traveller what has come for the station's block.
   void pass_on() noexcept;
 
   journey& whose;
   thread_state& thread;
   control_block& block;
-  station* next = nullptr;         // of the journey
+  station* next = nullptr;         // in the journey's list of stations
   unsigned origins = 0;            // portals that lead back here
-  std::optional<executor> served;  // the one by which it came
-  visit* of = nullptr;             // to a fiber that goes on when the traveller has left
+  std::optional<executor> served;  // the executor by which the traveller came
+  visit* of = nullptr;             // the visited fiber goes on when the traveller has left
 
   context waiting;
-  baggage own;  // while the traveller runs here
+  baggage own;  // of the station's code, while the traveller runs here
   bool lent_end = false;
 
-  // While the traveller is elsewhere.
-  std::size_t timers = 0;  // kept for its scopes
-  bool cancelled = false;  // the block has been, by its own thread
+  // While the traveller is on another thread:
+  std::size_t timers = 0;  // kept for the traveller's scopes
+  bool cancelled = false;  // the block's own thread has cancelled it
   struct homing : post {
     station* to = nullptr;
   } returning;
   bool back = false;
-  bool expected = false;  // the traveller is about to come, to end it
+  bool expected = false;  // the traveller is about to come, to end this station
   wait_record* away = nullptr;
   struct recall_timer : timer {
     station* from = nullptr;
-  } recall;  // when the first of its scopes ends, should it still be on its way
+  } recall;  // due when the first of the traveller's scopes ends, if it is still on its way then
 
  private:
   static void begin(void* home);
@@ -127,68 +132,70 @@ struct station {
   void take_result() noexcept;
 };
 
-/// What has been asked of the fiber at home, and is to reach it where it is.
+/// Requests to the fiber, and failures of its children, that came to its home or to another of its
+/// stations, and are forwarded to the thread that the traveller is on.
 struct forwarded {
   std::exception_ptr raised;
   std::list<std::exception_ptr> failures;  // of children
   value_slot token;
   bool token_given = false;
-  bool stops = false;  // one of its scopes may have to end
+  bool stops = false;  // a scope of the traveller may have to end
   end_request end;
 };
 
 struct journey {
   explicit journey(control_block& traveller) noexcept;
 
-  control_block& fiber;  // at home
+  control_block& fiber;  // the traveller's block, at home
   std::atomic<unsigned> references{1};
   /// A forked child has no other thread.
   const std::uint32_t made_in = this_process();
   station home;
   station* stations = &home;
-  std::exception_ptr told;  // a child's failure, which was raised in it
+  std::exception_ptr told;  // a child's failure that was raised in the traveller
 
-  // Of the traveller while it does not run; what is its block's, while it does.
+  // The traveller's state while it does not run; while it runs, this is in the block it runs on.
   context where;
   baggage its;
   end_request end;
-  clock::time_point then{};  // by the clock of the thread it left
+  clock::time_point then{};  // when it left its last thread, by the clock of that thread
   bool then_virtual = false;
-  clock::time_point due{};  // by that clock: when the first of its scopes ends
+  clock::time_point due{};  // by the same clock: when the first of its scopes ends
 
-  // Where it wants to go next, and what came of that.
+  // Where the traveller wants to go next, and how the try ended.
   std::shared_ptr<hop> leaving;
   station* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
-  // At home.
+  // Touched at home alone:
   bool home_open = false;
-  bool home_closes = false;  // when the traveller has gone on there
+  bool home_closes = false;  // home is closed as soon as the traveller runs there
   bool away = false;
 
-  std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: somebody has it
+  std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: a station has it
 
   mutable any_thread sharing;  // guards:
   std::uint64_t hops = 0;
   forwarded left;
-  value_slot result;          // that stop() gave
-  station* at = &home;        // null: on its way
-  station* sender = nullptr;  // then, if it is not being sent back: who can call it back
-  bool wanted = false;        // and ought to
+  value_slot result;          // given by stop()
+  station* at = &home;        // null: the traveller is on its way
+  station* sender = nullptr;  // while it is on its way: the station that can call it back, or null
+  bool wanted = false;        // the sender should call the traveller back
   struct nudge_post : post {
     journey* whose = nullptr;
   } nudge;
   bool nudged = false;
 };
 
-/// One try to get somewhere.
+/// One try of a traveller to get to an executor.
 struct hop {
   hop(station& from, const executor& where, bool returns) noexcept;
   hop(const hop&) = delete;
   hop& operator=(const hop&) = delete;
   ~hop();
 
-  /// Returns: whether the traveller is the caller's now.
+  /// Takes the traveller, unless the hop is over or another thread has taken it.
+  /// Returns: whether the caller has the traveller now.
   bool claim() noexcept {
     std::uint64_t mine = number;
     return mine != 0 && its.on_its_way.compare_exchange_strong(mine, 0, std::memory_order_acq_rel);
@@ -197,14 +204,14 @@ struct hop {
   journey& its;
   const executor to;
   const control_block* const poster;
-  station& origin;           // where it is told that nobody took it
-  std::uint64_t number = 0;  // since it has been sent
+  station& origin;           // where the traveller goes back to if no executor takes it
+  std::uint64_t number = 0;  // not 0 once the traveller has been sent
   bool has_room = false;
-  bool posting = true;   // seen by the poster's thread alone
+  bool posting = true;   // read by the poster's thread alone
   bool at_once = false;  // the function was called by post() itself
 };
 
-/// What an executor refers to is nobody else's business.
+/// The travelling code's access to what an executor refers to.
 struct executor_access {
   static bool same(const executor& a, const executor& b) noexcept {
     return a.where_ == b.where_ && a.kind_ == b.kind_;
@@ -217,7 +224,7 @@ struct executor_access {
 };
 
 void retain(journey& kept) noexcept;
-/// Returns: its station there; or null.
+/// Returns: the traveller's station on `thread`, or null.
 station* place_on(journey& its, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
@@ -225,17 +232,19 @@ inline bool in_this_process(const journey& its) noexcept {
   return its.made_in == this_process();
 }
 
-/// Whether it has a place on a thread of that pool.
+/// Whether the traveller has a station on a thread of that pool.
 bool has_place_in(const journey& its, const pool_state* pool) noexcept;
-/// The function of an executor has been called; `alone`: by a fiber that was made for that.
+/// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
 void arrive(hop& mine, bool alone) noexcept;
-/// Leaves word for the traveller, and has the thread look that it is on, or that can call it back.
+/// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
-/// Adds to what has been left for it. Under its lock.
+/// Adds `more` to what has been left for the traveller. Called under the journey's lock.
 void merge(forwarded& into, forwarded&& more) noexcept;
-/// Has that thread look. Under its lock.
+/// Posts to the thread that the traveller is on, or that can call it back, to look for news. Called
+/// under the journey's lock.
 void nudge(journey& its) noexcept;
-/// Lets it run here, in a fiber that was made for that, until it leaves; `of` is then told.
+/// Lets the traveller run in the calling fiber, which was made for that, until it leaves; then ends
+/// the visit `of`.
 void receive(const hop& mine, thread_state& here, visit* of = nullptr) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

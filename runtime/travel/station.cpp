@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See travel/journey.hpp: how a traveller is let run on a thread, leaves it, and is awaited there.
-// Who has the traveller changes hands with one atomic operation, or one message; whoever gave it
-// away does not touch it, or its journey, again.
+// A traveller passes from one thread to another by one atomic operation, or one post; the thread
+// that gave it away does not touch the traveller, or the journey's unlocked state, again.
 #include <cstdlib>
 #include <utility>
 
@@ -85,13 +85,13 @@ void station::close() noexcept {
   thread.store.stacks.give_back(own.runs_on);
 }
 
-/// The traveller has left home.
+/// The home station's code, which begins when the traveller has left home.
 void station::begin(void* home) {
   station& own = *static_cast<station*>(home);
   sanitizer::after_switch(own.waiting.watched);
   own.take_leave();
   while (own.send_on()) own.let_run();
-  std::abort();  // home lasts, and is closed by the traveller when it was last let run
+  std::abort();  // send_on() never returns false at home, and the last let_run() does not return
 }
 
 void station::let_run() noexcept {
@@ -158,7 +158,8 @@ bool station::post_on() noexcept {
   return false;
 }
 
-/// It comes back if it is still on its way.
+/// Takes the traveller back if it is still on its way from here.
+/// Returns: whether it was.
 bool station::call_back() noexcept {
   const std::lock_guard in(whose.sharing);
   std::uint64_t number = whose.hops;
@@ -169,9 +170,9 @@ bool station::call_back() noexcept {
   return true;
 }
 
-/// Returns: when the traveller, on its way from here, is to be called back: at once if somebody
-/// wants it to do something, or when the first of its scopes ends. Simulated time does not pass on
-/// the way.
+/// Returns: when the traveller, on its way from here, is to be called back: at once if an
+///          interruption was forwarded to it, else when the first of its scopes ends. Simulated
+///          time does not pass on the way.
 clock::time_point station::recall_at() noexcept {
   const std::lock_guard in(whose.sharing);
   if (whose.sender != this) return never;
@@ -197,7 +198,8 @@ void station::await_news() noexcept {
   away = nullptr;
 }
 
-/// Returns: false if it has left the journey instead.
+/// Waits until the traveller is to run here again; forwards what comes for the block meanwhile.
+/// Returns: false if the station has left the journey instead.
 bool station::await_back() noexcept {
   while (!back) {
     pass_on();
@@ -217,7 +219,8 @@ bool station::await_back() noexcept {
   return true;
 }
 
-/// When the last child has ended nobody needs to come back, unless somebody is on the way.
+/// Takes the station out of the journey when its last child has ended, unless the traveller is on
+/// its way here to end it.
 bool station::try_to_leave() noexcept {
   if (leaves_children()) return false;
   const std::lock_guard in(whose.sharing);

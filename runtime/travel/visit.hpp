@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A traveller's visit to a fiber that serves an executor: it runs in a fiber made for that, so that
-// interruptions, deadlines and children of the one are not the other's.
+// A traveller's visit to a fiber that serves an executor. The traveller runs in a fiber made for
+// the visit, so that the interruptions, deadlines and children of the two fibers do not mix.
 #pragma once
 
 #include <motet/detail/heart/wait_record.hpp>
@@ -11,7 +11,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// In the frame of the function that the executor has called, until the visitor has left.
+/// One visit, in the frame of the function that the executor has called, until the traveller has
+/// left.
 struct visit {
   const hop* by;
   thread_state* home;
@@ -24,10 +25,10 @@ struct visit {
   }
 };
 
-/// It could not go on where it wanted to.
+/// Sends the traveller of `failed` back to the station it came from; its teleport() throws `why`.
 void send_back(const hop& failed, std::exception_ptr why) noexcept;
 
-/// What the fiber made for it runs. It may be ended before it has begun.
+/// The body of the fiber made for a visit. That fiber may be ended before the body has begun.
 class visit_body {
  public:
   explicit visit_body(visit& what) noexcept : its_(&what) {}

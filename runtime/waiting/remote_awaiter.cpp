@@ -15,7 +15,7 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept {
     fiber.awaiters.push_back(waiting);
     return;
   }
-  ++fiber.references;  // tell() may give up the last one
+  ++fiber.references;  // tell() may give up the last other reference
   if (waiting.tell(waiting)) withdraw_failure(fiber);
   release_later(fiber);
 }

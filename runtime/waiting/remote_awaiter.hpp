@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waiting for the end of a fiber of another thread, by posts that go to its thread and come back.
+// Waiting for the end of a fiber of another thread, by posts that go to that thread and come back.
 #pragma once
 
 #include <atomic>
@@ -11,28 +11,30 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Puts `waiting` into the list of the fiber it waits for; on that fiber's thread.
+/// Puts `waiting` into the list of awaiters of `fiber`, or tells it at once if `fiber` is dead.
+/// Called on the thread of `fiber`.
 void enlist(awaiter& waiting, control_block& fiber) noexcept;
 
-/// The fiber that waits may give up while the other thread is busy: so this is not in its frame.
-/// Goes out to be enlisted, comes back when it is told, or is fetched by a second post; whoever has
-/// it last deletes it.
+/// An awaiter of a fiber of another thread. The waiting fiber may give up while the other thread is
+/// busy, so the awaiter is on the heap and not in its frame. It is posted to the other thread to be
+/// enlisted, and posted back when it is told; if the waiting fiber gives up, a second post unlinks
+/// it. The thread that handles the last of these posts deletes it.
 class distant_awaiter : public awaiter {
  public:
-  /// `among`: the place where the news ends a wait for several things; otherwise it ends `wait`,
-  /// and the failure of the awaited fiber is claimed.
-  /// Returns: null if the fiber is dead.
+  /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends
+  /// `wait`, and the failure of the awaited fiber is claimed.
+  /// Returns: null if the thread of `target` takes no more posts: then `target` is dead.
   /// Throws: std::bad_alloc.
   static distant_awaiter* send(control_block& target, control_block& waiting,
                                waiter* among = nullptr);
 
-  /// Calls the wait off; this then ends itself.
+  /// Calls the wait off; the awaiter will then be deleted.
   /// Returns: false if the awaited fiber has ended first: the news is under way.
   bool give_up() noexcept;
-  /// Nobody waits for the news that is under way.
+  /// The waiting fiber does not wait for the news that is under way, which deletes the awaiter.
   void abandon() noexcept { among_ = nullptr, abandoned_ = true; }
-  /// Whether the news has come, perhaps just after something else had ended the wait: then nothing
-  /// more comes, and this is the caller's to dispose of.
+  /// Whether the news has come, perhaps just after something else had ended the wait. Then no post
+  /// is under way any more, and the caller must dispose() of the awaiter.
   bool over() const noexcept { return over_; }
   void dispose() noexcept { delete this; }
 
@@ -50,12 +52,12 @@ class distant_awaiter : public awaiter {
   void come_home(thread_state& home) noexcept;
 
   handle target_;
-  handle from_;           // keeps its thread's mailbox
+  handle from_;           // the waiting fiber; keeps its mailbox alive
   control_block* block_;  // of target_
   waiter* among_;
   const bool claims_;
   bool abandoned_ = false;
-  bool over_ = false;  // at home
+  bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
   std::atomic<progress> reached_{progress::waiting};
   letter enlisting_, fetching_, news_;
 };

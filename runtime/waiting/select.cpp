@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See select.hpp. First each branch is asked whether it can proceed; only if none can, the fiber
-// joins all that it could wait for, with one ticket, and leaves the others when one has chosen it.
-// Where another thread makes a branch ready meanwhile, it starts again.
+// See select.hpp. First each branch is asked whether it can proceed. Only if none can, the fiber
+// joins the lists of all branches with one ticket; when a branch is chosen, the fiber leaves the
+// lists of the others. If another thread makes a branch ready meanwhile, select() starts again.
 #include <poll.h>
 
 #include <cerrno>
@@ -51,7 +51,7 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
   return nullptr;
 }
 
-/// One attempt: a ticket, and the branches that have been entered with it.
+/// One attempt to wait: a ticket, and the branches whose lists it has entered.
 class attempt {
  public:
   attempt(std::span<select_branch*> branches, thread_core& thread) noexcept
@@ -61,7 +61,8 @@ class attempt {
   attempt(const attempt&) = delete;
   attempt& operator=(const attempt&) = delete;
 
-  /// Returns: the branch that was taken; null if one is ready, and another attempt is needed.
+  /// Returns: the branch that was taken; null if a branch was ready before the wait, and select()
+  ///          must start again.
   select_branch* run() {
     std::exception_ptr error;
     bool waits = false;
@@ -70,7 +71,8 @@ class attempt {
     } catch (...) {
       error = std::current_exception();
     }
-    // Another thread may have chosen one by now, and then that is what happens.
+    // Another thread may have chosen the ticket by now: then the claim fails, and that branch is
+    // taken.
     if (!waits && own_.wait.claim(wake_reason::interrupted)) {
       leave_all();
       if (error != nullptr) std::rethrow_exception(error);
@@ -94,7 +96,7 @@ class attempt {
     return false;
   }
 
-  /// Returns: false if one of them is ready.
+  /// Returns: false if a branch is ready.
   bool enter_all() {
     for (select_branch* each : branches_) {
       each->of = &own_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See timeslice_lock.hpp. Who gives it up writes the next holder: nobody overtakes, and each turn
-// takes one wake. The first in line is the clock by which a stall is noticed; there is no other.
+// See timeslice_lock.hpp. The holder that gives the lock up writes the next holder: no waiter
+// overtakes another, and each turn takes one wake. There is no thread that watches for stalls: the
+// first in line waits with a time limit.
 #include <motet/detail/ground/process.hpp>
 #include <motet/mutex.hpp>
 #include <motet/timeslice_lock.hpp>
@@ -65,7 +66,8 @@ void timeslice_lock::take(std::uintptr_t mark) noexcept {
   ++turns_;
 }
 
-/// In a forked child nobody waits who waited before, and frames of theirs may be gone.
+/// A forked child forgets the waiters of its parent, without a look at their frames, which may be
+/// gone.
 void timeslice_lock::forget_gone() noexcept {
   if (std::exchange(filled_in_, detail::this_process()) == detail::this_process()) return;
   first_ = last_ = nullptr;
@@ -79,7 +81,8 @@ void timeslice_lock::line_up(waiter& late) noexcept {
   waiting_.store(waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// Returns: who holds it now, and is to be told; null: nobody.
+/// Makes the first waiter the holder.
+/// Returns: that waiter, which is to be told; null if none waits, and the lock is free.
 timeslice_lock::waiter* timeslice_lock::choose_next() noexcept {
   forget_gone();
   waiter* next = first_;
@@ -160,7 +163,8 @@ void timeslice_lock::yield_if_over() {
   if (thread != nullptr) thread->deliver();
 }
 
-/// Destroyed meanwhile, it is nobody's: whoever finds out does so by unlock().
+/// If the lock is destroyed meanwhile, this returns without holding it, and the caller's unlock()
+/// throws.
 void timeslice_lock::lock_again() noexcept {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
   sharing_.lock();
@@ -175,8 +179,8 @@ void timeslice_lock::lock_again() noexcept {
   mine.called.await_end();
 }
 
-/// An interruption, or what on_stall throws, gives up the place in line, and the turn that may have
-/// come in the same moment.
+/// An interruption, or an exception of on_stall, gives up the place in line, and the turn if that
+/// has just come.
 void timeslice_lock::await_turn(waiter& mine) {
   using detail::errand;
   try {
@@ -214,7 +218,7 @@ void timeslice_lock::leave_line(waiter& mine) noexcept {
   if (mine.has_turn) unlock();
 }
 
-/// Returns: when the first in line should look; never, if nobody wants to know.
+/// Returns: when the first in line should look for a stall; never without on_stall.
 clock::time_point timeslice_lock::stalls_at(const waiter& mine) const noexcept {
   if (on_stall_ == nullptr) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;

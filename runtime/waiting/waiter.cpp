@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is rare or long about waiting on a primitive. See detail/waiting/waiter.hpp,
+// The rare and the long parts of waiting on a primitive. See detail/waiting/waiter.hpp,
 // detail/waiting/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
@@ -16,8 +16,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// So often whoever wants a lock looks again before it lets others run, and before it sleeps: the
-/// holder may be a thread of a lower priority that has been preempted.
+/// A thread that wants a lock looks so often before it yields the processor, and so often before it
+/// sleeps: the holder may be a thread of a lower priority that has been preempted.
 constexpr int looks = 100;
 constexpr int looks_and_yields = 110;
 constexpr timespec nap{0, 50'000};
@@ -48,7 +48,8 @@ void any_thread::contend() noexcept {
   } while (held_.exchange(true, std::memory_order_acquire));
 }
 
-/// A thread whose runtime has ended, and any other than the main one, waits without a fiber.
+/// A thread whose runtime has ended, and any thread but the process's main one, waits without a
+/// fiber.
 bool any_thread::waits_first_on_main_thread() noexcept {
   return ::gettid() == ::getpid() && read_self() == 0;
 }
@@ -85,7 +86,7 @@ void waiter::await_sent_away() const noexcept {
   while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
 }
 
-/// A thread whose runtime has ended waits for nothing any more.
+/// A thread whose runtime has ended does not wait any more.
 bool ticket::block() noexcept {
   if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
   gate_.wait();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MOTET_DISABLE: features of the kernel that motet probes for, and is told to do without.
+// MOTET_DISABLE: names features of the kernel that motet otherwise probes for, and is to do
+// without.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@ inline constexpr std::array<std::string_view, 6> features = {
     "registered_ring",  // io_uring: the ring's descriptor is registered
     "process_madvise",  // stacks: many guards in one call
     "guard",            // stacks: MADV_GUARD_INSTALL; else mprotect(2)
-    "stack_reuse",      // stacks: one that is given back serves the next fiber; else it faults
-    "overflow_report",  // the line that tells of a stack overflow
+    "stack_reuse",      // stacks: a stack that is given back serves the next fiber; else it faults
+    "overflow_report",  // the line that reports a stack overflow
 };
 
 /// Calls `use(word)` for each word between commas.
@@ -42,7 +43,7 @@ inline bool disabled(std::string_view feature) noexcept {
   return found;
 }
 
-/// Throws: std::invalid_argument if MOTET_DISABLE names what there is not.
+/// Throws: std::invalid_argument if MOTET_DISABLE names an unknown feature.
 inline void check_disabled() {
   for_each_word(disabled_list(), [](std::string_view word) {
     std::string known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fault points: with -Dfaults=true a test can have any call that motet makes of the kernel be
-// refused, or fall short. Otherwise the calls are made as they are.
+// Fault points: with -Dfaults=true a test can make any system call of motet fail, or fall short.
+// Otherwise the calls are made as they are.
 #pragma once
 
 #include <cerrno>
@@ -19,8 +19,8 @@ inline constexpr int falls_short = -1;
 
 #if defined(MOTET_FAULTS)
 inline constexpr bool enabled = true;
-/// Set by a test.
-/// Returns: 0, or how the call that is about to be made fails.
+/// A function that a test sets.
+/// Returns: 0, or the error with which the next call fails.
 using chooser = int (*)(const char* call) noexcept;
 inline std::atomic<chooser> choose{nullptr};
 
@@ -35,8 +35,7 @@ constexpr int next(const char*) noexcept {
 }
 #endif
 
-/// Calls `function(arguments...)`, or sets errno and returns what stands for a failure: -1, or
-/// MAP_FAILED.
+/// Calls `function(arguments...)`, or sets errno and returns -1 or MAP_FAILED for a failure.
 template <typename Function, typename... Arguments>
 auto call(const char* name, Function function, Arguments... arguments) noexcept {
   const int error = next(name);

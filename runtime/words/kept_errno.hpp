@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a fiber's switch does for others, polling above all, leaves its errno as it was.
+// Keeps a fiber's errno while its thread polls, or does other work of a switch, on its stack.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>

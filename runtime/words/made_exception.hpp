@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An exception to hand over where nothing may be thrown.
+// Makes an exception object to hand over, in functions that may not throw.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: an `E` of `arguments`, or in its place what making it has thrown: there was no memory.
+/// Returns: an `E` of `arguments`, or, without memory, the std::bad_alloc that making it has
+/// thrown.
 template <typename E, typename... Arguments>
 std::exception_ptr made_exception(Arguments&&... arguments) noexcept {
   try {

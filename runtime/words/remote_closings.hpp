@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A stream's descriptor that is closed on a thread which is not the one, or not the only one, that
-// has used it. The other's backend may watch it still, which libev does not survive, and cannot be
-// told: it may be busy for long.
+// Closing a stream's descriptor on one thread after another thread has used it. The other thread's
+// backend may still watch the descriptor, which libev does not survive; and it cannot be asked to
+// stop first, for the other thread may be busy for long.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct closings_elsewhere {
-  /// Held by a backend, with others, while it looks at descriptors that no operation is on.
+  /// Held, shared, by each backend while it watches descriptors without an operation.
   static inline std::shared_mutex lock;
-  /// A backend that sees another number than before lets go of all such descriptors.
+  /// A backend that sees another number than before stops to watch all such descriptors.
   static inline std::atomic<std::uint64_t> count{0};
 };
 
-/// Stands while somebody closes a descriptor that others may watch.
+/// Lives while a thread closes a descriptor that other threads' backends may watch.
 class closing_elsewhere {
  public:
   closing_elsewhere() : alone_(closings_elsewhere::lock) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// That something is done by a thread outside of the runtime while a fiber waits for it. Virtual
-// time, which jumps when nothing else can happen, must not then: it goes as fast as the world does.
+// Counts the fibers that wait for work of a thread outside of the runtime. Virtual time, which
+// jumps when nothing else can happen, must not jump then: it keeps pace with real time.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Stands while a fiber waits for such work.
+/// Lives while a fiber waits for such work.
 class work_elsewhere {
  public:
   work_elsewhere() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -17,9 +17,9 @@ class work_elsewhere {
   work_elsewhere& operator=(const work_elsewhere&) = delete;
   ~work_elsewhere() { count_.fetch_sub(1, std::memory_order_relaxed); }
 
-  /// Returns: whether any fiber of the process does.
+  /// Returns: whether any fiber of the process waits for such work.
   static bool under_way() noexcept { return count_.load(std::memory_order_relaxed) > 0; }
-  /// In a forked child nobody waits.
+  /// Called in a forked child, in which no fiber waits.
   static void abandon() noexcept { count_.store(0, std::memory_order_relaxed); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a span to an instant.
+// The sum of an instant and a span, which cannot overflow.
 #pragma once
 
 #include <motet/clock.hpp>

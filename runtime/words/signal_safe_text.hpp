@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text that is put together without memory, for signal handlers. What does not fit is left out.
+// Text that is put together without allocation, for signal handlers. What does not fit is cut off.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ class line {
     *this << "0x";
     return append(number, 16);
   }
-  /// In one call, so that what several threads write does not mix.
+  /// Writes the text in one call, so that the lines of several threads do not mix.
   void write() const noexcept {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), used_);
   }

@@ -83,8 +83,8 @@ void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
   fresh.base = argument;
 }
 
-/// The last instruction of switch_inline(), br x17; there are others like it, whose frames are then
-/// not told.
+/// Recognises the last instruction of switch_inline(), br x17. Other functions may contain the same
+/// instruction; their frames are then not followed.
 bool ends_switch(const void* instruction) noexcept {
   return *static_cast<const std::uint32_t*>(instruction) == 0xd61f0220;
 }

@@ -4,8 +4,8 @@
 //   r15 r14 r13 r12 rbx rbp | return address
 //
 // A fresh context of either kind goes on in motet_enter_context, with the argument in rbx and the
-// function in rbp. It goes there by a jump: a call that never returns would leave the processor's
-// prediction of every later return in whoever is switched to one place off.
+// function in rbp, to which it jumps: after a call that never returns, the processor's predictions
+// of all later returns would be one place off.
 // Source: System V ABI, AMD64 supplement, 3.2.1 (registers) and 3.2.2 (alignment).
 
 #include <cstddef>
@@ -81,8 +81,9 @@ void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
   fresh.base = argument;
 }
 
-/// The last three instructions of switch_inline(), which is in many functions. Their bytes are
-/// looked at one by one: each that is there belongs to what the processor is about to run.
+/// Recognises the last three instructions of switch_inline(), which is inlined into many functions.
+/// The bytes are compared one by one, and no further than they match: so only bytes of code that
+/// the processor is about to run are read.
 bool ends_switch(const void* instruction) noexcept {
   constexpr unsigned char last[] = {0x48, 0x8b, 0x6e, 0x10,  // movq 16(%rsi), %rbp
                                     0x48, 0x8b, 0x5e, 0x18,  // movq 24(%rsi), %rbx

@@ -39,7 +39,7 @@ class errand : public post {
   thread_state* const home_;  // null: of a thread without fibers
   control_block* const fiber_;
   bool waited_for_ = false;
-  bool over_ = false;  // at home
+  bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
   thread_gate gate_;
 };
 

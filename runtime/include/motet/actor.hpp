@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fiber with an inbox: others send it messages, it alone reads them.
+// An actor is a fiber with an inbox: other fibers send it messages, and it alone reads them.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ struct actor_options {
   std::optional<std::size_t> capacity = std::nullopt;  // nullopt: as many as memory holds
 };
 
-/// A handle to one; copies refer to the same actor. The actor is a fiber of the thread that made
-/// it, a child of the fiber that did; it ends when its body does, and destroying handles neither
-/// ends nor awaits it.
+/// A handle to an actor; copies refer to the same one. The actor is a fiber of the thread that made
+/// it, and a child of the fiber that made it. It ends when its body does; destroying handles
+/// neither ends nor awaits it.
 template <typename M>
 class actor {
   static_assert(!std::is_pointer_v<M> && !std::is_reference_v<M>,
@@ -57,7 +57,7 @@ class actor {
             site)) {}
 
   /// Sends `message`, waiting for room if the inbox is bounded. Messages of one sender arrive in
-  /// order. Where it throws, the message is the caller's still. Any thread.
+  /// order. If send() throws, the caller keeps the message. Any thread.
   /// Switchpoint; switches only if it must wait.
   /// Throws: channel_closed if the actor has ended, or ends meanwhile; what is pending for this
   ///         fiber; std::bad_alloc.
@@ -67,7 +67,7 @@ class actor {
   void send(const M& message) const { inbox_->push(message); }
 
   /// As send(), if that needs no waiting. Any thread.
-  /// Returns: false if it does; the message is the caller's still.
+  /// Returns: false if send() would wait; the caller keeps the message.
   /// Not a switchpoint.
   /// Throws: channel_closed if the actor has ended; std::bad_alloc.
   bool try_send(M&& message) const { return inbox_->try_push(std::move(message)); }
@@ -75,17 +75,17 @@ class actor {
   /// Not a switchpoint.
   bool try_send(const M& message) const { return inbox_->try_push(message); }
 
-  /// Waits for its end. Any thread.
+  /// Waits for the actor's end. Any thread.
   /// Switchpoint.
   /// Throws: what its body has thrown; as fiber_ref::await().
   void await() const { fiber_.await(); }
 
-  /// Asks it to end. Any thread.
+  /// Asks the actor to end. Any thread.
   /// Not a switchpoint.
   cancel_result cancel(const char* reason) const noexcept { return fiber_.cancel(reason); }
 
  private:
-  /// Lets nobody send once the body is over, or will not run; what was not received is destroyed.
+  /// Closes the inbox once the body is over, or will not run; messages left in it are destroyed.
   struct closing {
     explicit closing(const std::shared_ptr<channel<M>>& to_close) : messages(to_close) {}
     closing(closing&&) noexcept = default;
@@ -118,9 +118,9 @@ class actor<M>::inbox {
     return take(passed_over_.begin());
   }
 
-  /// Waits for a message that `wanted(message)` says yes to, and takes the oldest such; the others
-  /// stay, in order. What has been passed over no longer counts for the capacity. `wanted` must not
-  /// receive.
+  /// Waits for a message for which `wanted(message)` is true, and takes the oldest such message;
+  /// the others stay, in order. Messages that were passed over no longer count for the capacity.
+  /// `wanted` must not receive.
   /// Switchpoint; switches only if it must wait.
   /// Throws: what is pending for this fiber, what `wanted` throws; std::bad_alloc.
   template <typename F>
@@ -143,7 +143,7 @@ class actor<M>::inbox {
 
   M next() { return *messages_.pop(); }
 
-  /// There is a place for a message before it is taken.
+  /// Makes the list's place for a message before the message is taken: so a bad_alloc loses none.
   void receive_more() {
     const place last = passed_over_.emplace(passed_over_.end());
     try {

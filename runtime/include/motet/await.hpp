@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Waiting for several at once. Callables get a fiber each and are owned: all have ended before the
-// call is left, whatever happens, so they may borrow from the caller's frame. Fibers that run
-// already are only borrowed, through their handles: they go on.
+// Waiting for several fibers at once. A callable gets a fiber that belongs to the call: all these
+// fibers have ended before the call is left, whatever happens, so callables may borrow from the
+// caller's frame. Fibers that run already, given by their handles, are only waited for: they go on.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls each of `bodies`, where it stands, in a fiber of its own, and waits for all. The first
-/// failure cancels the rest. Without arguments it only delivers what is pending.
-/// Returns: a tuple of what they returned, std::monostate for void; nothing if all return void.
+/// Calls each of `bodies`, without copying it, in a fiber of its own, and waits for all. The first
+/// failure cancels the rest. Without arguments it only throws what is pending.
+/// Returns: a tuple of what the bodies returned, std::monostate for void; nothing if all return
+///          void.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, once all have ended; fiber_cancelled if somebody else has
-///         cancelled one of them; as motet::spin(); what is pending for this fiber.
+/// Throws: the first failure, unchanged, once all fibers have ended; fiber_cancelled if another
+///         fiber has cancelled one of them; as motet::spin(); what is pending for this fiber.
 template <typename... Bodies>
   requires(detail::callable_body<Bodies> && ...)
 auto await_all(Bodies&&... bodies) {
@@ -41,7 +42,7 @@ auto await_all(Bodies&&... bodies) {
 }
 
 /// The same for a range of callables, such as a std::vector.
-/// Returns: a std::vector of what they returned, in their order; nothing for void.
+/// Returns: a std::vector of what the callables returned, in their order; nothing for void.
 /// Switchpoint.
 template <detail::range_of_bodies Bodies>
 auto await_all(Bodies&& bodies) {
@@ -64,10 +65,10 @@ auto await_all(Bodies&& bodies) {
   }
 }
 
-/// Waits until all of the fibers are dead; they go on if it is left before.
+/// Waits until all of the fibers are dead; if this call is left before, they go on.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, as soon as it is known, fiber_cancelled for one that was
-///         cancelled; std::logic_error for an empty handle or the running fiber's own; what is
+/// Throws: the first failure, unchanged, as soon as it is known, fiber_cancelled for a fiber that
+///         was cancelled; std::logic_error for an empty handle or the running fiber's own; what is
 ///         pending for this fiber.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 void await_all(const First& first, const Others&... others) {
@@ -82,13 +83,13 @@ void await_all(const Handles& handles) {
 }
 
 /// Calls each of `bodies`, which all return the same type, in a fiber of its own, and waits for the
-/// first that returns; a failure is not counted. The others are cancelled; how they end, and what
-/// they return, is lost.
+/// first body that returns; one that throws does not count. The others are cancelled; what they
+/// return or throw is lost.
 /// Returns: the place of the first among the arguments, from 0, and what it returned, as a
 ///          std::pair; for void the place alone.
 /// Switchpoint.
-/// Throws: all_failed; std::invalid_argument if there are none; as motet::spin(); what is pending
-///         for this fiber.
+/// Throws: all_failed; std::invalid_argument if there are no bodies; as motet::spin(); what is
+///         pending for this fiber.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto await_any(Bodies&&... bodies) {
@@ -114,13 +115,12 @@ auto await_any(Bodies&& bodies) {
   return detail::finish_any<result>(runners, prize);
 }
 
-/// Waits until one of the fibers has ended with a value; all of them go on.
-/// Returns: its place among the arguments, from 0.
+/// Waits until one of the fibers has ended with a value; the others go on.
+/// Returns: the place of that fiber among the arguments, from 0.
 /// Switchpoint.
-/// Throws: all_failed, in which one that was cancelled has fiber_cancelled; std::invalid_argument
-/// if
-///         there are none; std::logic_error for an empty handle or the running fiber's own; what is
-///         pending for this fiber.
+/// Throws: all_failed, with fiber_cancelled for a fiber that was cancelled; std::invalid_argument
+///         for an empty range; std::logic_error for an empty handle or the running fiber's own;
+///         what is pending for this fiber.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 std::size_t await_any(const First& first, const Others&... others) {
   return detail::await_one({first, others...});
@@ -133,12 +133,12 @@ std::size_t await_any(const Handles& handles) {
   return detail::await_one(detail::handles_in(handles));
 }
 
-/// As await_any() for callables that return the same std::optional: waits for the first that
-/// returns one with a value.
-/// Returns: that, or an empty one if all have returned such.
+/// As await_any() for callables that return the same std::optional: waits for the first callable
+/// that returns an optional with a value.
+/// Returns: that optional, or an empty one if all callables have returned empty ones.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, if none came to a value; std::invalid_argument if there
-///         are none; as motet::spin(); what is pending for this fiber.
+///         are no callables; as motet::spin(); what is pending for this fiber.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto first_value(Bodies&&... bodies) {
@@ -166,9 +166,9 @@ auto first_value(Bodies&& bodies) {
   return prize;
 }
 
-/// As await_any() for fibers that return the same std::optional: waits for the first that has ended
-/// with one that has a value.
-/// Returns: a copy of that, or an empty one if all have ended with such.
+/// As await_any() for fibers that return the same std::optional: waits for the first fiber that has
+/// ended with a value in its optional.
+/// Returns: a copy of that optional, or an empty one if all fibers have ended with empty ones.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, if none came to a value; otherwise as await_any().
 template <typename T, typename... Others>

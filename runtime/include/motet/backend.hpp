@@ -16,12 +16,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What an operation does. A new one is one tag here and one case in each backend. Those at a
-/// position come first.
+/// What an operation does. Verbs that work at the descriptor's position come first.
 enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
 
-/// One request to the kernel, a value on the stack of whoever waits for it. Owned by the backend
-/// from submit() until it comes back from submit() or poll(); so is the buffer it names.
+/// One request to the kernel, on the stack of the fiber that waits for it. The operation and its
+/// buffer belong to the backend from submit() until submit() or poll() hands the operation back.
 struct operation {
   verb kind{};
   int fd = -1;
@@ -37,32 +36,32 @@ struct operation {
   /// Where accept puts the length of the peer's address; may be null together with `address`.
   socklen_t* address_length = nullptr;
 
-  /// What came of it: bytes, a descriptor, a mask, or minus an errno value.
+  /// The result: bytes, a descriptor, a mask, or minus an errno value.
   std::int32_t result = 0;
-  /// Or that nothing did: the call, on a file, would block the thread, and the submitter should
-  /// have it made by one that may be blocked.
+  /// The result of an operation on a file that was not done because it would block the thread: the
+  /// submitter should have the call made by a thread that may be blocked.
   static constexpr std::int32_t would_block_thread = std::numeric_limits<std::int32_t>::min();
 
   /// The caller knows that the descriptor is in non-blocking mode.
   bool nonblocking = false;
-  /// The caller expects a wait: its last call took all there was.
+  /// The caller expects a wait: its last call took all the data there was.
   bool drained = false;
   /// The stream that owns the descriptor, as a number that no other stream of the process has, or
-  /// 0. A backend may keep what it knows of it from one operation to the next; there is at most one
-  /// operation in each direction at a time.
+  /// 0. A backend may keep a stream's state from one operation to the next; a stream has at most
+  /// one operation in each direction at a time.
   std::uint64_t stream = 0;
 
-  /// Whether it reads or writes at the position of the descriptor, which a file or a disk has.
+  /// Whether the operation reads or writes at the descriptor's position; files and disks have one.
   bool at_position() const noexcept { return kind <= verb::writev; }
 
   /// The submitter's own; a backend does not look at it.
   void* owner = nullptr;
 
-  /// The backend's: its list of what it will hand back, and what it must remember.
+  /// For the backend alone: its list of operations to hand back, and its state of this one.
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
-  std::uint8_t fruitless = 0;  // readinesses in a row that led to nothing
+  std::uint8_t fruitless = 0;  // how often in a row the descriptor was ready and the call was not
   alignas(16) std::byte scratch[96];
 };
 
@@ -84,7 +83,7 @@ class completions {
     return first;
   }
 
-  /// Takes over everything in `others`, behind what is here.
+  /// Takes over all operations in `others`, behind those in this list.
   void append(completions& others) noexcept {
     if (others.empty()) return;
     *(head_ == nullptr ? &head_ : &tail_->next) = others.head_;
@@ -97,8 +96,7 @@ class completions {
   operation* tail_ = nullptr;
 };
 
-/// What one thread asks the kernel through. Made, used and destroyed on that thread; knows no
-/// fibers.
+/// One thread's way to the kernel. Made, used and destroyed on that thread; knows no fibers.
 class backend {
  public:
   using time_point = clock::time_point;
@@ -116,26 +114,27 @@ class backend {
   virtual bool virtual_time() const noexcept { return false; }
 
   /// Takes `op`, which goes to the kernel at the next poll at the latest.
-  /// Returns: true if it is over already (op.result is set and the backend has let go of it).
+  /// Returns: true if `op` is over already: op.result is set, and `op` is the caller's again.
   virtual bool submit(operation& op) noexcept = 0;
 
-  /// Asks that `op` end soon. It still comes back from poll(), once: with -ECANCELED if nothing of
-  /// it happened, with its result if it was too late.
+  /// Asks that `op` end soon. poll() still hands `op` back, once: with -ECANCELED if nothing of it
+  /// happened, with its result if the cancellation came too late.
   virtual void cancel(operation& op) noexcept = 0;
 
-  /// `fd` is about to be closed, and has no operations: lets go of what was kept for its stream.
+  /// `fd` is about to be closed, and has no operations: drops the state kept for its stream.
   virtual void forget([[maybe_unused]] int fd) noexcept {}
 
-  /// Whether virtual time is to go as fast as the world's, not to jump: its user waits for others.
+  /// Whether virtual time is to keep pace with real time and not to jump, because the thread waits
+  /// for other threads.
   virtual void keep_pace([[maybe_unused]] bool on) noexcept {}
 
-  /// This is a child that was forked: gives up what it has of the kernel, so that the parent's is
-  /// not touched. Only destroyed afterwards.
+  /// Called in a forked child: gives up the kernel's resources without touching those of the parent
+  /// process. Afterwards the backend is only destroyed.
   virtual void abandon() noexcept {}
 
-  /// Appends to `done` what is over. Waits until something is, until `deadline`, until the wake
-  /// descriptor is written to, or until a signal; does not wait when `deadline` is
-  /// time_point::min(), waits without limit at time_point::max().
+  /// Appends to `done` the operations that are over. Waits until one is over, until `deadline`,
+  /// until the wake descriptor is written to, or until a signal. Does not wait when `deadline` is
+  /// time_point::min(); waits without a limit at time_point::max().
   virtual void poll(time_point deadline, completions& done) = 0;
 
   /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.
@@ -147,7 +146,7 @@ struct backend_options {
   /// Submission and completion entries of a ring; powers of two in [1, 32768] and [2, 65536].
   unsigned submissions = 256;
   unsigned completions = 4096;
-  /// Told, in one line, when a better backend was there but could not be had.
+  /// Called with one line when a better backend exists but could not be used.
   std::function<void(std::string_view)> on_notice;
 };
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Parts of a body that end when their time is up or somebody asks, and parts that nobody may end.
+// Scopes: parts of a body that end when their time is up or when they are stopped, and parts that
+// are shielded from every interruption.
 //
 // A scope that has ended stays ended: each further switchpoint in it throws `cancelled` again, the
-// second time and later only after every runnable fiber has had its turn, so swallowing it keeps
-// nobody alive. It is not thrown while the fiber unwinds, nor under a shield() that is inside the
-// scope, nor, for options.handler_grace, in a handler of that very exception: so clean-up may wait.
-// Of several scopes that have ended the outermost speaks, also when both were due at one instant.
+// second time and later only after every runnable fiber has had its turn; so a fiber that swallows
+// `cancelled` does not live on by that. `cancelled` is not thrown while the fiber unwinds, nor
+// under a shield() inside the scope, nor, for options.handler_grace, in a handler of that very
+// exception: so clean-up may wait. If several scopes have ended, the outermost one throws, also
+// when all were due at one instant.
 #pragma once
 
 #include <motet/clock.hpp>
@@ -20,13 +22,12 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint it waits at,
-/// or else its next one, throws `cancelled`. Of a limit that passes while `f` computes,
-/// checkpoint() and the calls on descriptors know at once; any other switchpoint knows once the
-/// thread has looked at its backend, so one that need not wait may still return, but not when
-/// options.time_between_polls, and 16 switches, have passed. A call that returns has returned,
-/// however late. Limits nest; each ends only its own call and lets the outer ones pass. No fiber is
-/// made for it.
+/// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint `f` waits at,
+/// or else its next one, throws `cancelled`. If the limit passes while `f` computes, checkpoint()
+/// and the calls on descriptors throw at once. Any other switchpoint throws once the thread has
+/// looked at its backend; until then a switchpoint that need not wait may still return, but not
+/// when options.time_between_polls, and 16 switches, have passed. If `f` returns, its result
+/// counts, however late. Limits nest; each ends only its own call. No fiber is made.
 /// Returns: what `f` returned.
 /// Switchpoint if `f` is.
 /// Throws: timed_out if the time was up; what `f` throws; std::bad_alloc before `f` is called.
@@ -41,15 +42,15 @@ decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call
 template <typename F>
 auto move_on_after(detail::timespan limit, F&& f, call_site site = call_site::here());
 
-/// The same, with a value that stands in.
+/// The same, with a value to return when the time is up.
 /// Returns: what `f` returned, or `fallback` if the time was up.
 /// Switchpoint if `f` is.
 /// Throws: as above.
 template <typename F, typename T>
 auto move_on_after(detail::timespan limit, F&& f, T&& fallback, call_site site = call_site::here());
 
-/// Calls `f` and ends it when a stop is requested of `token`, on whatever thread, as
-/// move_on_after() does when the time is up.
+/// Calls `f` and ends it when a stop is requested of `token`, on any thread, as move_on_after()
+/// does when the time is up.
 /// Returns: what `f` returned, in an optional, or nothing if it was stopped; for a void `f`,
 ///          whether it returned.
 /// Switchpoint if `f` is.
@@ -57,9 +58,9 @@ auto move_on_after(detail::timespan limit, F&& f, T&& fallback, call_site site =
 template <typename F>
 auto move_on_when_stopped(std::stop_token token, F&& f, call_site site = call_site::here());
 
-/// Calls `f` with a std::stop_token for code that knows no fibers. It is stopped when `f` is
-/// interrupted by something that lasts (at the switchpoint that throws, on the fiber's own stack)
-/// or left by an exception. What is registered with it must not wait.
+/// Calls `f` with a std::stop_token, for code that knows no fibers. A stop is requested when `f` is
+/// left by an exception, or interrupted by a cancellation or by the end of a scope (at the
+/// switchpoint that throws, on the fiber's own stack). Callbacks of the token must not wait.
 /// Returns: what `f` returned.
 /// Switchpoint if `f` is.
 /// Throws: what `f` throws; std::bad_alloc before `f` is called.
@@ -69,20 +70,20 @@ decltype(auto) with_stop_token(F&& f) {
   return std::forward<F>(f)(entered.token());
 }
 
-/// The time limit of a running with_timeout() or move_on_after(), for its own callable. To be used
-/// on the thread of its fiber.
+/// The time limit of a running with_timeout() or move_on_after(), which its callable may change. To
+/// be used on the thread of the fiber that made the call.
 class deadline {
  public:
   deadline(const deadline&) = delete;
   deadline& operator=(const deadline&) = delete;
 
-  /// The time is up `limit` from now instead.
-  /// Returns: false, and changes nothing, if it is up already.
+  /// Moves the end to `limit` from now.
+  /// Returns: false, and changes nothing, if the time is up already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool reset(detail::timespan limit);
-  /// The time is up later by `more`; a negative span changes nothing.
-  /// Returns: false, and changes nothing, if it is up already.
+  /// Moves the end later by `more`; a negative span changes nothing.
+  /// Returns: false, and changes nothing, if the time is up already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool extend(detail::timespan more);
@@ -112,9 +113,9 @@ class deadline {
 };
 
 /// Calls `f`, in which nothing from outside is thrown: no cancellation, no exception raised in the
-/// fiber, no failure of a child, no time limit but those entered inside. What comes meanwhile is
-/// delivered at the first switchpoint afterwards. Only fiber_ref::terminate() gets through, once
-/// its grace is over. Shields nest.
+/// fiber, no failure of a child, no time limit but those entered inside `f`. An interruption that
+/// comes meanwhile is thrown at the first switchpoint afterwards. Only fiber_ref::terminate() gets
+/// through, once its grace is over. Shields nest.
 /// Returns: what `f` returned.
 /// Switchpoint if `f` is.
 /// Throws: what `f` throws.
@@ -137,7 +138,7 @@ decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site) {
 
 namespace detail {
 
-/// Calls `f` in `entered`, which can end.
+/// Calls `f` inside the scope `entered`, and returns without a value if that scope has ended it.
 template <typename Scope, typename F>
 auto unless_ended(const Scope& entered, F&& f) {
   using result_type = std::invoke_result_t<F>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Items handed from those who push to those who pop, each in order of arrival.
+// Items handed from fibers and threads that push to those that pop, each in order of arrival.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// The capacity of a channel that has none.
+/// In place of a capacity: the channel has no limit.
 struct unbounded_t {};
 inline constexpr unbounded_t unbounded{};
 
@@ -32,10 +32,10 @@ class basic_channel {
  public:
   class iterator;
 
-  /// Without a capacity: a push waits until its item is popped. Otherwise up to `capacity` items
-  /// wait in the channel, which has room for them from the beginning. Items are moved in and out
-  /// under its lock.
-  /// Throws: std::bad_alloc; std::invalid_argument for more than any memory holds.
+  /// With a capacity of 0 a push waits until its item is popped. Otherwise up to `capacity` items
+  /// wait in the channel, which allocates room for them here. Items are moved in and out under the
+  /// channel's lock.
+  /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
   explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) refuse_capacity();
     if (capacity > 0) items_.reserve(capacity);
@@ -44,17 +44,17 @@ class basic_channel {
   explicit basic_channel(unbounded_t) : capacity_(std::numeric_limits<std::size_t>::max()) {}
   basic_channel(const basic_channel&) = delete;
   basic_channel& operator=(const basic_channel&) = delete;
-  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_channel() {
     givers_.send_away(sharing_);
     takers_.send_away(sharing_);
   }
 
-  /// Hands `item` to whoever has waited longest, or leaves it in the channel, waiting for room.
-  /// Where it throws, `item` is the caller's still.
+  /// Hands `item` to the pop() that has waited longest, or leaves it in the channel, waiting for
+  /// room. If push() throws, the caller keeps `item`.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: channel_closed, what is pending for this fiber, std::bad_alloc if it is unbounded;
-  ///         std::logic_error if the channel is destroyed meanwhile.
+  /// Throws: channel_closed, what is pending for this fiber, std::bad_alloc if the channel is
+  ///         unbounded; std::logic_error if the channel is destroyed meanwhile.
   [[gnu::always_inline]] void push(T&& item) {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
@@ -79,9 +79,9 @@ class basic_channel {
   }
 
   /// As push(), if that needs no waiting.
-  /// Returns: false if it does; `item` is the caller's still.
+  /// Returns: false if push() would wait; the caller keeps `item`.
   /// Not a switchpoint.
-  /// Throws: channel_closed; std::bad_alloc if it is unbounded.
+  /// Throws: channel_closed; std::bad_alloc if the channel is unbounded.
   bool try_push(T&& item) {
     thread_core* thread = self_core();
     sharing_.lock();
@@ -119,7 +119,7 @@ class basic_channel {
   }
 
   /// As pop(), if that needs no waiting.
-  /// Returns: nothing if it does, or if the channel is closed and empty.
+  /// Returns: nothing if pop() would wait, or if the channel is closed and empty.
   /// Not a switchpoint.
   std::optional<T> try_pop() {
     std::optional<T> item;
@@ -128,9 +128,9 @@ class basic_channel {
     return item;
   }
 
-  /// No more items: every push() that waits, or comes later, throws channel_closed; what is in the
-  /// channel can still be popped, and then every pop() returns nothing. Closing it again changes
-  /// nothing.
+  /// Closes the channel: every push() that waits, or comes later, throws channel_closed. The items
+  /// in the channel can still be popped, and then every pop() returns nothing. Closing the channel
+  /// again changes nothing.
   /// Not a switchpoint.
   void close() {
     thread_core* thread = self_core();
@@ -161,7 +161,7 @@ class basic_channel {
 
   enum class answer { done, closed, wait };
 
-  /// Called under the lock, which is released unless one has to wait.
+  /// Called under the lock, which is released unless the answer is to wait.
   [[gnu::always_inline]] answer give(T& item, thread_core* thread) {
     waiter* taker = takers_.choose(thread);
     if (taker == nullptr) return keep(item, thread);
@@ -179,7 +179,7 @@ class basic_channel {
     if (items_.size() >= capacity_) return answer::wait;
     if (items_.lacks_room()) [[unlikely]] {
       make_room();
-      return give(item, thread);  // somebody may have come for it
+      return give(item, thread);  // a pop() may have come meanwhile
     }
     items_.push(std::move(item));
     sharing_.unlock();
@@ -194,7 +194,7 @@ class basic_channel {
     items_.add(std::move(more));
   }
 
-  /// Called under the lock, which is released unless one has to wait.
+  /// Called under the lock, which is released unless the answer is to wait.
   [[gnu::always_inline]] answer take(std::optional<T>& item, thread_core* thread) {
     if (items_.size() > 0) return take_kept(item, thread);
     waiter* giver = givers_.choose(thread);
@@ -219,7 +219,7 @@ class basic_channel {
   bool closed_ = false;
   const std::size_t capacity_;
   item_queue<T> items_;
-  wait_list givers_, takers_;  // at most one of them is not empty
+  wait_list givers_, takers_;  // at least one of the two is empty
 };
 
 template <typename T, typename Sharing>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waiting until somebody says that something about a locked thing has changed.
+// Waiting for a notification that the state which a lock guards has changed.
 #pragma once
 
 #include <motet/detail/heart/shelter.hpp>
@@ -13,9 +13,9 @@ namespace detail {
 template <typename Sharing>
 class basic_condition_variable {
  public:
-  /// Unlocks `held`, waits for a notification, and locks it again: also before it throws. Only a
-  /// notification ends it. Of any type that can be locked and unlocked, std::unique_lock<mutex>
-  /// above all.
+  /// Unlocks `held`, waits for a notification, and locks `held` again, also before it throws. There
+  /// are no spurious wakes. `held` may be of any type that can be locked and unlocked,
+  /// std::unique_lock<mutex> for example.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; what unlocking and locking throw; std::logic_error if
   ///         the condition variable is destroyed meanwhile, and then `held` is not locked again.
@@ -31,7 +31,7 @@ class basic_condition_variable {
       throw;
     }
     const bool told = waiting.own.stand_by();
-    if (waiting.own.destroyed) throw_destroyed();  // what guards it may be gone as well
+    if (waiting.own.destroyed) throw_destroyed();  // the mutex may be gone as well
     if (!told) leave(changed_.sharing_, waiting, [] {});
     {
       const shelter safe;
@@ -40,16 +40,16 @@ class basic_condition_variable {
     if (!told) throw_interruption();
   }
 
-  /// Waits until `ready()`, which is called with `held` locked.
-  /// Switchpoint, if it is not ready at once.
+  /// Waits until `ready()`, which is called with `held` locked, returns true.
+  /// Switchpoint, if `ready()` is not true at once.
   /// Throws: as above, and what `ready` throws.
   template <typename Lock, typename Predicate>
   void wait(Lock& held, Predicate ready) {
     while (!ready()) wait(held);
   }
 
-  /// Ends the wait of whoever has waited longest. Nothing is kept for who comes later, so change
-  /// what they wait for first; whether `held` is locked meanwhile makes no difference.
+  /// Ends the wait of the fiber or thread that has waited longest. A notification is not kept for
+  /// later waits, so change the state before you notify. The lock may be held or not.
   /// Not a switchpoint. Any thread.
   void notify_one() { changed_.notify_one(); }
 
@@ -69,7 +69,7 @@ class basic_condition_variable {
     if (!waiting.own.destroyed) notify_one();
   }
 
-  basic_notification<Sharing> changed_;  // sends away whoever waits at its end
+  basic_notification<Sharing> changed_;  // its destructor ends every wait with a std::logic_error
 };
 
 }  // namespace detail

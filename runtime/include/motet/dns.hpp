@@ -9,14 +9,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace dns {
 
-/// Looks up the addresses of `host`, a name or an address in numbers, with a port, or with that of
-/// a service for TCP ("https", "8080"). A name is looked up on another thread, which an
-/// interruption leaves to itself; numbers need none.
-/// Returns: at least one endpoint, the one to try first in front.
+/// Looks up the addresses of `host`, a name or a numeric address. The port is given as a number, or
+/// as a TCP service ("https", "8080"). A name is looked up on another thread; an interruption does
+/// not wait for that thread. A numeric address needs no other thread.
+/// Returns: at least one endpoint; the first is the one to try first.
 /// Switchpoint.
-/// Throws: std::system_error, "resolve example.org: ..."; its code is, but for errors of the
-///         system, what getaddrinfo(3) returned, and equal to
-///         std::errc::resource_unavailable_try_again if it may be otherwise soon; what is pending
+/// Throws: std::system_error, "resolve example.org: ..."; its code is what getaddrinfo(3) returned,
+///         unless that was an error of the system, and equal to
+///         std::errc::resource_unavailable_try_again if a later try may succeed; what is pending
 ///         for this fiber; std::invalid_argument for a host or a service that is empty or contains
 ///         a NUL, or a number that is no port.
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);

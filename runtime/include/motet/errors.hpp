@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Everything motet throws, and who it is meant for.
+// Everything motet throws, and which fiber or caller each exception is meant for.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,18 @@ struct control_block;
 class interruption;
 }  // namespace detail
 
-/// Thrown at a switchpoint of a fiber, or of a scope in it, that has been asked to end; again at
-/// every further one, until the scope or the fiber's body is left. Always means the fiber that
-/// catches it, and is deliberately not a std::exception: a handler for failures lets it pass.
+/// Thrown at a switchpoint of a fiber that has been asked to end, or of a scope that has ended;
+/// again at every further switchpoint, until the scope or the fiber's body is left. It always
+/// concerns the fiber that catches it, and is deliberately not a std::exception: a handler for
+/// failures lets it pass.
 class cancelled {
  public:
-  /// Returns: why, as the one who asked put it; a string literal, never null.
+  /// Returns: the reason that was given to cancel(), or that the scope has; a string literal, never
+  ///          null.
   /// Not a switchpoint.
   const char* reason() const noexcept { return reason_; }
-  /// Returns: where it was asked for, or where the scope was entered whose time is up. No file: by
-  /// motet itself.
+  /// Returns: the call that asked for the end, or that entered the scope whose time is up. Without
+  ///          a file if motet itself asked.
   /// Not a switchpoint.
   call_site asked_at() const noexcept { return asked_at_; }
 
@@ -66,8 +68,8 @@ class fiber_cancelled : public std::runtime_error {
   const char* reason_;
 };
 
-/// Thrown in the main fiber when it waits for something that nobody is left to bring about. what()
-/// is the report of who waits on what.
+/// Thrown in the main fiber when no fiber and no thread is left that could end its wait. what()
+/// lists which fiber waits for what.
 class deadlock : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -79,13 +81,13 @@ class broken_resumer : public std::logic_error {
   broken_resumer() : std::logic_error("the resumer of this fiber was dropped unused") {}
 };
 
-/// Thrown by a push to a channel, or a message to an actor, that takes no more.
+/// Thrown by a push to a closed channel, or by send() to an actor that has ended.
 class channel_closed : public std::runtime_error {
  public:
   channel_closed() : std::runtime_error("the channel is closed") {}
 };
 
-/// Thrown by what gives work to a thread, or a pool of them, that takes no more.
+/// Thrown by calls that give work to a thread, or to a thread_pool, that takes no more.
 class executor_stopped : public std::runtime_error {
  public:
   executor_stopped() : std::runtime_error("the thread, or the pool, takes no more work") {}
@@ -101,7 +103,7 @@ class stack_unavailable : public std::bad_alloc {
   const char* why_;
 };
 
-/// Thrown by await_any() when none of what it waited for came to a value.
+/// Thrown by await_any() when none of its callables or fibers came to a value.
 class all_failed : public std::runtime_error {
  public:
   explicit all_failed(std::vector<std::exception_ptr> errors)
@@ -125,7 +127,7 @@ class too_many_restarts : public std::runtime_error {
   /// Returns: the name of the child, or its place among the arguments, from 0.
   /// Not a switchpoint.
   const std::string& child() const noexcept { return child_; }
-  /// Returns: how it failed the last time; null if it had ended without a failure.
+  /// Returns: how the child failed the last time; null if it had ended without a failure.
   /// Not a switchpoint.
   const std::exception_ptr& cause() const noexcept { return cause_; }
 
@@ -140,7 +142,7 @@ namespace detail {
 [[noreturn]] void throw_errno(int error, const char* call, int fd);
 [[noreturn]] void throw_errno(int error, const char* call);
 
-/// The one place that makes and looks into a `cancelled`.
+/// The only class that makes a `cancelled` and reads its number.
 class interruption {
  public:
   [[noreturn]] static void throw_cancelled(const char* reason, std::uint64_t id, call_site site) {

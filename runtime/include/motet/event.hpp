@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Something that has happened, or not yet: sticky, unlike a notification.
+// An event has happened or not yet. It stays set, unlike a notification.
 #pragma once
 
 #include <motet/detail/waiting/wait_list.hpp>
@@ -15,10 +15,10 @@ class basic_event {
   basic_event() = default;
   basic_event(const basic_event&) = delete;
   basic_event& operator=(const basic_event&) = delete;
-  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_event() { waiting_.send_away(sharing_); }
 
-  /// Waits until it is set; returns at once if it is.
+  /// Waits until the event is set; returns at once if it is.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::logic_error if the event is destroyed meanwhile.
   void wait() {
@@ -36,7 +36,7 @@ class basic_event {
     stand_by(sharing_, waiting);
   }
 
-  /// Ends every wait, in order, also those to come.
+  /// Sets the event: ends every open wait, in order, and later waits return at once.
   /// Not a switchpoint.
   void set() {
     thread_core* thread = self_core();
@@ -48,14 +48,14 @@ class basic_event {
     all.tell(thread);
   }
 
-  /// Whoever waits from now on waits for another set().
+  /// Clears the event: a wait that begins from now on lasts until another set().
   /// Not a switchpoint.
   void reset() {
     const std::lock_guard in(sharing_);
     set_ = false;
   }
 
-  /// Returns: whether it is set.
+  /// Returns: whether the event is set.
   /// Not a switchpoint.
   bool is_set() const {
     const std::lock_guard in(sharing_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Doing something again and again.
+// Calling a function periodically.
 #pragma once
 
 #include <concepts>
@@ -17,15 +17,16 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// When the next call comes.
 enum class pace : std::uint8_t {
-  aligned,  // at multiples of the period since the beginning; one that is missed is left out
+  aligned,  // at multiples of the period since the beginning; a call that was missed is left out
   delayed,  // a period after the last call has ended
 };
 
 struct every_options {
   detail::timespan period;
   pace when = pace::aligned;
-  // Gets what a call has thrown, also what was raised in the fiber meanwhile, and lets every() go
-  // on; without it, or if it throws itself, that ends every(). So does being cancelled, always.
+  // Called with the exception that a call has thrown, or that was raised in the fiber meanwhile;
+  // then every() goes on. Without on_error, or if on_error throws, the exception ends every(). A
+  // cancellation always ends it.
   std::function<void(std::exception_ptr)> on_error = {};
 };
 
@@ -42,7 +43,7 @@ class beat {
   }
 
   void await_next() {
-    if (period_ >= clock::duration::max() / 4) sleep();  // no clock will see it
+    if (period_ >= clock::duration::max() / 4) sleep();  // longer than any clock runs
     const clock::time_point now = clock::now();
     if (when_ == pace::delayed) {
       sleep_for(period_);
@@ -72,8 +73,8 @@ bool call_again(F& f) {
 
 }  // namespace detail
 
-/// Calls f() each time a period is over, the first time after one, until it returns false (if it
-/// returns anything) or throws.
+/// Calls f() at the end of each period, the first time one period from now, until f() returns false
+/// (if it returns anything) or throws.
 /// Switchpoint.
 /// Throws: what is pending for this fiber, what `f` throws; std::invalid_argument if the period is
 ///         not positive.

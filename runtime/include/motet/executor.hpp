@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where functions are called, and how a fiber goes there itself and comes back.
+// Executors, which call functions, and how a fiber itself goes to an executor and comes back.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Refers to something that calls functions: a thread, a thread_pool, a strand, or anything else
+/// Refers to an object that calls functions: a thread, a thread_pool, a strand, or any other object
 /// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
-/// A fiber that goes there has left its stack already when `post` is called: nothing interrupts a
-/// `post` that waits, and it cannot go anywhere itself.
-/// What it refers to must outlive what is asked of it. Any thread may use it.
+/// When a fiber goes to an executor, it has left its stack before `post` is called: nothing
+/// interrupts a `post` that waits, and `post` cannot teleport. The object must live until all that
+/// was posted to it has been called or destroyed. Any thread may use an executor.
 class executor {
  public:
   template <typename Where>
@@ -26,9 +26,9 @@ class executor {
   executor(Where& where) noexcept
       : where_(const_cast<void*>(static_cast<const void*>(&where))), kind_(&kind_of<Where>) {}
 
-  /// Has `f`, moved, called there.
-  /// Switchpoint if what it refers to makes the caller wait; else not a switchpoint.
-  /// Throws: executor_stopped if it takes no more; std::bad_alloc; what its post() throws.
+  /// Passes `f`, moved, to the object's post().
+  /// Switchpoint if that post() makes the caller wait; else not a switchpoint.
+  /// Throws: executor_stopped if it takes no more functions; std::bad_alloc; what post() throws.
   template <typename F>
   void post(F&& f) const {
     auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(f));
@@ -79,7 +79,7 @@ class executor {
   const detail::executor_kind* kind_;
 };
 
-/// The executor that calls at once, where it is asked to.
+/// The executor that calls each function at once, on the calling fiber.
 class inline_executor {
  public:
   /// Switchpoint if `f` has one.
@@ -92,23 +92,23 @@ class inline_executor {
 
 namespace detail {
 
-/// Who asks for it is there already.
+/// Every fiber is already where an inline_executor calls functions.
 inline bool runs_here(const inline_executor&) noexcept {
   return true;
 }
 
 }  // namespace detail
 
-/// One worker of a pool, the same for as long as the strand lives: so what runs there excludes each
-/// other between switchpoints, and begins in the order in which it came. It costs no thread, and
-/// unlike a mutex it is not held across a wait: while one waits, another runs. Any thread may use
-/// it; the pool must outlive it.
+/// One worker of a pool, the same for as long as the strand lives: so the functions posted to a
+/// strand begin in the order in which they came, and between switchpoints no two of them run at
+/// once. A strand costs no thread, and unlike a mutex it is not held across a wait: while one
+/// function waits, another runs. Any thread may use a strand; the pool must outlive it.
 class strand {
  public:
   /// Not a switchpoint.
   explicit strand(thread_pool& pool) noexcept : pool_(&pool), worker_(pool.next_for_strand()) {}
 
-  /// Has `f`, moved, called by that worker, as a job of the pool.
+  /// Has the strand's worker call `f`, moved, as a job of the pool.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
   /// Throws: as thread_pool::post().
   template <typename F>
@@ -128,19 +128,21 @@ class strand {
   std::size_t worker_;
 };
 
-/// The running fiber goes on there. Its deadlines, shields and fiber_locals go along; its children
-/// and groups stay where they are. Whoever has a handle to it notices nothing. It ends where it was
-/// spun: it goes back there by itself. If it is there already this does nothing.
-/// Switchpoint. What interrupts it on the way there is thrown on the thread it has not left; or at
-/// home, if it goes on from another thread to which no portal leads back.
-/// Throws: executor_stopped, in the same place; std::bad_alloc, stack_unavailable; what `to`'s
-///         post() throws; what is pending for this fiber; std::logic_error in a destructor that
-///         runs when the fiber's function has been left, in a main fiber that run() has not called,
-///         and in an executor's post().
+/// The running fiber goes on in a function that `to` calls. Its deadlines, shields and fiber_locals
+/// go along; its children and groups stay where they are. Its handles stay valid and work as
+/// before. When its body is left the fiber goes home by itself, to end on the thread that spun it.
+/// If the fiber runs at `to` already, this does nothing.
+/// Switchpoint. An interruption on the way is thrown on the thread the fiber was leaving; or at
+/// home, if that is another thread to which no portal leads back.
+/// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
+///         stack_unavailable; what `to`'s post() throws; what is pending for this fiber;
+///         std::logic_error in a destructor that runs when the fiber's function has been left, in a
+///         main fiber that run() has not called, and in an executor's post().
 void teleport(executor to);
 
-/// Teleports, and back again at its end, also while an exception is on its way out. Where it came
-/// from does not end meanwhile. On the stack of one fiber; the innermost ends first.
+/// Teleports its fiber, and back again when the portal is destroyed, also while an exception is on
+/// its way out. The thread that the fiber came from does not end meanwhile. To be used as a local
+/// variable of one fiber; portals nest, and the innermost is destroyed first.
 class portal {
  public:
   /// Switchpoint.
@@ -148,15 +150,15 @@ class portal {
   explicit portal(executor to);
   portal(const portal&) = delete;
   portal& operator=(const portal&) = delete;
-  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later one.
+  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later switchpoint.
   ~portal();
 
  private:
-  detail::station* const origin_;  // null: it was there already
+  detail::station* const origin_;  // null: the fiber was at the executor already
 };
 
-/// An object that is only ever touched where it belongs. It is made and destroyed where its owner
-/// is.
+/// An object that only functions on its executor touch. The thread that makes and destroys the
+/// executor_bound also makes and destroys the object.
 template <typename T>
 class executor_bound {
  public:
@@ -165,8 +167,8 @@ class executor_bound {
   explicit executor_bound(executor where, Arguments&&... arguments)
       : where_(where), object_(std::forward<Arguments>(arguments)...) {}
 
-  /// Calls `f` with the object, there, by a portal.
-  /// Returns: what `f` returned, made there.
+  /// Goes to the executor by a portal, and calls `f` with the object there.
+  /// Returns: what `f` returned, made on the executor.
   /// Switchpoint.
   /// Throws: as portal(); what `f` throws.
   template <typename F>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A descriptor that is closed with its owner.
+// A descriptor that its owner closes.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI {
 class fd {
  public:
   fd() noexcept = default;
-  /// Takes ownership of `number`; a negative one is none.
+  /// Takes ownership of the descriptor `number`; a negative number is no descriptor.
   /// Not a switchpoint.
   explicit fd(int number) noexcept : number_(number < 0 ? -1 : number) {}
   fd(fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
@@ -34,8 +34,8 @@ class fd {
   /// Not a switchpoint.
   [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
 
-  /// Closes it, as motet::io::close() does; does nothing if there is none.
-  /// Switchpoint if this thread has operations on it; nothing interrupts it.
+  /// Closes the descriptor, as motet::io::close() does; does nothing if there is none.
+  /// Switchpoint if this thread has operations on the descriptor; nothing interrupts it.
   void close() noexcept;
 
  private:

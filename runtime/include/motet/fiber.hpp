@@ -39,7 +39,7 @@ control_block& block_of(const fiber_ref& known);
 }  // namespace detail
 
 /// A handle to a fiber. Copyable; may be used on any thread, and after the fiber or its thread has
-/// ended. An empty one refers to none; calling anything but operator bool on it is a
+/// ended. An empty handle refers to no fiber; calling anything but operator bool on it is a
 /// std::logic_error.
 class fiber_ref {
  public:
@@ -54,28 +54,29 @@ class fiber_ref {
   /// Returns: a number that no other fiber of this process has.
   /// Not a switchpoint.
   std::uint64_t id() const;
-  /// Returns: the name it was spun with; may be empty. Valid as long as the handle.
+  /// Returns: the name the fiber was spun with; may be empty. Valid as long as the handle.
   /// Not a switchpoint.
   const std::string& name() const;
-  /// Returns: what it is doing; from another thread a snapshot, but `dead` is final.
+  /// Returns: the fiber's state; from another thread a snapshot, but `dead` is final.
   /// Not a switchpoint.
   fiber_state state() const;
-  /// Returns: the fiber that spun it, or the owner of its group; empty for a main fiber.
+  /// Returns: the fiber that spun this one, or the owner of its group; empty for a main fiber.
   /// Not a switchpoint.
   fiber_ref parent() const;
-  /// Returns: its children that are not dead, oldest first, those in its groups included.
+  /// Returns: the fiber's children that are not dead, oldest first, those in its groups included.
   /// Not a switchpoint.
-  /// Throws: std::logic_error on another thread than its home.
+  /// Throws: std::logic_error on another thread than the fiber's home.
   std::vector<fiber_ref> children() const;
-  /// Returns: the thread that it runs on.
+  /// Returns: the thread that the fiber runs on.
   /// Not a switchpoint.
   std::thread::id home() const;
-  /// Returns: when it was spun, within the time between two polls of its thread.
+  /// Returns: when the fiber was spun, within the time between two polls of its thread.
   /// Not a switchpoint.
   clock::time_point spun_at() const;
 
-  /// Gives it a token for its next suspend(), which it may be in; the last one given wins.
-  /// Returns: false if its body has been left (from another thread: if it is dead).
+  /// Gives the fiber a token for its next suspend(), or for the suspend() that it waits in. Of
+  /// several tokens the last one counts.
+  /// Returns: false if the fiber's body has been left (from another thread: if the fiber is dead).
   /// Not a switchpoint.
   /// Throws: std::logic_error if it is the running fiber; std::bad_alloc for a value of more than
   ///         32 bytes, before anything has happened.
@@ -85,10 +86,10 @@ class fiber_ref {
     return schedule_slot(detail::value_slot::holding<T>(std::move(value)));
   }
 
-  /// Throws `error` at the switchpoint it waits at, or else at its next one; a fiber that has not
-  /// started ends with it. If the body comes to no other switchpoint, what it returns stands, and
-  /// options.on_unhandled of its thread is given `error`.
-  /// Returns: false if another raised exception is still pending, or its body has been left.
+  /// Throws `error` at the switchpoint the fiber waits at, or else at its next switchpoint; a fiber
+  /// that has not started ends with `error`. If the body comes to no other switchpoint, its return
+  /// value stands, and options.on_unhandled of its thread is given `error`.
+  /// Returns: false if another raised exception is still pending, or the body has been left.
   /// Not a switchpoint.
   bool raise(std::exception_ptr error) const;
   template <typename E>
@@ -97,23 +98,24 @@ class fiber_ref {
     return raise(std::make_exception_ptr(std::forward<E>(error)));
   }
 
-  /// Asks it to end: throws `cancelled` at the switchpoint it waits at or its next one, and at
-  /// every further one (see cancel.hpp for when it does not). `reason` is a string literal and is
-  /// not copied. Not a switchpoint.
+  /// Asks the fiber to end: throws `cancelled` at the switchpoint it waits at, or else at its next
+  /// one, and at every further one (see cancel.hpp for the exceptions). `reason` is a string
+  /// literal and is not copied. Not a switchpoint.
   cancel_result cancel(const char* reason = "it was cancelled",
                        call_site site = call_site::here()) const;
-  /// Asks it to end, as cancel() does, and insists if it has not ended after `grace`: then a
-  /// shield() of its own keeps it no longer, nor does a handler. Nothing insists while it unwinds.
-  /// Not a switchpoint: it waits for nothing, await() does.
+  /// Asks the fiber to end, as cancel() does. If it has not ended after `grace`, neither its
+  /// shields nor its handlers hold the cancellation back any longer; only while the fiber unwinds
+  /// nothing is thrown. Not a switchpoint: to wait for the end, call await().
   cancel_result terminate(detail::timespan grace = std::chrono::seconds(5),
                           call_site site = call_site::here()) const;
 
-  /// Waits until it is dead.
+  /// Waits until the fiber is dead.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: the exception it ended by; fiber_cancelled if it was cancelled; what is pending for
-  ///         this fiber; std::logic_error if it is the running one or none, or its thread is gone.
+  /// Throws: the exception the fiber ended by; fiber_cancelled if it was cancelled; what is pending
+  ///         for the running fiber; std::logic_error if the handle is empty, the awaited fiber is
+  ///         the running one, or its thread is gone.
   [[gnu::always_inline]] void await() const {
-    // The handle may be given another fiber meanwhile; the one that is awaited stays this one.
+    // This handle may be assigned another fiber meanwhile; the awaited fiber stays the same.
     detail::awaited kept(block());
     kept.await();
   }
@@ -146,7 +148,8 @@ struct spin_options {
   std::string name = {};
   /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
   std::optional<std::size_t> stack_size = {};
-  /// Not waited for by group::await_all(); what it waits for does not count as able to wake others.
+  /// group::await_all() does not wait for this fiber. Its wait does not count as something that
+  /// could wake other fibers, when a deadlock or the end of all work is looked for.
   bool transient = false;
 };
 
@@ -165,15 +168,15 @@ fiber_ref current();
   detail::arrived_core().deliver();
 }
 
-/// For loops that compute: delivers what is pending, submits what is queued for the kernel, and
-/// gives way if 500 us have passed since the thread last looked at its backend.
+/// For loops that compute: throws what is pending, submits the operations queued for the kernel,
+/// and gives way if 500 us have passed since the thread last looked at its backend.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void checkpoint();
 
-/// Waits until somebody schedules this fiber with a value of this very type.
-/// suspend() in a main fiber also returns when nothing is runnable and nothing pends that could
-/// wake a fiber: so a program runs until all is done.
+/// Waits until schedule() gives this fiber a value of this very type.
+/// suspend() in a main fiber also returns when no fiber is runnable and nothing is pending that
+/// could wake one: so a program runs until all is done.
 /// Returns: the value that was given to schedule(), perhaps before this call.
 /// Switchpoint.
 /// Throws: std::logic_error if the value was of another type; what is pending for this fiber.
@@ -188,14 +191,16 @@ T suspend() {
   }
 }
 
-/// Starts a fiber that calls `body`, moved into it; it runs when it is its turn, not now. It is a
-/// child of the running fiber and is ended when that fiber's body has been left: after that body's
-/// locals are gone, so `body` must own what it captures. What borrows belongs in a group.
+/// Starts a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
+/// is a child of the running fiber and is ended when its parent's body has been left, after that
+/// body's locals are gone: so `body` must own what it captures. A body that borrows belongs in a
+/// group.
 /// Returns: the handle, which may be dropped.
 /// Not a switchpoint.
-/// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for a stack size that cannot
-///         be; `cancelled` if the running fiber has been cancelled and is not under a shield, or is
-///         ending; what copying `body` or an inherited local throws: it may wait, but not teleport.
+/// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for an impossible stack size;
+///         `cancelled` if the running fiber has been cancelled and is not under a shield, or is
+///         ending; what copying `body` or an inherited local throws: the copy may wait, but not
+///         teleport.
 template <typename F>
 auto spin(F&& body, call_site site = call_site::here());
 template <typename F>
@@ -225,8 +230,9 @@ class fiber : public fiber_ref {
   fiber(fiber&&) noexcept = default;
   fiber& operator=(fiber&&) noexcept = default;
 
-  /// Waits until it is dead.
-  /// Returns: what its body returned, valid as long as a handle to it lives and nobody takes it.
+  /// Waits until the fiber is dead.
+  /// Returns: what its body returned; valid as long as a handle to the fiber lives and the value
+  ///          has not been taken.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: as fiber_ref::await(); std::logic_error if the value has been taken.
   const T& await() const& {
@@ -235,16 +241,16 @@ class fiber : public fiber_ref {
     kept.await();
     return *static_cast<const T*>(detail::result_of(target));
   }
-  /// The same, but moves the value out; afterwards awaiting it is a std::logic_error.
+  /// The same, but moves the value out; awaiting the fiber again is then a std::logic_error.
   /// Switchpoint.
   T await() && {
-    const detail::handle kept = detail::refer_to(block());  // the value's move may go elsewhere
+    const detail::handle kept = detail::refer_to(block());  // moving the value may teleport
     detail::await_value(*kept.get());
     return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
   }
 
-  /// Cancels it and lets it end with `result` if its body ends by that. A move of T that throws
-  /// ends the process.
+  /// Cancels the fiber. If its body ends by that, awaiting it returns `result`. A move of T that
+  /// throws ends the process.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
   cancel_result stop(T result, call_site site = call_site::here()) const {
@@ -266,7 +272,7 @@ class fiber<void> : public fiber_ref {
   fiber(fiber&&) noexcept = default;
   fiber& operator=(fiber&&) noexcept = default;
 
-  /// Cancels it and lets it end as if its body had returned, if its body ends by that.
+  /// Cancels the fiber. If its body ends by that, the fiber ends as if the body had returned.
   /// Not a switchpoint.
   cancel_result stop(call_site site = call_site::here()) const {
     return detail::stop(block(), detail::value_slot::holding(detail::nothing{}), site);

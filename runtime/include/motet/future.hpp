@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A value that somebody will have, on whatever thread.
+// A value, or an error, that a fiber or thread will provide later.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace detail {
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();
 std::exception_ptr broken_promise() noexcept;
-/// Returns: `error`, but fiber_cancelled, of `who`, in place of a cancellation, which concerns one
-///          fiber only.
+/// Returns: `error`; but for a `cancelled`, which concerns one fiber only, a fiber_cancelled that
+///          names `who`.
 std::exception_ptr told_to_others(std::exception_ptr error,
                                   const char* who = "who made a promise") noexcept;
 
@@ -32,7 +32,7 @@ template <typename T>
 struct future_state {
   using stored = std::conditional_t<std::is_void_v<T>, nothing_more, T>;
 
-  /// Returns: whether it is the first to decide; it must then call publish().
+  /// Returns: whether the caller is the first to decide; it must then call publish().
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
   void publish() { known.set(); }
 
@@ -45,11 +45,11 @@ struct future_state {
 
 }  // namespace detail
 
-/// Where the value of a promise appears. Copies see the same one. Any thread.
+/// Waits for the value of a promise. Copies share one value. Any thread.
 template <typename T>
 class future {
  public:
-  /// One without a promise.
+  /// A future without a promise.
   /// Not a switchpoint.
   future() = default;
 
@@ -65,7 +65,7 @@ class future {
   /// Waits for the value.
   /// Returns: the value, which lives as long as a future that refers to it.
   /// Switchpoint.
-  /// Throws: the error, if that is what it became; std::future_error (broken_promise) if the
+  /// Throws: the error, if the promise was given one; std::future_error (broken_promise) if the
   ///         promise was dropped; std::logic_error if the value has been taken, or there is no
   ///         promise; what is pending for this fiber.
   decltype(auto) get() const& {
@@ -74,8 +74,8 @@ class future {
     if constexpr (!std::is_void_v<T>) return std::as_const(*state_->value);
   }
 
-  /// The same, but takes the value, which can be done once. What get() const& has returned is then
-  /// empty.
+  /// The same, but moves the value out, which can be done once. A reference that get() const& has
+  /// returned then refers to a value that was moved from.
   /// Switchpoint.
   T get() && {
     known();
@@ -102,8 +102,9 @@ class future {
   std::shared_ptr<detail::future_state<T>> state_;
 };
 
-/// Who has to say what becomes of a future. Move-only. Dropped without a word, it makes get() throw
-/// std::future_error. Of a value and an error, from whatever threads, the first counts.
+/// Gives a future its value or its error. Move-only. If a promise is dropped before it was given
+/// either, get() throws std::future_error. Of several values and errors the first counts. Any
+/// thread.
 template <typename T>
 class promise {
  public:
@@ -122,17 +123,18 @@ class promise {
     set_exception(detail::broken_promise());
   }
 
-  /// Not a switchpoint. As often as one likes.
+  /// Returns: a future of this promise; may be called more than once.
+  /// Not a switchpoint.
   /// Throws: std::logic_error if this has been moved from.
   future<T> get_future() const {
     check();
     return future<T>(state_);
   }
 
-  /// Returns: whether this decided it; if not, nothing has happened.
+  /// Returns: false, without effect, if the future had a value or an error already.
   /// Not a switchpoint.
-  /// Throws: what making the value throws: then the error is that; std::logic_error if this has
-  ///         been moved from.
+  /// Throws: what making the value throws, which becomes the future's error; std::logic_error if
+  ///         this has been moved from.
   template <typename... Args>
   bool set_value(Args&&... args) {
     static_assert(!std::is_void_v<T> || sizeof...(Args) == 0, "a promise<void> has no value");

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Blocking calls on raw descriptors that block only the calling fiber. They work on descriptors in
-// either mode and never change it. Concurrent calls on one descriptor have no order among them.
+// blocking and in non-blocking mode, and never change the mode. Concurrent calls on one descriptor
+// have no order among them.
 //
-// Every one of these is a switchpoint, also when it need not wait. An interruption that comes while
-// it waits ends it, and then nothing has happened: no byte was moved, no connection accepted. What
-// had happened is returned as usual, and the interruption waits for the next switchpoint.
+// Each call is a switchpoint, also when it need not wait. An interruption that comes while a call
+// waits ends the call, and then nothing has happened: no byte was moved, no connection accepted. If
+// bytes had been moved, or a connection accepted, the call returns as usual, and the interruption
+// is thrown at the next switchpoint.
 //
-// Each throws std::system_error if the kernel refuses, and what is pending for this fiber. The
-// forms with a std::error_code are noexcept and leave an interruption pending: they set it to
+// Each call throws std::system_error if the kernel refuses, and what is pending for this fiber. The
+// forms with a std::error_code are noexcept and leave an interruption pending: they set the code to
 // std::errc::operation_canceled.
 #pragma once
 
@@ -21,16 +23,16 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace io {
 
-/// Reads at most `buffer.size()` bytes at the current position. What a file does not have at hand
-/// is fetched by another thread; an interruption then waits for that. So is all of a file that was
-/// opened with O_DIRECT.
+/// Reads at most `buffer.size()` bytes at the current position. Data of a file that is not in
+/// memory is read by another thread, and an interruption then waits for that thread. A file that
+/// was opened with O_DIRECT is always read by another thread.
 /// Returns: bytes read, in [0, buffer.size()]; 0 at end of file.
 /// Switchpoint.
 /// Source: read(2).
 std::size_t read(int fd, std::span<std::byte> buffer);
 std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept;
 
-/// Writes at most `buffer.size()` bytes, perhaps fewer. Nobody gets a SIGPIPE.
+/// Writes at most `buffer.size()` bytes, perhaps fewer. Never raises SIGPIPE.
 /// Returns: bytes written, in [0, buffer.size()].
 /// Switchpoint.
 /// Source: write(2).
@@ -46,8 +48,8 @@ std::size_t writev(int fd, std::span<const iovec> buffers);
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
 /// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
 /// Switchpoint.
-/// Throws: std::invalid_argument, or an error of that kind, for MSG_WAITALL: an interruption would
-///         lose what has come.
+/// Throws: std::invalid_argument (std::errc::invalid_argument in the form with a std::error_code)
+///         for MSG_WAITALL: an interruption would lose what has come.
 /// Source: recv(2).
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags = 0);
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept;
@@ -61,27 +63,29 @@ std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
                  std::error_code& error) noexcept;
 
 /// Takes the next connection of a listening socket. `address` may be null; otherwise `*length` is
-/// its room, and then its length. SOCK_CLOEXEC is implied.
-/// Returns: the new descriptor, the caller's.
+/// the room for the peer's address, and afterwards the length of that address. SOCK_CLOEXEC is
+/// implied.
+/// Returns: the new descriptor, which the caller owns.
 /// Switchpoint.
 /// Source: accept4(2).
 int accept(int fd, sockaddr* address = nullptr, socklen_t* length = nullptr);
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept;
 
 /// Connects a socket. A Unix socket waits until the backlog of its listener has room, also in
-/// non-blocking mode. An interruption takes back what has begun, so that the socket can connect
-/// again: of TCP the local port is then another one, unless it was bound. Not every protocol can do
-/// that; where the next connect fails (EALREADY), the socket is only good for being closed.
+/// non-blocking mode. An interruption takes the attempt back, so that the socket can connect again;
+/// a TCP socket then has another local port, unless it was bound. Not every protocol can take an
+/// attempt back: if the next connect fails with EALREADY, the socket can only be closed.
 /// Switchpoint.
 /// Source: connect(2), AF_UNSPEC.
 void connect(int fd, const sockaddr* address, socklen_t length);
 void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept;
 
 /// Waits until the descriptor is ready for one of `events`: POLLIN, POLLOUT, POLLPRI, POLLRDHUP.
-/// Returns: those of `events` that it is ready for, and POLLERR, POLLHUP if they are so.
+/// Returns: those of `events` that the descriptor is ready for, and POLLERR, POLLHUP where poll(2)
+///          reports them.
 /// Switchpoint.
-/// Throws: std::invalid_argument for an empty or unknown mask; bad_file_descriptor in the place of
-///         POLLNVAL.
+/// Throws: std::invalid_argument for an empty or unknown mask; bad_file_descriptor where poll(2)
+///         reports POLLNVAL.
 /// Source: poll(2).
 short wait_fd(int fd, short events);
 
@@ -90,8 +94,9 @@ short wait_fd(int fd, short events);
 /// Source: shutdown(2).
 void shutdown(int fd, int how);
 
-/// Ends this thread's operations on the descriptor, whose fibers get bad_file_descriptor, waits for
-/// that, and closes it. Operations of other threads must have ended before.
+/// Ends this thread's operations on the descriptor, waits until their fibers have got
+/// bad_file_descriptor, and closes the descriptor. Operations of other threads must have ended
+/// before.
 /// Switchpoint; nothing interrupts it.
 /// Source: close(2).
 void close(int fd);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What belongs to a fiber as a thread_local belongs to a thread: values that each fiber has its own
-// of, and objects that live until it ends. When a fiber ends, in whatever way, all of them are
-// destroyed on its stack, the newest first: after its children have ended, and before what its body
-// captured is destroyed. Their destructors may wait; nothing interrupts them there, and what they
-// make of this kind is destroyed as well.
+// What belongs to a fiber as a thread_local belongs to a thread: variables of which each fiber has
+// its own value, and objects that live until their fiber ends. When a fiber ends, in any way, these
+// values and objects are destroyed on its stack, the newest first: after its children have ended,
+// and before the captures of its body are destroyed. Their destructors may wait, and nothing
+// interrupts them; values and objects that a destructor makes are destroyed as well.
 #pragma once
 
 #include <concepts>
@@ -20,9 +20,9 @@ namespace motet { inline namespace MOTET_ABI {
 inline constexpr detail::inherited_mark inherited{};
 
 /// Each fiber, main fibers included, has a T of its own, which is made when the fiber first asks
-/// for it. May be used on any thread. It may be destroyed before the fibers are that have values of
-/// it: those live on until their fibers end. Meant to be one of a few, and static: a fiber that
-/// looks for its value passes those it has of others.
+/// for it. May be used on any thread. A fiber_local may be destroyed before the fibers that have
+/// values of it: the values live on until their fibers end. A program should have few, static ones:
+/// the search for a value passes the fiber's values of other fiber_locals.
 template <typename T>
 class fiber_local {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a fiber_local holds an object");
@@ -44,10 +44,11 @@ class fiber_local {
     requires std::is_invocable_r_v<T, F&>
   explicit fiber_local(F make) : make_(std::move(make)) {}
 
-  /// The same, but a fiber that is spun, freely or in a group, begins with a copy of the value that
-  /// the fiber which calls spin() has then, if it has one; a copy that throws makes spin() throw,
-  /// before anything has happened. So do a job of a pool or strand, what is spun, posted or called
-  /// on another thread, and the function of a new thread: the copy is made by whoever asks for it.
+  /// The same, but a fiber that is spun, with or without a group, begins with a copy of the value
+  /// that the fiber which calls spin() has then, if it has one; a copy that throws makes spin()
+  /// throw, before anything has happened. A job of a pool or strand, a function that is spun,
+  /// posted or called on another thread, and the function of a new thread inherit in the same way:
+  /// the fiber that makes the call makes the copy.
   /// Not a switchpoint.
   explicit fiber_local(detail::inherited_mark)
     requires std::default_initializable<T> && std::copy_constructible<T>
@@ -64,8 +65,8 @@ class fiber_local {
 
   /// Returns: the running fiber's value, valid until that fiber ends; no other fiber has it.
   /// Not a switchpoint, unless making a T is one.
-  /// Throws: what making it throws, and then there is none yet; std::bad_alloc; std::logic_error if
-  ///         this thread's runtime has ended.
+  /// Throws: what making the value throws, and then the fiber has none yet; std::bad_alloc;
+  ///         std::logic_error if this thread's runtime has ended.
   T& get() const {
     detail::local_value* found = detail::find_local(key_);
     return (found == nullptr ? made() : static_cast<holder&>(*found)).value;
@@ -105,8 +106,8 @@ class fiber_local {
 /// thread's runtime does, after main's own frames are gone.
 /// Returns: the object.
 /// Not a switchpoint, unless making a T is one.
-/// Throws: what making it throws, and then there is none; std::bad_alloc; std::logic_error if this
-///         thread's runtime has ended.
+/// Throws: what making the object throws; std::bad_alloc; std::logic_error if this thread's runtime
+///         has ended.
 template <typename T, typename... Arguments>
 T& make_local(Arguments&&... arguments) {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>, "make_local makes one object");

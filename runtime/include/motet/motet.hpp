@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All of motet; debug.hpp is included by those who look inside.
+// All of motet but debug.hpp, which a program includes only to list its fibers.
 #pragma once
 
 #include <motet/actor.hpp>

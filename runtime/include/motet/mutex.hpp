@@ -12,18 +12,20 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-/// A fiber by its number, which no other ever has: one that ended with a lock has it for good.
+/// Marks a fiber by its number, which no other fiber ever has: a lock that a fiber holds when it
+/// ends stays held.
 inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
   static_assert(sizeof(std::uintptr_t) == sizeof(fiber.id));
   return fiber.id << 1;
 }
 
-/// What a thread took before it had fibers is its main fiber's.
+/// A main fiber has its thread's mark: so it holds the locks that the thread took without fibers.
 inline std::uintptr_t mark_at(const thread_core& home, const control_block& fiber) noexcept {
   return fiber.is_main ? home.mark() | 1 : mark_of(fiber);
 }
 
-/// Who holds a lock: a fiber, or a thread. Never 0.
+/// Returns: the mark of the running fiber, or of a thread without fibers, as the holder of a lock;
+///          never 0.
 inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   if (thread == nullptr) return this_thread_mark() | 1;
   control_block& block = thread->running();
@@ -33,8 +35,9 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   return mark_at(*traveller.home, traveller);
 }
 
-/// Returns: whether the lock that is so marked is held by who runs on this thread. A fiber that has
-/// forked is the child's main fiber, and still holds what it held.
+/// Returns: whether `holder` marks the fiber that runs on this thread, or the thread itself. A
+/// fiber
+///          that has forked is the child's main fiber, and still holds its locks under its number.
 inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
   if (holder == holder_mark(thread)) [[likely]]
     return true;
@@ -50,7 +53,7 @@ class basic_mutex {
   basic_mutex() = default;
   basic_mutex(const basic_mutex&) = delete;
   basic_mutex& operator=(const basic_mutex&) = delete;
-  /// Not a switchpoint. Whoever still waits for it gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_mutex() { waiting_.send_away(sharing_); }
 
   /// Waits until nobody else holds it, and takes it. Whoever has waited longest gets it.
@@ -83,7 +86,7 @@ class basic_mutex {
       lock_again(thread, me);
   }
 
-  /// Takes it if nobody holds it.
+  /// Takes the mutex if it is free.
   /// Not a switchpoint.
   bool try_lock() {
     thread_core* thread = self_core();
@@ -97,9 +100,9 @@ class basic_mutex {
     return false;
   }
 
-  /// Hands it to whoever has waited longest, or to nobody.
+  /// Hands the mutex to the fiber or thread that has waited longest; it is free if none waits.
   /// Not a switchpoint.
-  /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
+  /// Throws: std::logic_error, without effect, if the caller does not hold the mutex.
   [[gnu::always_inline]] void unlock() {
     thread_core* thread = self_core();
     if (!held_by(thread)) [[unlikely]]
@@ -111,8 +114,9 @@ class basic_mutex {
       sharing_.unlock();
       return;
     }
-    // std::lock() gives up what it has when it cannot get all. If it were handed on then, several
-    // such could hand one another their locks for ever: so it is free, and the first in line looks.
+    // std::lock() gives up the locks it has when it cannot get all. If these were handed on,
+    // several such callers could hand one another their locks for ever: so the mutex is left free,
+    // and the first in line looks again.
     if (thread != nullptr && thread->backs_off()) waiting_.expect(*next);
     holder_.store(next->refused ? 0 : next->number, std::memory_order_relaxed);
     sharing_.unlock();
@@ -127,7 +131,7 @@ class basic_mutex {
     return is_mark_of(thread, holder_.load(std::memory_order_relaxed));
   }
 
-  /// First in line: takes it if it is still free, or waits in front of all others.
+  /// The first in line takes the mutex if it is still free, or waits in front of all others.
   [[gnu::noinline]] void lock_again(thread_core* thread, std::uintptr_t me) {
     for (;;) {
       sharing_.lock();
@@ -153,7 +157,7 @@ class basic_mutex {
 
 }  // namespace detail
 
-/// A lock that fibers and threads can hold, one at a time. What holds it may switch.
+/// A lock that fibers and threads can hold, one at a time. Its holder may call switchpoints.
 using mutex = detail::basic_mutex<detail::any_thread>;
 
 namespace local {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TCP: where, the stream, the listener.
+// TCP: endpoints, streams, listeners.
 #pragma once
 
 #include <motet/net/endpoint.hpp>

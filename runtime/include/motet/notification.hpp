@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A call to whoever waits at that moment; nobody remembers it, unlike an event.
+// A notification ends waits that have begun. It is not kept for later waits, unlike an event.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@ class basic_notification {
   basic_notification() = default;
   basic_notification(const basic_notification&) = delete;
   basic_notification& operator=(const basic_notification&) = delete;
-  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_notification() { waiting_.send_away(sharing_); }
 
   /// Waits for the next notification.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if it is destroyed meanwhile.
+  /// Throws: what is pending for this fiber; std::logic_error if the notification is destroyed
+  ///         meanwhile.
   void wait() {
     thread_core* thread = Sharing::enter_to_wait();
     lone_waiter waiting("wait for a notification", thread, Sharing::shared);
@@ -29,8 +30,8 @@ class basic_notification {
     stand_by(sharing_, waiting);
   }
 
-  /// Ends the wait of whoever has waited longest. The notifier goes on first.
-  /// Returns: whether somebody waited.
+  /// Ends the wait of the fiber or thread that has waited longest. The notifier goes on first.
+  /// Returns: whether a wait was ended.
   /// Not a switchpoint.
   bool notify_one() {
     thread_core* thread = self_core();
@@ -42,7 +43,7 @@ class basic_notification {
   }
 
   /// Ends every wait that has begun, in order.
-  /// Returns: whether somebody waited.
+  /// Returns: whether a wait was ended.
   /// Not a switchpoint.
   bool notify_all() {
     thread_core* thread = self_core();

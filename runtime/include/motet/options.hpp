@@ -12,10 +12,10 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// The defaults suit a server. A program that never calls run() gets them too.
+/// The defaults suit a server. A program that never calls run() gets the defaults.
 struct options {
-  /// "io_uring", "libev", "sim", or "auto": the first real one that works. Empty: what the
-  /// environment variable MOTET_BACKEND says, else "auto".
+  /// "io_uring", "libev", "sim", or "auto": the first that works of the real backends. Empty: what
+  /// the environment variable MOTET_BACKEND says, else "auto".
   std::string backend;
 
   /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet takes up to 1 KiB of them.
@@ -26,20 +26,20 @@ struct options {
   std::size_t switches_between_polls = 64;
   std::chrono::microseconds time_between_polls{500};
 
-  /// How long a thread that has nothing to run waits awake for other threads before it sleeps,
-  /// where they have been as quick before, and a processor is free: [0, 10 ms]; 0: never.
+  /// How long a thread that has nothing to run waits awake for mail of other threads before it
+  /// sleeps, if such mail came as quickly before, and a processor is free: [0, 10 ms]; 0: never.
   std::chrono::microseconds busy_wait{100};
 
   /// Sizes of the rings: powers of two in [1, 32768] and [2, 65536].
   unsigned ring_submissions = 256;
   unsigned ring_completions = 4096;
 
-  /// A fiber that has caught its own interruption may wait in the handler for so long before the
-  /// interruption is thrown there again: [0, ...].
+  /// A fiber that has caught its own interruption may wait in the handler for this long before the
+  /// interruption is thrown in the handler again: [0, ...].
   std::chrono::milliseconds handler_grace{1'000};
 
-  /// How long a thread whose fibers all wait for others may sleep before it says so, once; 0:
-  /// never.
+  /// How long a thread whose fibers all wait for one another may sleep before it reports that,
+  /// once; 0: never.
   std::chrono::milliseconds deadlock_report{10'000};
 
   /// The signal at which every motet thread of the process writes its dump to stderr, and a busy
@@ -48,12 +48,12 @@ struct options {
   /// one it sets later takes its place.
   int dump_signal = 0;
 
-  /// Told what a user may want to know, in one line. Empty: a line on stderr.
+  /// Called with notices for the user, one line each. Empty: a line on stderr.
   std::function<void(std::string_view)> on_notice;
 
-  /// Given each failure that no fiber is left to be told of, and each exception that was raised in
-  /// a fiber which came to no switchpoint any more. Empty: a line on stderr, and the process's exit
-  /// code becomes 1.
+  /// Called with each failure that no fiber is left to be told of, and with each exception that was
+  /// raised in a fiber which came to no switchpoint any more. Empty: a line on stderr, and the exit
+  /// code of the process becomes 1.
   std::function<void(std::exception_ptr)> on_unhandled;
 };
 

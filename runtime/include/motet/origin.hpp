@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In which fiber an exception was thrown that has reached another one.
+// The fiber in which an exception was thrown, for an exception that has reached another fiber.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// The fiber whose body an exception has left, as it was then.
+/// The fiber whose body an exception has left, as the fiber was at that time.
 struct exception_origin {
   std::uint64_t fiber = 0;   // fiber_ref::id()
   std::string name;          // may be empty
-  call_site site;            // where it was spun
-  std::uint64_t parent = 0;  // 0: it had become the main fiber of a forked child
+  call_site site;            // where the fiber was spun
+  std::uint64_t parent = 0;  // 0: the fiber had become the main fiber of a forked child
   std::string parent_name;
 };
 
-/// Returns: the first fiber whose body `error` has left, however many it went through since; empty
-///          for an exception that has left none, or for which there was no memory. The same object
-///          gives the same answer, also after the end of the fiber and of its thread.
+/// Returns: the first fiber whose body `error` has left, however many bodies it has left since;
+///          empty for an exception that has left none, or if there was no memory for the note. The
+///          same object gives the same answer, also after the end of the fiber and of its thread.
 /// Not a switchpoint. Any thread.
 /// Throws: std::bad_alloc.
 std::optional<exception_origin> origin(const std::exception_ptr& error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// So many times in a period, and no more.
+// A limit of so many acquisitions in a period.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace detail {
 
 [[noreturn]] void refuse_rate();
 
-/// The end of a limiter, as fibers and threads without fibers wait for it.
+/// Tells the fibers, and the threads without fibers, that wait at a limiter of the limiter's end.
 template <typename Sharing>
 class last_call {
  public:
@@ -30,7 +30,7 @@ class last_call {
     for_fibers_.set();
     for_threads_.open();
   }
-  /// Waits for it until `when` at the longest.
+  /// Waits for set() until `when` at the longest.
   void rest_until(clock::time_point when);
 
  private:
@@ -44,21 +44,21 @@ extern template void last_call<one_thread>::rest_until(clock::time_point);
 template <typename Sharing>
 class basic_rate_limiter {
  public:
-  /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once.
-  /// That is an upper limit: who waits is woken some 50 us late, which only a burst makes up for.
+  /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once. The
+  /// rate is an upper limit: a waiter is woken some 50 us late, which only a burst makes up for.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if one of them is 0, or a burst takes more than 70 years;
+  /// Throws: std::invalid_argument if an argument is 0, or a burst takes more than 70 years;
   ///         std::bad_alloc.
   /// Source: the generic cell rate algorithm, ITU-T I.371, as virtual scheduling.
   basic_rate_limiter(std::size_t count, timespan period, std::size_t burst = 1)
       : state_(new state(interval(count, period, burst), burst)) {}
   basic_rate_limiter(const basic_rate_limiter&) = delete;
   basic_rate_limiter& operator=(const basic_rate_limiter&) = delete;
-  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_rate_limiter() { state_->end(); }
 
-  /// Waits until `cost` more fit into the rate; those who came before are served first. What is
-  /// interrupted takes nothing.
+  /// Waits until `cost` more fit into the rate; callers that came before are served first. An
+  /// interrupted call takes nothing.
   /// Switchpoint; switches only if it must wait.
   /// Throws: what is pending for this fiber; std::invalid_argument if `cost` is 0 or more than the
   ///         burst; std::logic_error if the limiter is destroyed meanwhile.
@@ -70,7 +70,7 @@ class basic_rate_limiter {
     stays->wait_and_take(cost);
   }
 
-  /// Takes `cost` if that needs no waiting, and nobody waits.
+  /// Takes `cost` if that needs no waiting, and no other caller waits.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if `cost` is 0 or more than the burst.
   bool try_acquire(std::size_t cost = 1) {
@@ -117,7 +117,7 @@ class basic_rate_limiter {
     }
 
    private:
-    /// In a forked child nobody waits who waited before, nor has a turn.
+    /// A forked child forgets the waiters of its parent, and which of them had the turn.
     void forget_gone() {
       if (std::exchange(used_in_, this_process()) == this_process()) return;
       this->owners = 1;
@@ -130,7 +130,7 @@ class basic_rate_limiter {
       return take(cost);
     }
 
-    /// Returns: `taken`, or when it will fit.
+    /// Returns: `taken`, or the time at which `cost` will fit.
     clock::time_point take(std::size_t cost) noexcept {
       const clock::time_point now = clock::now();
       const clock::time_point after =
@@ -143,14 +143,14 @@ class basic_rate_limiter {
 
     const clock::duration interval_;
     const std::size_t burst_;
-    clock::time_point spoken_for_{};  // until then everything before the burst is
+    clock::time_point spoken_for_{};  // the rate is used up until this time, but for the burst
     std::uint32_t used_in_ = this_process();
-    std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // of those who wait
+    std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // held by the first that waits
     last_call<Sharing> last_call_;
   };
 
   static constexpr clock::time_point taken = clock::time_point::min();
-  /// Far enough from what a time point can hold.
+  /// The longest burst, in nanoseconds: no sum with the present time can overflow.
   static constexpr std::size_t longest = clock::duration::max().count() / 4;
 
   const co_owner<state> state_;

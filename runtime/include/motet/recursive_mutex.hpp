@@ -12,9 +12,9 @@ namespace detail {
 template <typename Sharing>
 class basic_recursive_mutex {
  public:
-  /// As mutex::lock(), but returns at once to whoever holds it already.
+  /// As mutex::lock(), but returns at once if the caller holds the mutex already.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if it is destroyed meanwhile.
+  /// Throws: what is pending for this fiber; std::logic_error if the mutex is destroyed meanwhile.
   void lock() {
     if (mutex_.held_by(self_core())) {
       Sharing::enter();
@@ -24,7 +24,7 @@ class basic_recursive_mutex {
     ++depth_;
   }
 
-  /// Takes it if nobody else holds it.
+  /// Takes the mutex if it is free, or if the caller holds it already.
   /// Not a switchpoint.
   bool try_lock() {
     if (!mutex_.held_by(self_core()) && !mutex_.try_lock()) return false;
@@ -32,9 +32,9 @@ class basic_recursive_mutex {
     return true;
   }
 
-  /// Gives it up when it has been called as often as it was locked.
+  /// Gives the mutex up once unlock() has been called as often as lock() and try_lock() took it.
   /// Not a switchpoint.
-  /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
+  /// Throws: std::logic_error, without effect, if the caller does not hold the mutex.
   void unlock() {
     if (!mutex_.held_by(self_core())) refuse_to_unlock();
     if (--depth_ == 0) mutex_.unlock();
@@ -42,7 +42,7 @@ class basic_recursive_mutex {
 
  private:
   basic_mutex<Sharing> mutex_;
-  std::size_t depth_ = 0;  // the holder's
+  std::size_t depth_ = 0;  // touched by the holder alone
 };
 
 }  // namespace detail

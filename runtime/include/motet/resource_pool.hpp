@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A limited number of things that are dear to make, each lent to one user at a time.
+// A pool of resources that are expensive to make; each is lent to one user at a time.
 #pragma once
 
 #include <cstddef>
@@ -28,25 +28,25 @@ class basic_resource_pool {
  public:
   class lease;
 
-  /// Lends at most `limit` things at a time, which `make()` makes when none is idle; it may switch.
-  /// Before an idle one is lent, `healthy(thing)` is asked, if there is one: if it says no, or
-  /// throws, the thing is destroyed.
+  /// Lends at most `limit` resources at a time. `make()`, which may switch, makes one when none is
+  /// idle. Before an idle resource is lent, `healthy(resource)` is called, if given: if it returns
+  /// false or throws, the resource is destroyed.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if `limit` is 0 or no memory could hold as many, or there is no
-  ///         `make`; std::bad_alloc.
+  /// Throws: std::invalid_argument if `limit` is 0 or more than any memory could hold, or `make` is
+  ///         empty; std::bad_alloc.
   basic_resource_pool(std::size_t limit, std::function<T()> make,
                       std::function<bool(T&)> healthy = {})
       : state_(new state(limit, std::move(make), std::move(healthy))) {}
   basic_resource_pool(const basic_resource_pool&) = delete;
   basic_resource_pool& operator=(const basic_resource_pool&) = delete;
-  /// Destroys what is idle; whoever still waits gets a std::logic_error. What is lent may be used
-  /// on, and is destroyed with its lease.
+  /// Destroys the idle resources; waits that are still open throw std::logic_error. A lent resource
+  /// may still be used, and is destroyed with its lease.
   /// Not a switchpoint, unless a destructor is one.
   ~basic_resource_pool() { state_->end(); }
 
-  /// Waits until fewer than the limit are lent, and lends the one that was given back last, or a
-  /// new one. Whoever has waited longest is served first. A lease of motet::local is given back on
-  /// its own thread, or ends the process.
+  /// Waits until fewer resources than the limit are lent, and lends the one that was given back
+  /// last, or a new one. The caller that has waited longest is served first. A lease from a pool of
+  /// motet::local must be given back on the pool's thread; anywhere else it ends the process.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; what `make` and `healthy` throw, and then nothing is
   ///         lent; std::logic_error if the pool is destroyed meanwhile.
@@ -79,14 +79,14 @@ class basic_resource_pool {
       return last;
     }
 
-    /// Leaves it to the caller if the pool is gone, and has no use for it.
+    /// Takes `thing` back, unless the pool is gone: then the caller destroys it.
     void give_back(T& thing) {
       const std::lock_guard in(this->sharing);
-      if (!this->ended) idle.push_back(std::move(thing));  // within what is reserved
+      if (!this->ended) idle.push_back(std::move(thing));  // within the reserved capacity
     }
 
     void end() noexcept {
-      if (co_owned<Sharing>::end()) slots.release(plenty);  // those who waited find that it is over
+      if (co_owned<Sharing>::end()) slots.release(plenty);  // the waiters then see `ended`
       const std::vector<T> left(std::move(idle));
     }
 
@@ -98,7 +98,7 @@ class basic_resource_pool {
     basic_semaphore<Sharing> slots;
   };
 
-  /// Given back at the end.
+  /// A permit to have one resource lent; its destructor gives the permit back.
   class taken_slot {
    public:
     explicit taken_slot(state& from) : of_(from) { from.slots.acquire(); }
@@ -116,7 +116,7 @@ class basic_resource_pool {
   const co_owner<state> state_;
 };
 
-/// One thing, given back at the end.
+/// One lent resource; its destructor gives the resource back.
 template <typename T, typename Sharing>
 class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
  public:
@@ -125,7 +125,7 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
     from.slot_.reset();
   }
   lease& operator=(lease&&) = delete;
-  /// Not a switchpoint, unless the pool is gone and the thing's destructor is one.
+  /// Not a switchpoint, unless the pool is gone and the resource's destructor is one.
   ~lease() {
     if (thing_.has_value()) (*slot_)->give_back(*thing_);
   }
@@ -140,9 +140,9 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
   /// Throws: std::logic_error after discard().
   T* operator->() const { return &**this; }
 
-  /// Destroys the thing, which is of no use any more, and lets the pool make another.
-  /// Not a switchpoint, unless the destructor is one.
-  /// Throws: std::logic_error if that was done before.
+  /// Destroys the resource, for one that cannot be used any more, and lets the pool make another.
+  /// Not a switchpoint, unless the resource's destructor is one.
+  /// Throws: std::logic_error if the lease was discarded before.
   void discard() {
     if (!thing_.has_value()) refuse_to_use_returned();
     thing_.reset();

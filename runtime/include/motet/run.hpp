@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A runtime with a definite beginning and end, for tests, plugins and threads of others. A program
-// whose main() simply uses motet needs none.
+// A runtime with a definite beginning and end, for tests, plugins and foreign threads. A program
+// whose main() simply uses motet does not need this.
 #pragma once
 
 #include <motet/options.hpp>
@@ -24,7 +24,7 @@ class session {
   ~session();
 
   /// Ends every fiber.
-  /// Throws: the first failure that nobody was told of.
+  /// Throws: the first failure that no fiber was told of.
   void end();
 
  private:
@@ -34,14 +34,14 @@ class session {
 
 }  // namespace detail
 
-/// Calls `f` as the main fiber of a runtime of its own on this thread, then cancels and awaits
-/// every fiber that is left. It takes the place of a runtime that the main thread has got by
-/// waiting, if it has had no other use for it.
+/// Calls `f` as the main fiber of a new runtime on this thread, then cancels and awaits every fiber
+/// that is left. If the main thread has got a runtime only by waiting, the new runtime takes its
+/// place.
 /// Returns: what `f` returned.
 /// Switchpoint.
-/// Throws: what `f` throws, else the first failure of a fiber that nobody was told of;
-///         std::logic_error if the thread has a runtime already; std::invalid_argument for an
-///         option that cannot be; std::system_error if the chosen backend cannot be had.
+/// Throws: what `f` throws, else the first failure that no fiber was told of; std::logic_error if
+///         the thread has a runtime already; std::invalid_argument for an impossible option;
+///         std::system_error if the chosen backend is not available.
 template <typename F>
 auto run(const options& chosen, F&& f) -> std::invoke_result_t<F&> {
   detail::session running(chosen);
@@ -60,7 +60,7 @@ auto run(F&& f) -> std::invoke_result_t<F&> {
   return run(options{}, std::forward<F>(f));
 }
 
-/// Returns: "io_uring", "libev" or "sim", whichever this thread uses.
+/// Returns: the backend that this thread uses: "io_uring", "libev" or "sim".
 /// Not a switchpoint.
 /// Throws: as the first use of motet on a thread does.
 std::string_view backend_name();

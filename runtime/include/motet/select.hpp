@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waiting for whichever of several things happens first: exactly one of them then does.
+// Waiting for several things at once: select() takes exactly one branch, the first that is ready.
 #pragma once
 
 #include <poll.h>
@@ -100,7 +100,7 @@ struct push_case final : select_branch {
   T& item;
 };
 
-/// A branch and what to do when it was taken.
+/// A branch, and the handler to call when the branch was taken.
 template <typename Branch, typename F>
 struct select_case {
   Branch branch;
@@ -125,8 +125,8 @@ std::size_t select_among(bool as_they_are, select_case<Branches, Handlers>&... c
 
 }  // namespace detail
 
-/// A branch that pops from `from` and then calls `then(std::optional<T>)`, or `then()`. There is no
-/// item if the channel is closed and empty.
+/// A branch that pops from `from` and then calls `then(std::optional<T>)`, or `then()`. The
+/// optional is empty if the channel is closed and empty.
 /// Not a switchpoint.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
 auto on_pop(detail::basic_channel<T, Sharing>& from, F then = {}) {
@@ -134,8 +134,8 @@ auto on_pop(detail::basic_channel<T, Sharing>& from, F then = {}) {
   return detail::select_case<branch, F>{branch(from), std::move(then)};
 }
 
-/// A branch that pushes `item` to `to` and then calls `then()`. Unless it is taken, `item` is the
-/// caller's still. If the channel is closed, select() throws channel_closed.
+/// A branch that pushes `item` to `to` and then calls `then()`. Unless the branch is taken, the
+/// caller keeps `item`. If the channel is closed, select() throws channel_closed.
 /// Not a switchpoint.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
 auto on_push(detail::basic_channel<T, Sharing>& to, std::type_identity_t<T>&& item, F then = {}) {
@@ -143,7 +143,8 @@ auto on_push(detail::basic_channel<T, Sharing>& to, std::type_identity_t<T>&& it
   return detail::select_case<branch, F>{branch(to, item), std::move(then)};
 }
 
-/// A branch that is taken when `fiber` has ended, and then calls `then()`; await() tells how.
+/// A branch that is taken when `fiber` has ended, and then calls `then()`. fiber_ref::await() tells
+/// how the fiber has ended.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty handle.
 template <typename F = detail::nothing_to_do>
@@ -167,17 +168,18 @@ auto on_writable(int fd, F then = {}) {
                                                     std::move(then)};
 }
 
-/// A branch that is taken when `span` has passed without another one, and then calls `then()`. With
-/// no time at all, select() does not wait.
+/// A branch that is taken when `span` has passed and no other branch was taken, and then calls
+/// `then()`. With a span of 0, select() does not wait.
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
 auto on_timeout(detail::timespan span, F then = {}) {
   return detail::select_case<detail::time_case, F>{detail::time_case(span.length), std::move(then)};
 }
 
-/// Waits until one of `cases` can proceed, takes that one alone, and calls its handler: of several
-/// that can, any, with equal chances. If it is interrupted or throws, none has been taken.
-/// Returns: the place of the one that was taken among the arguments, from 0.
+/// Waits until one of the branches `cases` can proceed, takes that branch alone, and calls its
+/// handler. If several branches can proceed, each has an equal chance. If select() is interrupted,
+/// no branch has been taken.
+/// Returns: the place of the branch that was taken among the arguments, from 0.
 /// Switchpoint; switches only if it must wait. Starts a runtime on a thread that has none.
 /// Throws: what is pending for this fiber, what a branch or its handler throws;
 ///         std::logic_error if a channel is destroyed meanwhile.
@@ -187,7 +189,7 @@ std::size_t select(detail::select_case<Branches, Handlers>&&... cases) {
   return detail::select_among(false, cases...);
 }
 
-/// The same, but of several that can proceed it takes the first.
+/// The same, but of several branches that can proceed it takes the first one given.
 /// Switchpoint; switches only if it must wait.
 template <typename... Branches, typename... Handlers>
 std::size_t select(in_order_t, detail::select_case<Branches, Handlers>&&... cases) {

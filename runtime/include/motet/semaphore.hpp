@@ -21,12 +21,12 @@ class basic_semaphore {
   }
   basic_semaphore(const basic_semaphore&) = delete;
   basic_semaphore& operator=(const basic_semaphore&) = delete;
-  /// Not a switchpoint. Whoever still waits gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_semaphore() { waiting_.send_away(sharing_); }
 
-  /// Waits until `count` permits are free and everybody who came before has got theirs; takes them.
-  /// More than the limit may be asked for: that waits, and everybody behind it, until release() or
-  /// set_limit() has added enough.
+  /// Waits until `count` permits are free and all earlier callers have got theirs, and takes them.
+  /// A caller that asks for more permits than the limit waits, and so do all later callers, until
+  /// release() or set_limit() has added enough.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::invalid_argument if `count` is not positive;
   ///         std::logic_error if the semaphore is destroyed meanwhile.
@@ -45,7 +45,7 @@ class basic_semaphore {
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    // Those behind it may want less.
+    // Waiters behind an interrupted one may want less than it did.
     stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
   }
 
@@ -60,7 +60,7 @@ class basic_semaphore {
     return true;
   }
 
-  /// Gives `count` permits back, or adds as many.
+  /// Gives `count` permits back, or adds new ones.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument, without effect, if `count` is not positive, or there would be
   ///         more permits than a std::ptrdiff_t can count.
@@ -69,10 +69,10 @@ class basic_semaphore {
     change([&] { return add(count); });
   }
 
-  /// From now on there are `limit` permits in all. If that is less than are taken, as many as are
-  /// too many are not given out again.
+  /// From now on there are `limit` permits in all. If more are taken, the surplus is not given out
+  /// again when it is released.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument, without effect, if it is negative, or as release().
+  /// Throws: std::invalid_argument, without effect, if `limit` is negative, or as release().
   void set_limit(std::ptrdiff_t limit) {
     if (limit < 0) refuse_permits();
     change([&] {
@@ -95,7 +95,7 @@ class basic_semaphore {
     freed.tell(thread);
   }
 
-  /// Returns: false, without effect, if there would be more than can be counted.
+  /// Returns: false, without effect, if there would be more permits than can be counted.
   bool add(std::ptrdiff_t more) noexcept {
     std::ptrdiff_t sum = 0;
     if (__builtin_add_overflow(free_, more, &sum)) return false;

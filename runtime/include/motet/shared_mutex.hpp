@@ -17,16 +17,16 @@ class basic_shared_mutex {
   basic_shared_mutex() = default;
   basic_shared_mutex(const basic_shared_mutex&) = delete;
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
-  /// Not a switchpoint. Whoever still waits for it gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_shared_mutex() { waiting_.send_away(sharing_); }
 
-  /// Waits until nobody else holds it in any way, and takes it.
+  /// Waits until there is neither a reader nor a writer, and takes the mutex as the writer.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if it is the writer already, or if
-  ///         the mutex is destroyed meanwhile.
+  /// Throws: what is pending for this fiber; std::logic_error if the caller is the writer already,
+  ///         or if the mutex is destroyed meanwhile.
   void lock() { wait_for(writing); }
 
-  /// Takes it if nobody holds it in any way.
+  /// Takes the mutex as the writer if there is neither a reader nor a writer.
   /// Not a switchpoint.
   bool try_lock() {
     thread_core* thread = self_core();
@@ -36,7 +36,7 @@ class basic_shared_mutex {
 
   /// Gives up what lock() took.
   /// Not a switchpoint.
-  /// Throws: std::logic_error, without effect, if another one is the writer, or nobody.
+  /// Throws: std::logic_error, without effect, if the caller is not the writer.
   void unlock() {
     give_up([](thread_core* thread, basic_shared_mutex& self) {
       if (!is_mark_of(thread, self.writer_)) return false;
@@ -45,13 +45,13 @@ class basic_shared_mutex {
     });
   }
 
-  /// Waits until there is no writer and none who waits since before, and takes it beside other
-  /// readers. Who holds it in this way must not ask again: a writer may wait in between.
+  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader beside the
+  /// others. A reader must not call this again: a writer may have begun to wait in between.
   /// Switchpoint.
   /// Throws: as lock().
   void lock_shared() { wait_for(reading); }
 
-  /// Takes it beside other readers if that needs no waiting.
+  /// Becomes a reader beside the others if that needs no waiting.
   /// Not a switchpoint.
   bool try_lock_shared() {
     thread_core* thread = self_core();
@@ -148,7 +148,7 @@ class basic_shared_mutex {
       sharing_.unlock();
       refuse_to_unlock();
     }
-    // As a mutex: what std::lock() gives up is not handed on.
+    // As in basic_mutex::unlock(): a lock that std::lock() gives up is not handed on.
     if (thread != nullptr && thread->backs_off()) {
       invite(freed, thread);
     } else {
@@ -169,11 +169,11 @@ class basic_shared_mutex {
   };
 
   void wait_in_line(candidate& waiting, thread_core* thread) {
-    // Those behind a writer who gives up may be able to go on.
+    // Readers behind an interrupted writer may be able to go on.
     stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
   }
 
-  /// Lets in from the front whoever can come in.
+  /// Lets waiters in from the front, until the first that cannot have the mutex now.
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
     while (waiter* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
@@ -183,7 +183,8 @@ class basic_shared_mutex {
     }
   }
 
-  /// Lets the first that could come in look, without letting it in.
+  /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
+  /// looks again.
   void invite(chosen_ones& freed, const thread_core* chooser) noexcept {
     while (waiter* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;

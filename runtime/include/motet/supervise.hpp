@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Children that are started again when they end: by factories, as a callable that has run cannot
-// run again.
+// Children that are started again when they end. A child is made by a factory, for a callable that
+// was moved into a fiber and has run cannot run again.
 #pragma once
 
 #include <chrono>
@@ -17,25 +17,26 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// When a child that has ended is to be started again. One that somebody has cancelled has ended
-/// without a failure.
+/// When a child that has ended is to be started again. A child that was cancelled has ended without
+/// a failure.
 enum class restart_policy { always, on_failure, never };
 
-/// Which others are ended and started again with a child that is: none; all; those that stand after
-/// it. What has ended for good, or is never restarted, is not started again with others either.
+/// Which other children are ended and started again with a child that is: none; all; those that
+/// stand after it among the arguments. A child that has ended for good, or has the policy `never`,
+/// is not started again with others either.
 enum class restart_strategy { one_for_one, one_for_all, rest_for_one };
 
-/// What has happened to a child.
+/// An event in the life of a child.
 struct supervise_event {
   enum class kind {
     started,
     ended,       // without a failure, or because it was cancelled
     failed,      // with `error`
-    restarting,  // it will be started after `delay`
-    gave_up,     // it was to be restarted too often; `error` is how it failed last, or null
+    restarting,  // the child will be started after `delay`
+    gave_up,     // the child ended too often; `error` is its last failure, or null
   };
   kind what;
-  /// Its name, or its place among the arguments, from 0. Valid during the call.
+  /// The child's name, or its place among the arguments, from 0. Valid during the call.
   const std::string& child;
   std::exception_ptr error = {};
   clock::duration delay = {};
@@ -43,26 +44,26 @@ struct supervise_event {
 
 struct supervise_options {
   restart_strategy strategy = restart_strategy::one_for_one;
-  /// At most so many restarts within `window`, which is more than 0; those of a strategy's others
-  /// are not counted.
+  /// At most this many restarts within `window`, which is more than 0. Only the restart of the
+  /// child that has ended counts, not those of others that the strategy restarts with it.
   std::size_t restarts = 3;
   clock::duration window = std::chrono::seconds(5);
-  /// What is waited for before a restart: doubled each time, up to `longest_delay`, until the child
-  /// has once run for `window`.
+  /// The delay before a restart. It is doubled each time, up to `longest_delay`, and begins anew
+  /// when the child has run for `window`.
   clock::duration delay = std::chrono::milliseconds(10);
   clock::duration longest_delay = std::chrono::seconds(10);
-  /// Up to this part of each delay, in [0, 1], is left out by chance, so that those who failed
-  /// together do not come back together.
+  /// Up to this part of each delay, in [0, 1], is left out at random, so that children that failed
+  /// together are not restarted together.
   double jitter = 0.1;
-  /// Told of each event, in the supervising fiber, and may call switchpoints; what it throws ends
-  /// all children and is thrown.
-  /// Not told of children that end because supervise() is left by an exception of others.
+  /// Called with each event, in the supervising fiber; it may call switchpoints. An exception that
+  /// it throws ends all children, and supervise() throws it. It is not called for children that end
+  /// because supervise() is left by another exception.
   std::function<void(const supervise_event&)> on_event = {};
 };
 
 namespace detail {
 
-/// Runs a child: what `make` returns, if that can be called, else `make` itself was the child.
+/// Runs a child: calls `make()`, and then what that returned, if it can be called.
 class child_maker {
  public:
   child_maker() = default;
@@ -96,20 +97,21 @@ class child_maker {
 }  // namespace detail
 
 struct child_spec {
-  /// Its fiber's name; may be empty.
+  /// The name of the child's fiber; may be empty.
   std::string name = {};
   restart_policy restart = restart_policy::always;
-  /// Any callable, called anew for each start, in the new fiber. If it returns something that can
-  /// be called, that is the child's body. May borrow from the caller of supervise().
+  /// A callable that is called anew for each start, in the new fiber. If it returns a callable,
+  /// that is called as the child's body. May borrow from the caller of supervise().
   detail::child_maker make = {};
 };
 
-/// Starts a child for each of `children`, in their order, and restarts those that end, until none
-/// runs nor is to be restarted. What must end is ended in the opposite order, one by one.
+/// Starts a child for each of `children`, in their order, and restarts children that end, until no
+/// child runs or is to be restarted. Children that must end are ended in the opposite order, one by
+/// one.
 /// Switchpoint.
-/// Throws: too_many_restarts; std::invalid_argument for options that cannot be, no children, or one
-///         that has nothing to call, before anything is started; as motet::spin(); what is pending
-///         for this fiber. All children have ended then.
+/// Throws: too_many_restarts; std::invalid_argument for impossible options, no children, or an
+///         empty `make`, before any child is started; as motet::spin(); what is pending for this
+///         fiber. All children have ended by then.
 void supervise(const supervise_options& how, std::vector<child_spec> children);
 
 /// The same for child_specs as arguments.

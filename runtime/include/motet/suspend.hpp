@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waiting for whatever a callable arranges: the way to build a wait of one's own.
+// Waiting for an event that a callable arranges: the way to build a new kind of wait.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class answer {
   answer& operator=(answer&&) = delete;
   ~answer();
 
-  /// Throws: std::logic_error if it has been given.
+  /// Throws: std::logic_error if the answer has been given.
   void check() const;
   void give(value_slot&& value) noexcept;
 
@@ -36,18 +36,18 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable);
 
 }  // namespace detail
 
-/// Resumes the fiber that called suspend_with(), from any thread, once. Move-only. Dropped without
-/// having been called, it makes suspend_with() throw broken_resumer.
+/// Resumes the fiber that called suspend_with(), from any thread, once. Move-only. A resumer that
+/// is dropped without having been called makes suspend_with() throw broken_resumer.
 template <typename T = void>
 class resumer {
  public:
   resumer(detail::handle fiber, std::uint64_t number) noexcept
       : answer_(std::move(fiber), number) {}
 
-  /// Makes the fiber runnable; suspend_with() returns `value`. Does nothing if its wait is over.
+  /// Makes the fiber runnable; suspend_with() returns `value`. Does nothing if that wait is over.
   /// Not a switchpoint. Any thread.
-  /// Throws: std::logic_error if it has been called before; std::bad_alloc for a value of more than
-  ///         32 bytes, and can then be called again.
+  /// Throws: std::logic_error if the resumer has been called before; std::bad_alloc for a value of
+  ///         more than 32 bytes, and the resumer can then be called again.
   void operator()(T value) {
     answer_.check();
     answer_.give(detail::value_slot::holding<T>(std::move(value)));
@@ -74,14 +74,13 @@ class resumer<void> {
   detail::answer answer_;
 };
 
-/// Calls `arrange(resumer<T>)`, which keeps the resumer for whoever is to call it, and waits until
-/// somebody has. `arrange` runs when the wait is already open, so a resumer called at once is not
-/// lost.
+/// Calls `arrange(resumer<T>)`, which stores the resumer where an event will call it, and waits
+/// until the resumer has been called. `arrange` runs when the wait is already open, so a resumer
+/// called at once is not lost.
 /// Returns: the value the resumer was called with.
 /// Switchpoint.
 /// Throws: broken_resumer; what `arrange` throws; what is pending for this fiber; std::logic_error
-/// if
-///         it is called by the callable of another one.
+///         if it is called in the `arrange` of another suspend_with().
 template <typename T = void, typename F>
 T suspend_with(F&& arrange) {
   const auto call = [](void* callable, detail::handle fiber, std::uint64_t number) {

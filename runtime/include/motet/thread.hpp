@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thread with fibers of its own, to which others give work.
+// A thread with fibers of its own, to which other threads give work.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class thread;
 
 namespace detail {
 
-/// What a thread object and its thread share.
+/// The state that a thread object and its thread share.
 struct thread_link;
 
-/// Returns: those of this thread's runtime, or the usual ones if it has none.
+/// Returns: the options of this thread's runtime, or the defaults if it has none.
 options options_here();
-/// Throws: executor_stopped if it takes no more.
+/// Throws: executor_stopped if the thread takes no more jobs.
 void leave(thread_link& to, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
 class arrival;
@@ -33,16 +33,16 @@ handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
 
 }  // namespace detail
 
-/// Owns a thread whose function is a main fiber. Move-only. What is done with it may be done on any
-/// thread; on one that was moved from it is a std::logic_error.
+/// Owns a thread whose function is a main fiber. Move-only. Any thread may call its functions; on a
+/// `thread` that was moved from, each is a std::logic_error.
 class thread {
  public:
-  /// Starts a thread that calls `body`, moved into it, as its main fiber. Once that has returned or
-  /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die. Its
-  /// options are `how`, or those of the thread that starts it.
+  /// Starts a thread that calls `body`, moved into it, as its main fiber. Once `body` has returned
+  /// or thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die.
+  /// Its options are `how`, or those of the thread that starts it.
   /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks.
-  /// Throws: std::system_error if there can be no other thread; as run() for `how`.
+  /// Throws: std::system_error if no thread can be created; as run() for `how`.
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   explicit thread(F&& body) : thread(detail::options_here(), std::forward<F>(body)) {}
@@ -58,16 +58,16 @@ class thread {
     link_.swap(old.link_);
     return *this;
   }
-  /// Cancels the main fiber and waits for the thread's end. A failure that await() has told nobody
-  /// goes to on_unhandled. On the thread itself: lets it go on alone.
+  /// Cancels the main fiber and waits for the thread's end. A failure that no await() has thrown
+  /// goes to on_unhandled. Called on the thread itself, it detaches: the thread goes on alone.
   /// Switchpoint; nothing interrupts it.
   ~thread();
 
-  /// Waits until the main fiber and all others of the thread are over.
+  /// Waits until the main fiber and all other fibers of the thread are over.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: the exception the function ended by, or else the first failure of a fiber there that
-  ///         nobody was told of; fiber_cancelled if it was cancelled; what is pending for this
-  ///         fiber.
+  /// Throws: the exception the main fiber ended by, or else the first failure of the thread that no
+  ///         fiber was told of; fiber_cancelled if the main fiber was cancelled; what is pending
+  ///         for this fiber.
   void await() const;
 
   /// Asks the main fiber to end: as fiber_ref::cancel().
@@ -75,13 +75,14 @@ class thread {
   cancel_result cancel(const char* reason = "its thread was cancelled",
                        call_site site = call_site::here()) const;
 
-  /// Starts a fiber there that calls `body`, moved into it. It is a child of the running fiber: a
-  /// failure that nobody awaits is thrown here, and it is over before that fiber is. Spun by a
-  /// thread that has no runtime it is a child of the main fiber there.
+  /// Starts a fiber on that thread that calls `body`, moved into it. It is a child of the running
+  /// fiber: a failure that no fiber awaits is thrown in the parent, and the child is over before
+  /// its parent is. Spun by a thread that has no runtime, it is a child of the other thread's main
+  /// fiber.
   /// Returns: the handle, which may be dropped.
   /// Switchpoint, until that thread has made the fiber; on a thread that has no runtime it blocks.
-  /// Throws: executor_stopped if the function there has been left; as spin(); what is pending for
-  ///         this fiber, and then `body` does not run.
+  /// Throws: executor_stopped if the function of that thread has been left; as spin(); what is
+  ///         pending for this fiber, and then `body` does not run.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     using result = detail::result_of_body<F>;
@@ -91,9 +92,9 @@ class thread {
     return fiber<result>(detail::spin_there(link_, owned));
   }
 
-  /// Leaves `f`, moved, to be called there on a fiber of its own, a child of the main one. What has
-  /// been left by one thread begins in that order. What has not begun when the function there has
-  /// been left is destroyed.
+  /// Leaves `f`, moved, to be called on that thread, on a fiber of its own that is a child of the
+  /// main fiber. Functions posted by one thread begin in the order in which they were posted. Those
+  /// that have not begun when the thread's own function has been left are destroyed.
   /// Not a switchpoint.
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>
@@ -103,13 +104,12 @@ class thread {
                        [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
   }
 
-  /// Calls `f` there, on a fiber of its own, and waits until that is over; so `f` may borrow. An
-  /// interruption cancels that fiber, and is thrown when it has ended.
+  /// Calls `f` on that thread, on a fiber of its own, and waits until that fiber is over; so `f`
+  /// may borrow. An interruption cancels the remote fiber, and is thrown when that has ended.
   /// Returns: what `f` returned.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: what `f` throws; fiber_cancelled if its fiber was cancelled there; executor_stopped,
-  /// as
-  ///         spin(); what is pending for this fiber.
+  /// Throws: what `f` throws; fiber_cancelled if its fiber was cancelled on that thread;
+  ///         executor_stopped, as spin(); what is pending for this fiber.
   template <typename F>
   auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
     using result = detail::result_of_body<F>;
@@ -126,9 +126,9 @@ class thread {
   friend bool detail::runs_here(const thread& where);
   friend void detail::give(const thread& where, const detail::arrival& fiber);
   thread(const options& how, detail::local_list&& heirlooms, detail::job_slot&& body);
-  /// Waits for the end of the main fiber, however that ends.
+  /// Waits for the end of the main fiber, also if it ends by an exception.
   void await_main() const;
-  /// Waits until nothing of its runtime is left; nothing interrupts that.
+  /// Waits until nothing of the thread's runtime is left; nothing interrupts this wait.
   void await_over() const noexcept;
   const std::shared_ptr<detail::thread_link>& link() const;
 

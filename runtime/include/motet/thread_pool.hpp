@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threads that share work: each job goes to the one that has the least.
+// Threads that share work: each job goes to the thread that has the least.
 #pragma once
 
 #include <cstddef>
@@ -33,30 +33,30 @@ namespace net {
 class tcp_listener;
 }
 
-/// Its workers are motet threads and a job is a fiber: one that waits keeps nobody from running,
-/// one that computes only those that came to its worker after it. A worker without a job is always
-/// preferred. Any thread may use it.
+/// The workers are motet threads, and a job is a fiber. A job that waits delays no other job; a job
+/// that computes delays only the other jobs of its worker. A worker without a job is always
+/// preferred. Any thread may use a pool.
 class thread_pool {
  public:
   /// Starts `workers` threads, called `name` and a number, with the options of this thread.
-  /// Switchpoint, until they have begun; nothing interrupts it. On a thread that has no runtime it
-  /// blocks.
-  /// Throws: std::invalid_argument for 0; as thread.
+  /// Switchpoint, until the threads have begun; nothing interrupts it. On a thread that has no
+  /// runtime it blocks.
+  /// Throws: std::invalid_argument for 0 workers; as the constructor of `thread`.
   explicit thread_pool(std::size_t workers, std::string_view name = "pool");
-  /// The same, but at most `limit` jobs at a time are given and not over: whoever gives one more
-  /// waits.
+  /// The same, but at most `limit` jobs at a time are given and not over: a call that gives one
+  /// more waits.
   /// Switchpoint, as above.
   /// Throws: std::invalid_argument for a limit of 0.
   thread_pool(std::size_t workers, std::string_view name, std::size_t limit);
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
-  /// As stop(); but nothing interrupts it. On one of its own threads it waits for nobody.
+  /// As stop(), but nothing interrupts it. On one of the pool's own threads it does not wait.
   /// Switchpoint.
   ~thread_pool();
 
   /// Has a worker call `f`, moved into the job.
-  /// Returns: what becomes of it: what `f` returns or throws, once its fiber and that fiber's
-  ///          children are over. It may be dropped.
+  /// Returns: a future of what `f` returns or throws, ready once the job's fiber and its children
+  ///          are over. The future may be dropped.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
   /// Throws: executor_stopped after stop(); std::bad_alloc; what is pending for this fiber.
   template <typename F>
@@ -80,20 +80,20 @@ class thread_pool {
          std::move(heirlooms), site);
   }
 
-  /// Waits until the pool has nothing to do: all functions have been called and destroyed; a
-  /// result that nobody wants may go a little later. It goes on taking jobs.
+  /// Waits until the pool has nothing to do: all functions have been called and destroyed. A result
+  /// without a future may be destroyed a little later. The pool goes on taking jobs.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: std::logic_error on one of its own threads; what is pending for this fiber.
+  /// Throws: std::logic_error on one of the pool's own threads; what is pending for this fiber.
   void drain();
 
   enum class stop_mode : std::uint8_t {
-    drain,    // what has been given is done first
-    discard,  // what has not begun ends as cancelled
+    drain,    // the jobs that were given are done first
+    discard,  // jobs that have not begun end as cancelled
   };
-  /// Takes no more jobs, and waits until its threads have ended. May be called again.
+  /// Takes no more jobs, and waits until the pool's threads have ended. May be called again.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: std::logic_error on one of its own threads; what is pending for this fiber: then the
-  ///         threads end without being waited for, until somebody calls it again.
+  /// Throws: std::logic_error on one of the pool's own threads; what is pending for this fiber: the
+  ///         threads then end on their own, and another call of stop() waits for them.
   void stop(stop_mode how = stop_mode::drain);
 
   struct worker_stats {
@@ -101,7 +101,7 @@ class thread_pool {
     std::uint64_t executed;  // jobs over, the failed ones included
     std::uint64_t failed;
   };
-  /// Returns: for each worker what it has and has had to do.
+  /// Returns: the numbers of each worker's jobs.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc.
   std::vector<worker_stats> stats() const;
@@ -119,14 +119,14 @@ class thread_pool {
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
   void start(std::size_t workers, std::string_view name);
-  /// Takes room for a job, where that is limited.
+  /// Takes room for a job if the pool has a limit.
   void enter() const;
-  /// Throws: executor_stopped; then the room, if there was any, is free again.
+  /// Throws: executor_stopped if the pool has stopped; room that was taken is free again then.
   void check_entered(bool has_room) const;
   bool enter_unless_inside(const detail::journey& traveller) const;
-  /// Returns: one to whose load a job has been added.
+  /// Returns: the chosen worker's load, to which a job has been added.
   detail::worker_load& choose() const noexcept;
-  /// Returns: that one.
+  /// Returns: that worker's load, to which a job has been added.
   detail::worker_load& choose(std::size_t worker) const noexcept;
   void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
   std::size_t next_for_strand() const noexcept;

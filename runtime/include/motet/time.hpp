@@ -7,19 +7,19 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Sleeps until `when`, never less; an instant that has passed lets the other runnable fibers run.
+/// Sleeps until `when`, never less; if `when` has passed, the other runnable fibers run first.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void sleep_until(clock::time_point when);
 
-/// Sleeps for `span`, never less; any length in any unit, also one that no clock will see the end
-/// of. A thread on which nobody else can run sleeps for 50 us or longer, unless something else than
-/// a timer wakes it.
+/// Sleeps for `span`, never less; any length in any unit, also one longer than any clock runs. A
+/// thread on which no other fiber can run sleeps for 50 us or longer, unless something else than a
+/// timer wakes it.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 void sleep_for(detail::timespan span);
 
-/// Sleeps until something is thrown into this fiber.
+/// Sleeps until this fiber is interrupted.
 /// Switchpoint.
 /// Throws: what is pending for this fiber.
 [[noreturn]] void sleep();

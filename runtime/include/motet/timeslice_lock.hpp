@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Turns of about the same length for all who want to enter what only one may be in: an interpreter
-// or an engine that knows no threads.
+// Turns of about the same length for fibers and threads that share a thing which only one of them
+// may enter at a time: an interpreter, or an engine that knows no threads.
 #pragma once
 
 #include <atomic>
@@ -13,55 +13,57 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// A lock that is handed on strictly in order of arrival, and whose holder looks every now and then
-/// whether its turn is over. Fibers and threads may use it. What it guards is whole wherever the
-/// holder looks, and wherever it unlocks. It suits std::lock_guard and std::unique_lock. Round
+/// A lock that is handed on strictly in order of arrival, and whose holder calls yield_if_due()
+/// every now and then. Fibers and threads may use it. The guarded state must be consistent wherever
+/// the holder calls yield_if_due() or unlock(). It suits std::lock_guard and std::unique_lock. For
 /// short sections a mutex is quicker.
 class timeslice_lock {
  public:
   struct statistics {
-    std::uint64_t handovers = 0;      // to one who waited
-    std::uint64_t forced = 0;         // of these, when a turn was over
-    clock::duration longest_wait{0};  // of one who got it
+    std::uint64_t handovers = 0;      // how often a waiter got the lock
+    std::uint64_t forced = 0;         // handovers by yield_if_due()
+    clock::duration longest_wait{0};  // of the waiters that got the lock
   };
 
-  /// A holder who is waited for has at least `quantum` before yield_if_due() hands the lock on.
-  /// `on_stall`, if given, is called by the first in line when the holder has had it for ten times
-  /// as long, once a turn, with how long; what it throws is thrown by the caller's lock().
+  /// A holder has the lock for at least `quantum` before yield_if_due() hands it on to a waiter.
+  /// `on_stall`, if given, is called when the holder has had the lock for ten quanta, once a turn,
+  /// with the time it has had it. The first in line calls it, in lock(), which throws what
+  /// `on_stall` throws.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a quantum that is not positive, or longer than a year.
   explicit timeslice_lock(detail::timespan quantum = std::chrono::milliseconds(5),
                           std::function<void(clock::duration)> on_stall = {});
   timeslice_lock(const timeslice_lock&) = delete;
   timeslice_lock& operator=(const timeslice_lock&) = delete;
-  /// Not a switchpoint. Whoever still waits for it gets a std::logic_error.
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~timeslice_lock();
 
-  /// Waits for its turn.
+  /// Waits for the caller's turn.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
-  ///         lock is destroyed meanwhile; what on_stall throws.
+  /// Throws: what is pending for this fiber; std::logic_error if the caller holds the lock already,
+  ///         or if the lock is destroyed meanwhile; what on_stall throws.
   void lock();
-  /// Takes it if nobody holds it.
+  /// Takes the lock if it is free.
   /// Not a switchpoint.
   bool try_lock();
-  /// Hands it to whoever has waited longest, or to nobody.
+  /// Hands the lock to the fiber or thread that has waited longest; it is free if none waits.
   /// Not a switchpoint.
-  /// Throws: std::logic_error, without effect, if another one holds it, or nobody.
+  /// Throws: std::logic_error, without effect, if the caller does not hold the lock.
   void unlock();
 
-  /// Hands it on if somebody waits and the holder has had it for a quantum, and waits for the next
-  /// turn, behind all others; nothing interrupts that. When nobody waits it takes a nanosecond.
-  /// Switchpoint if it hands it on; else not a switchpoint.
-  /// Throws: what is pending for this fiber, which holds the lock then, too; std::logic_error if
-  ///         another one holds it, or nobody.
+  /// If the holder has had the lock for a quantum, and a fiber or thread waits for it, hands the
+  /// lock on and waits for the caller's next turn, behind all others; nothing interrupts that wait.
+  /// If none waits, the call takes a nanosecond.
+  /// Switchpoint if it hands the lock on; else not a switchpoint.
+  /// Throws: what is pending for this fiber, which still holds the lock then; std::logic_error if
+  ///         the caller does not hold the lock.
   void yield_if_due() {
     if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       yield_if_over();
   }
 
-  /// Round what blocks: gives the lock up, and takes it again at its end, in its turn, also while
-  /// an exception is on its way out.
+  /// A region for calls that block: the constructor gives the lock up, and the destructor waits for
+  /// a turn and takes the lock again, also while an exception is on its way out.
   class unlocked_region {
    public:
     /// Not a switchpoint.
@@ -85,12 +87,12 @@ class timeslice_lock {
   void yield_if_over();
   void lock_again() noexcept;
   void check_held(const detail::thread_core* thread) const;
-  // With the lock of `sharing_`.
+  // Called with `sharing_` locked:
   void take(std::uintptr_t mark) noexcept;
   void line_up(waiter& late) noexcept;
   void forget_gone() noexcept;
   waiter* choose_next() noexcept;
-  // Without.
+  // Called with `sharing_` unlocked:
   void await_turn(waiter& mine);
   void look_for_stall(const waiter& mine);
   void leave_line(waiter& mine) noexcept;
@@ -101,13 +103,13 @@ class timeslice_lock {
   const std::function<void(clock::duration)> on_stall_;
   std::atomic<unsigned> waiting_{0};
   std::atomic<std::uintptr_t> holder_{0};
-  mutable detail::any_thread sharing_;  // guards what is written of the above, and:
+  mutable detail::any_thread sharing_;  // guards writes to waiting_ and holder_, and:
   std::uint64_t turn_began_ = 0;        // in ticks
   std::uint64_t turns_ = 0;
-  std::uint64_t stalled_turn_ = 0;  // on_stall has been called in
+  std::uint64_t stalled_turn_ = 0;  // the turn in which on_stall was called last
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;
-  std::uint32_t filled_in_ = 0;  // this process
+  std::uint32_t filled_in_ = 0;  // the process in which the line was filled
   statistics counted_;
 };
 

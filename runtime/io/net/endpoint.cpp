@@ -25,7 +25,8 @@ std::uint16_t parse_port(std::string_view text, std::string_view digits) {
   return port;
 }
 
-/// Returns: the zone behind the %, which is taken off; 0: there is none.
+/// Cuts the zone, with its %, off `host`.
+/// Returns: the zone's number; 0 if there is no zone.
 std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
   const std::size_t sign = host.find('%');
   if (sign == std::string::npos) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What streams and listeners share.
+// Helpers of streams and listeners.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-/// Has a turn, or the reason why not.
+/// Holds a turn until its end, or the reason why it has not got the turn.
 class turn_guard {
  public:
   /// Throws: std::logic_error if a fiber of another thread has the turn.
@@ -42,7 +42,7 @@ class turn_guard {
   detail::turn_result result_;
 };
 
-/// Returns: what `get_name`, getsockname(2) or getpeername(2), says.
+/// Returns: the endpoint that `get_name`, getsockname(2) or getpeername(2), reports for `fd`.
 template <typename GetName>
 endpoint name_of(int fd, const char* what, GetName get_name) {
   sockaddr_storage name{};

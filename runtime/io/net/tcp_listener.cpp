@@ -32,7 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Reports the first failure of each kind, counts the others, and says at the end how many.
+/// Reports the first failure of each kind, counts the others, and reports the counts at the end.
 class failure_log {
  public:
   failure_log() = default;
@@ -51,7 +51,7 @@ class failure_log {
   }
 
  private:
-  /// A log is no reason to end a server.
+  /// The log must not end the server: without memory it says nothing.
   template <typename F>
   static void without_memory_silent(F f) {
     try {
@@ -87,7 +87,8 @@ class failure_log {
   std::map<std::type_index, std::size_t> counts_;
 };
 
-/// The connection was gone before it was taken; the next may be fine. Source: accept(2), Linux.
+/// Whether `error` means that one connection was gone before it was accepted; the next one may be
+/// fine. Source: accept(2), Linux.
 bool concerns_one_connection(int error) {
   switch (error) {
     case ECONNABORTED:
@@ -196,7 +197,7 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
   return error ? tcp_stream() : stream_on(static_cast<int>(number), error);
 }
 
-/// Whoever accepts must be out of it before the state goes.
+/// The fibers in accept() must have left it before the state is destroyed.
 void tcp_listener::close() {
   if (state_ == nullptr) return;
   if (state_->turn.taken_elsewhere()) refuse_other_thread();
@@ -233,7 +234,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
       tell(std::current_exception());
     }
   };
-  group connections;  // last: its fibers use all of the above until they are over
+  group connections;  // declared last: its fibers use all of the above until they are over
   auto pause = 1ms;
   for (;;) {
     const std::int32_t accepted = state_ == nullptr ? -EBADF : state_->accept();
@@ -259,7 +260,8 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
   }
 }
 
-/// All listen before any accepts, or a thread's connections would be lost if another one cannot.
+/// All listeners listen before the first one accepts: if one of them cannot listen, no connection
+/// that another has accepted is lost.
 void tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
                                  const handler_function& handler, const error_function& on_error) {
   if (where.port() == 0) throw std::invalid_argument("threads that share a port need its number");

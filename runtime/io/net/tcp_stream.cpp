@@ -27,10 +27,10 @@ namespace {
 /// One direction of a connection.
 struct direction {
   detail::turn turn;
-  bool drained = false;  // the last call took, or filled, all that there was
+  bool drained = false;  // the last read took all the data there was
 };
 
-/// Streams are told apart by number, as descriptors are used again.
+/// Streams have numbers, because the numbers of descriptors are used again.
 std::uint64_t next_number() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -44,11 +44,11 @@ struct tcp_stream::state {
   motet::fd socket;
   const std::uint64_t number = next_number();
   const detail::thread_state* used_on = nullptr;
-  bool travelled = false;  // it was used on another thread before
+  bool travelled = false;  // the stream has been used on more than one thread
   direction in;
   direction out;
 
-  /// Moves at most `size` bytes; the caller has the turn.
+  /// Receives or sends at most `size` bytes; the caller has the turn.
   std::int32_t move(verb kind, direction& way, const std::byte* buffer, std::size_t size) {
     constexpr std::size_t most = 0x7ffff000;
     const detail::thread_state* here = detail::self();
@@ -117,7 +117,8 @@ bool no_delay(int fd, bool on) noexcept {
                               socklen_t{sizeof value}) == 0;
 }
 
-/// Non-blocking: a backend without io_uring cannot else connect without waiting a little.
+/// Makes a non-blocking socket: with a blocking one only io_uring could connect without blocking
+/// the thread for a moment.
 fd make_socket(const endpoint& peer) {
   fd made(detail::faults::call("socket", ::socket, peer.address()->sa_family,
                                SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -138,7 +139,7 @@ tcp_stream& tcp_stream::operator=(tcp_stream&& other) noexcept {
   return *this;
 }
 
-/// A connection that is gone already may refuse the option; the first read will tell.
+/// A connection that is gone already may refuse the option; the first read will fail then.
 tcp_stream::tcp_stream(fd connected) : state_(std::make_unique<state>(std::move(connected))) {
   no_delay(native_handle(), true);
 }
@@ -219,7 +220,7 @@ void tcp_stream::shutdown(int how, std::error_code& error) noexcept {
   detail::quietly(error, [&] { return ::shutdown(native_handle(), how) == 0 ? 0 : -errno; });
 }
 
-/// Whoever is in a call on the stream must be out of it before its state goes.
+/// The fibers in a call on the stream must have left it before the state is destroyed.
 void tcp_stream::close() {
   if (state_ == nullptr) return;
   state_->check_threads();

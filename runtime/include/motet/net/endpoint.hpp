@@ -17,19 +17,19 @@ class endpoint {
   /// 0.0.0.0:0.
   /// Not a switchpoint.
   endpoint() noexcept;
-  /// Takes the address that a system call has filled in.
+  /// Copies the address that a system call has filled in.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if it is neither of IPv4 nor of IPv6.
+  /// Throws: std::invalid_argument if the address is neither of IPv4 nor of IPv6.
   endpoint(const sockaddr* address, socklen_t length);
 
-  /// Returns: 127.0.0.1 with that port; 0 lets the kernel choose one when it is bound.
+  /// Returns: 127.0.0.1 with that port; with port 0 the kernel chooses one at bind(2).
   /// Not a switchpoint.
   static endpoint loopback(std::uint16_t port) noexcept;
-  /// Returns: every IPv4 address of this host, with that port.
+  /// Returns: 0.0.0.0, which stands for every IPv4 address of this host, with that port.
   /// Not a switchpoint.
   static endpoint any(std::uint16_t port) noexcept;
-  /// Reads "127.0.0.1:80", "[::1]:80" or, with the zone of a link, by its number or its interface's
-  /// name, "[fe80::1%2]:80"; names of hosts are not resolved.
+  /// Reads "127.0.0.1:80", "[::1]:80" or, with a zone, which is the number or the name of an
+  /// interface, "[fe80::1%2]:80". Host names are not resolved.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument that says what is wrong with the text.
   /// Source: RFC 4007, 11.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A socket that takes TCP connections, and the server that is a loop around it.
+// A socket that accepts TCP connections, and serve(), the loop that makes it a server.
 #pragma once
 
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ class tcp_listener {
   explicit tcp_listener(const endpoint& where, int backlog = SOMAXCONN);
   tcp_listener(tcp_listener&&) noexcept;
   tcp_listener& operator=(tcp_listener&&) noexcept;
-  /// As close(). Ends the process while a fiber of another thread accepts.
+  /// As close(). Ends the process if a fiber of another thread is in accept().
   /// Switchpoint; nothing interrupts it.
   ~tcp_listener();
 
@@ -41,26 +41,28 @@ class tcp_listener {
   tcp_stream accept();
   tcp_stream accept(std::error_code& error) noexcept;
 
-  /// Takes connections for ever and calls `handler(tcp_stream)` on a fiber for each; returns only
-  /// by an exception, once those fibers have been cancelled and are over, so `handler` may borrow
-  /// locals. A handler that throws ends its own connection: `on_error` gets the exception; by
-  /// default the first of each kind is reported through options.on_notice and the others are
-  /// counted. What `on_error` throws goes to options.on_unhandled. When descriptors or memory run
-  /// out it waits, from 1 ms up to 1 s, and tries again.
+  /// Takes connections for ever and calls `handler(tcp_stream)` on a fiber for each. It ends only
+  /// by an exception, once the handlers' fibers have been cancelled and are over, so `handler` may
+  /// borrow locals. A handler that throws ends its own connection, and `on_error` is called with
+  /// the exception; by default the first of each kind is reported through options.on_notice and
+  /// the others are counted. What `on_error` throws goes to options.on_unhandled. When descriptors
+  /// or memory run out, serve() waits, from 1 ms up to 1 s, and tries again.
   /// Switchpoint.
-  /// Throws: what is pending; std::system_error if it is unusable; as accept(), std::logic_error.
+  /// Throws: what is pending for this fiber; std::system_error if the listener is unusable;
+  ///         std::logic_error as accept().
   template <typename Handler>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
     serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
   }
 
-  /// The same on every thread of `pool`, each with a listener of its own on `where`, among which
-  /// the kernel shares the connections out. So `handler`, and `on_error`, are called by several
-  /// threads at a time; they may borrow from the caller, which waits until all is over. If one
-  /// thread cannot go on, none does.
+  /// The same on every thread of `pool`, each with its own listener on `where`; the kernel shares
+  /// the connections out among the listeners. So `handler` and `on_error` are called by several
+  /// threads at a time; they may borrow from the caller, which waits until all are over. If one
+  /// thread cannot go on, all stop.
   /// Switchpoint.
-  /// Throws: as serve(); std::system_error if nobody may listen on `where`; std::invalid_argument
-  ///         for port 0; executor_stopped if the pool was stopped, fiber_cancelled if it is now.
+  /// Throws: as serve(); std::system_error if `where` cannot be listened on; std::invalid_argument
+  ///         for port 0; executor_stopped if the pool was stopped before, fiber_cancelled if it is
+  ///         stopped meanwhile.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
   static void serve(thread_pool& pool, const endpoint& where, Handler&& handler,
@@ -74,12 +76,12 @@ class tcp_listener {
   /// Throws: std::system_error.
   endpoint local_endpoint() const;
 
-  /// Ends what accepts on it, with bad_file_descriptor, and closes it.
+  /// Ends every accept() with bad_file_descriptor, and closes the socket.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   void close();
 
-  /// Returns: the descriptor, which stays the listener's; -1 once closed.
+  /// Returns: the descriptor, which the listener still owns; -1 once closed.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

@@ -13,9 +13,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-/// Owns a connection. Move-only. One fiber may read while another writes; several that read, or
-/// that write, take turns in the order in which they asked, and write_all() keeps its turn to the
-/// end.
+/// Owns a connection. Move-only. One fiber may read while another writes. Several fibers that read,
+/// or that write, take turns in the order in which they called, and write_all() keeps its turn
+/// until all is written.
 class tcp_stream {
  public:
   /// Connects to `peer`; TCP_NODELAY is set.
@@ -23,13 +23,13 @@ class tcp_stream {
   /// Throws: std::system_error; what is pending for this fiber.
   static tcp_stream connect(const endpoint& peer);
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
-  /// Looks up `host` as dns::resolve() does, and connects to the first of its addresses that can be
-  /// reached, one after another: a time limit is for all of it.
+  /// Looks up `host` as dns::resolve() does, and tries its addresses one after another until one
+  /// can be reached. A time limit round the call is for the look-up and all the tries.
   /// Switchpoint.
-  /// Throws: as dns::resolve(); std::system_error, why the last address could not be reached.
+  /// Throws: as dns::resolve(); std::system_error with the error of the last address.
   static tcp_stream connect(std::string_view host, std::uint16_t port);
 
-  /// Not connected; every call on it is bad_file_descriptor.
+  /// A stream without a connection; every call fails with bad_file_descriptor.
   /// Not a switchpoint.
   tcp_stream() noexcept;
   /// Takes over a connected socket and sets TCP_NODELAY where it can.
@@ -37,7 +37,7 @@ class tcp_stream {
   explicit tcp_stream(fd connected);
   tcp_stream(tcp_stream&&) noexcept;
   tcp_stream& operator=(tcp_stream&&) noexcept;
-  /// As close(). Ends the process if operations of another thread are under way.
+  /// As close(). Ends the process if a fiber of another thread is reading or writing.
   /// Switchpoint; nothing interrupts it.
   ~tcp_stream();
 
@@ -58,19 +58,20 @@ class tcp_stream {
 
   /// Writes all of `buffer`.
   /// Switchpoint.
-  /// Throws: as read(); some of it may have been written then.
+  /// Throws: as read(); part of `buffer` may have been written then.
   void write_all(std::span<const std::byte> buffer);
   void write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-  /// Ends a direction: SHUT_RD, SHUT_WR or SHUT_RDWR. Also while others read and write.
+  /// Ends one direction or both: SHUT_RD, SHUT_WR or SHUT_RDWR. May be called while other fibers
+  /// read and write.
   /// Not a switchpoint. Any thread.
-  /// Throws: std::system_error; not_connected also if the other side has reset the connection.
+  /// Throws: std::system_error; not_connected also if the peer has reset the connection.
   void shutdown(int how);
   void shutdown(int how, std::error_code& error) noexcept;
 
-  /// Ends what reads and writes on it, with bad_file_descriptor, and closes it.
+  /// Ends every read and write with bad_file_descriptor, and closes the connection.
   /// Switchpoint; nothing interrupts it.
-  /// Throws: std::logic_error if operations of another thread are under way.
+  /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void close();
 
   /// Not a switchpoint.
@@ -79,7 +80,7 @@ class tcp_stream {
   endpoint peer_endpoint() const;
   void set_no_delay(bool on);
 
-  /// Returns: the descriptor, which stays the stream's; -1 if there is none.
+  /// Returns: the descriptor, which the stream still owns; -1 if there is none.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

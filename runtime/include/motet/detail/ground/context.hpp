@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One stack and where on it execution goes on; and the switch from one to another: inline, or out
-// of line (-DMOTET_SWITCH_OUT_OF_LINE, and wherever a sanitizer must see a call).
+// A context is a stack and the place on it where execution goes on. The switch from one context to
+// another is inline, or out of line (-DMOTET_SWITCH_OUT_OF_LINE, and wherever a sanitizer must see
+// a call).
 #pragma once
 
 #include <motet/detail/ground/sanitizers.hpp>
@@ -14,10 +15,10 @@
 #endif
 
 extern "C" {
-/// Saves what the ABI says a callee preserves on this stack and its pointer in `*save`, then goes
-/// on where `load` was saved. In context/<architecture>.cpp.
+/// Saves on this stack the registers that a callee preserves by the ABI, and the stack pointer in
+/// `*save`; then goes on where `load` was saved. In context/<architecture>.cpp.
 void motet_switch_context(void** save, void* load) noexcept;
-/// Where a fresh context begins: not a function that could be called.
+/// The code at which a fresh context begins; it is jumped to, not called.
 void motet_enter_context() noexcept;
 }
 
@@ -36,9 +37,10 @@ struct context : saved_context {
 
 using entry_function = void (*)(void* argument);
 
-/// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it, of
-/// the kind that is named, calls `entry(argument)`, which must not return. Beside the assembly that
-/// they name: with LTO an archive's list of symbols has only those that the compiler has seen.
+/// Lays out a fresh stack that ends at `top` (16-byte aligned) so that the first switch to it,
+/// inline or by call, calls `entry(argument)`, which must not return. Both functions are defined
+/// beside the assembly that they name: with LTO an archive's list of symbols has only those that
+/// the compiler has seen.
 void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
                         void* argument) noexcept;
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
@@ -52,7 +54,7 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   }
 }
 
-/// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when somebody switches back.
+/// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when `from` is switched to.
 [[gnu::always_inline]] inline void switch_context(context& from, context& to,
                                                   bool last = false) noexcept {
   sanitizer::before_switch(from.watched, to.watched, last);

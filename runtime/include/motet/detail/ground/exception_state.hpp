@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The exceptions a fiber has caught and not let go of, and those in flight: the C++ runtime keeps
-// them per thread, a fiber that blocks in a handler or a destructor needs its own.
+// The exceptions whose handlers a fiber has entered and not left, and those in flight. The C++
+// runtime keeps them per thread; a fiber that blocks in a handler or a destructor needs its own.
 #pragma once
 
 #include <cxxabi.h>
@@ -24,7 +24,7 @@ struct exception_state {
   unsigned int uncaught = 0;
 };
 
-/// This thread's live state. Its address never changes; take it once per thread.
+/// This thread's live exception state. Its address never changes; take it once per thread.
 inline exception_state* live_exception_state() noexcept {
   return reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which process this is: a forked child finds what its parent had, but whoever used it is gone.
+// Which process this is: a forked child has a copy of its parent's memory, but not of the threads
+// and fibers that used it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which sanitizer watches this build, and what it must be told. The only place that asks.
+// Which sanitizer this build has, and what it must be told. Other files use these functions and
+// constants instead of the sanitizers' macros and headers.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ inline constexpr bool reports_faults = true;
 inline constexpr bool reports_faults = false;
 #endif
 
-/// What a sanitizer remembers of one context.
+/// The data that a sanitizer needs for one context.
 struct context_state {
 #if defined(MOTET_ASAN)
   void* fake_stack = nullptr;
@@ -41,8 +42,8 @@ struct context_state {
 #endif
 };
 
-/// Memory of motet's own making: AddressSanitizer is told which of it is in use, and LeakSanitizer
-/// to look there for what is referred to.
+/// For memory that motet manages itself: AddressSanitizer is told which parts are in use, and
+/// LeakSanitizer to search the memory for pointers.
 inline void poison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_ASAN)
   __asan_poison_memory_region(at, size);
@@ -77,7 +78,7 @@ inline void describe([[maybe_unused]] context_state& state, [[maybe_unused]] voi
 #endif
 }
 
-/// A spun fiber's context will never run again; its stack may be used for another.
+/// A spun fiber's context will never run again; its stack may be used for another fiber.
 inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void* bottom,
                    [[maybe_unused]] std::size_t size) {
 #if defined(MOTET_ASAN)

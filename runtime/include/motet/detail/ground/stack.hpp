@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One stack.
+// The memory of one stack.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// [bottom, top) is usable, what is below `bottom` faults.
+/// [bottom, top) is usable; an access below `bottom` faults.
 struct stack {
   std::byte* bottom = nullptr;
   std::byte* top = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a thread without fibers waits: it blocks until it is let through, once.
+// A gate at which a thread without fibers blocks until the gate is opened, once.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@ class thread_gate {
  public:
   void wait() noexcept;
   /// Blocks until `when` at the longest.
-  /// Returns: whether it has been let through.
+  /// Returns: whether the gate is open.
   bool wait_until(clock::time_point when) noexcept;
-  /// Lets it through, and with that perhaps ends the lifetime of this.
+  /// Lets the waiting thread through, and with that perhaps ends the lifetime of this.
   void open() noexcept;
 
  private:

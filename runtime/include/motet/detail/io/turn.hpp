@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One fiber at a time, in the order in which they asked: the kernel promises no order among
-// operations on one descriptor, a stream does.
+// A turn lets one fiber at a time use a stream in one direction, in the order in which the fibers
+// asked: the kernel promises no order among operations on one descriptor, a stream does.
 #pragma once
 
 #include <atomic>
@@ -19,24 +19,24 @@ enum class turn_result { taken, interrupted, closed };
 
 class turn {
  public:
-  /// Waits until it is this fiber's turn.
-  /// Throws: std::logic_error if a fiber of another thread has it.
+  /// Waits until it is the running fiber's turn.
+  /// Throws: std::logic_error if a fiber of another thread has the turn.
   turn_result take(const char* what, int fd);
-  /// Hands it to whoever has waited longest.
+  /// Hands the turn to the fiber that has waited longest.
   void pass() noexcept;
-  /// Sends away whoever waits, now and later.
+  /// take() returns `closed` from now on, also for the fibers that wait.
   void close() noexcept;
   bool in_use() noexcept { return holder() != nullptr; }
-  /// Returns: whether a fiber of another thread than this has it. Any thread.
+  /// Returns: whether a fiber of another thread than the calling one has the turn. Any thread.
   bool taken_elsewhere() noexcept;
 
  private:
   thread_state* holder() noexcept;
 
   std::atomic<thread_state*> holder_{nullptr};
-  control_block* user_ = nullptr;  // the fiber that has it, or had it last
+  control_block* user_ = nullptr;  // the fiber that has the turn, or had it last
   bool closed_ = false;
-  std::atomic<std::uint32_t> taken_in_{this_process()};  // last
+  std::atomic<std::uint32_t> taken_in_{this_process()};  // the process that took it last
   list<turn_wait, turn_tag> waiting_;
 };
 

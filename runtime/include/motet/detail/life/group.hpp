@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A set of fibers that are over before the group is: what borrows a local is spun in a group that
-// is declared after it.
+// A set of fibers that are over before the group is: a fiber that borrows a local variable is spun
+// in a group that is declared after the variable.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ namespace detail {
 
 class race;
 
-/// Room for one more fiber in a group that may have a limit.
+/// A place for one more fiber in a group that may have a limit.
 class group_room {
  public:
   explicit group_room(group_family& wanted);
   group_room(const group_room&) = delete;
   group_room& operator=(const group_room&) = delete;
-  /// If it was not taken the next one gets it.
+  /// Unless a fiber has taken the place, the next caller of group::spin() gets it.
   ~group_room() {
     if (group_ != nullptr) give_back();
   }
@@ -34,7 +34,7 @@ class group_room {
  private:
   void give_back() noexcept;
 
-  group_family* group_ = nullptr;  // null: it has no limit; may be gone when it is given back
+  group_family* group_ = nullptr;  // null: no limit. The group may be gone before ~group_room()
   handle owner_;
 };
 
@@ -42,23 +42,23 @@ class group_room {
 
 class group {
  public:
-  /// The running fiber owns it, and is the parent of what is spun in it.
+  /// The running fiber owns the group, and is the parent of the fibers that are spun in it.
   /// Not a switchpoint.
   group();
-  /// At most `limit` of its fibers live at once; spin() waits for room.
+  /// At most `limit` of the group's fibers live at once; spin() waits for room.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for 0.
   explicit group(std::size_t limit);
   group(const group&) = delete;
   group& operator=(const group&) = delete;
-  /// Cancels what is left and waits for it. A failure that the owner has not been told of is thrown
-  /// at its next switchpoint.
+  /// Cancels the fibers that are left and waits for their end. A failure that the owner has not
+  /// been told of is thrown at the owner's next switchpoint.
   /// Switchpoint; nothing interrupts it.
   ~group();
 
-  /// Starts a fiber here; as motet::spin() otherwise. `body` may borrow what outlives the group.
-  /// Any fiber of the owner's thread may call it; one of the group's own should not wait for room
-  /// that it takes up itself.
+  /// Starts a fiber in this group; otherwise as motet::spin(). `body` may borrow what outlives the
+  /// group. Any fiber of the owner's thread may call this; but a fiber of a full group that waits
+  /// for room takes up room itself.
   /// Switchpoint if the group has a limit; else not a switchpoint.
   /// Throws: as motet::spin(); `cancelled` if the owner is ending; what is pending for this fiber.
   template <typename F>
@@ -82,25 +82,25 @@ class group {
   ///         std::logic_error if the running fiber is not the owner.
   void await_all();
 
-  /// Waits until one more of the fibers is over to which somebody has a handle.
-  /// Returns: those, one a call, in the order of their ends; empty when only transient fibers are
-  ///          left.
+  /// Waits until one more of the fibers is over. Only fibers to which a handle exists count.
+  /// Returns: these fibers, one a call, in the order of their ends; an empty handle when only
+  ///          transient fibers are left.
   /// Switchpoint.
   /// Throws: the first failure, unchanged, as soon as it is known; otherwise as await_all().
   fiber_ref next();
 
-  /// Returns: what has failed in the last round that had a failure, the first one first; what the
-  ///          owner has been told of is among them. A round ends when the group is empty.
+  /// Returns: the exceptions of the last round that had a failure, in order, including those that
+  ///          the owner has been told of. A round ends when the group is empty.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread than the owner's; std::bad_alloc.
   std::vector<std::exception_ptr> failures() const;
 
-  /// Cancels every fiber that is in it now; more may be spun.
+  /// Cancels every fiber that is in the group now; more may be spun.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread than the owner's.
   void cancel(const char* reason = "its group was cancelled", call_site site = call_site::here());
 
-  /// Returns: how many of its fibers are not over.
+  /// Returns: how many of the group's fibers are not over.
   /// Not a switchpoint.
   std::size_t size() const noexcept { return family_.size; }
 

@@ -17,13 +17,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class race {
  public:
-  /// What ends it: a call of win(), or also the first failure.
+  /// What ends the race: a call of win(), or also the first failure.
   enum class rule { first_win, first_failure };
 
   race(std::size_t entrants, rule ends);
 
-  /// Spins a fiber that calls `attempt(place)`; places count from 0. Of a fiber that is only
-  /// watched, the failure is taken as the attempt's, though the owner may have been told of it.
+  /// Spins a fiber that calls `attempt(place)`; places count from 0. If `attempt` only awaits the
+  /// fiber `watched`, the failure of that fiber counts as the attempt's, also where the owner of
+  /// the race has been told of it already.
   template <typename Attempt>
   void enter(Attempt attempt, fiber_ref watched = {}) {
     const std::size_t place = entered_++;
@@ -39,15 +40,15 @@ class race {
     });
   }
 
-  /// Called in an attempt, unless it is over(), as its last act.
+  /// Called by an attempt as its last act, unless the race is over().
   void win(std::size_t place);
   bool over() const noexcept { return winner_.has_value(); }
 
-  /// Waits until all are over.
-  /// Returns: whose win it was.
+  /// Waits until all attempts are over.
+  /// Returns: the place of the winner, if there is one.
   std::optional<std::size_t> run();
 
-  /// After a race that nobody has won.
+  /// After a race without a winner:
   void rethrow_first_failure() const;
   [[noreturn]] void throw_all_failed() const;
 
@@ -69,15 +70,15 @@ class race {
   std::optional<std::size_t> winner_;
   std::optional<std::size_t> first_failed_;
   std::vector<entrant> entrants_;
-  group fibers_;  // last: its fibers use the others until they have ended
+  group fibers_;  // last member: its fibers use the other members until they have ended
 };
 
-/// Throws: std::invalid_argument if nobody can win.
+/// Throws: std::invalid_argument if `count` is 0.
 void check_entrants(std::size_t count, const char* verb);
 /// Throws: std::logic_error for an empty handle, or the running fiber's own.
 void check_watched(const std::vector<fiber_ref>& handles);
 
-/// Whoever returns wins; the others' values are destroyed where they are.
+/// The first body that returns wins; the values of the others are destroyed in their own fibers.
 template <typename T, typename Body>
 void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body) {
   runners.enter([&runners, &prize, &body](std::size_t place) {
@@ -95,7 +96,7 @@ void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body)
   });
 }
 
-/// Whoever returns an optional with a value wins.
+/// The first body that returns an optional with a value wins.
 template <typename Optional, typename Body>
 void enter_for_value(race& runners, Optional& prize, Body& body) {
   runners.enter([&runners, &prize, &body](std::size_t place) {

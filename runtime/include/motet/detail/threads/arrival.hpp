@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an executor is given when a fiber wants to go there.
+// The function that an executor is given when a fiber wants to go on there.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,9 @@ struct journey;
 struct station;
 struct executor_access;
 
-/// Called once, it is where the fiber goes on; it returns when the fiber leaves. When the last copy
-/// goes without having been called, the fiber is told that the executor has stopped.
+/// The travelling fiber goes on in the first call of an arrival; the call returns when the fiber
+/// leaves. When the last copy is destroyed without having been called, the fiber goes back, and its
+/// teleport() throws executor_stopped.
 class arrival {
  public:
   explicit arrival(std::shared_ptr<hop> which) noexcept : hop_(std::move(which)) {}
@@ -35,14 +36,14 @@ class arrival {
 struct executor_kind {
   void (*post)(void* where, std::function<void()>&& f);
   bool (*is_here)(const void* where);
-  /// Waits until send() need not; null: it never need.
-  /// Returns: false if the fiber has a place there already, which is all it needs.
+  /// Waits for room, so that send() need not wait; null: send() never waits.
+  /// Returns: false if the traveller has a place in this executor already, and needs no other.
   bool (*take_room)(void* where, const journey& traveller);
-  /// Has that room, also if it throws.
+  /// Uses up the room that was taken, also if it throws.
   void (*send)(void* where, const arrival& fiber);
 };
 
-/// Whether the calling fiber runs there.
+/// Whether the calling fiber runs on that thread, pool, strand or executor.
 bool runs_here(const thread& where);
 bool runs_here(const thread_pool& where);
 bool runs_here(const strand& where) noexcept;

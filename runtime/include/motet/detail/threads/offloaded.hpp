@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A call on another thread: one whose caller lends it what it touches, and waits for it in any
-// case; and one that owns what it touches, so that it can be left behind.
+// Calls on another thread. A lent_call may borrow, so its caller waits for its end in any case. An
+// owned_call owns what it touches, so that its caller can leave before its end.
 #pragma once
 
 #include <atomic>
@@ -33,14 +33,14 @@ template <typename F>
 using offloaded_result =
     decltype(invoke_offloaded(std::declval<F>(), std::declval<const std::stop_source&>()));
 
-/// Throws what a job has thrown, to its caller: a cancellation becomes fiber_cancelled, for it was
-/// not the caller's.
+/// Throws to a job's caller what the job has thrown; a `cancelled` becomes fiber_cancelled, for it
+/// was not the caller that was cancelled.
 [[noreturn]] void throw_from_job(std::exception_ptr error);
 
-/// Ends the runtime that a job has started on its thread, if it has.
+/// Ends the runtime that a job has started on its thread, if there is one.
 void end_runtime_of_job() noexcept;
 
-/// What a call came to; T may be a reference or void.
+/// The value or the exception that a call has ended with; T may be a reference or void.
 template <typename T>
 class offloaded_outcome {
  public:
@@ -76,11 +76,12 @@ class offloaded_outcome {
   std::exception_ptr error_;
 };
 
-/// In the frame of its caller, who waits.
+/// A call in the frame of its caller, which waits for its end.
 class lent_call : public blocking_call {
  public:
-  /// Has it made and waits for its end, however late; on a thread without a runtime makes it here.
-  /// Throws: what is pending, if it was not begun; std::system_error if there is no thread for it.
+  /// Has an offload thread make the call and waits for its end, however late. On a thread without a
+  /// runtime makes the call itself.
+  /// Throws: what is pending, if the call was not begun; std::system_error if there is no thread.
   void await_end();
 
  protected:
@@ -96,14 +97,17 @@ class lent_call : public blocking_call {
   errand* caller_ = nullptr;
 };
 
-/// On the heap. Who waits for it owns it, until it leaves it to the thread that makes it.
+/// A call on the heap. It belongs to the caller that waits for it; a caller that is interrupted
+/// leaves the call to the offload thread that makes it.
 class owned_call : public blocking_call {
  public:
   owned_call() = default;
   virtual ~owned_call() = default;
 
-  /// Has it made and waits for its end; on a thread without a runtime makes it here.
-  /// Throws: what is pending; then `call` may be empty; std::system_error if there is no thread.
+  /// Has an offload thread make the call and waits for its end. On a thread without a runtime makes
+  /// the call itself.
+  /// Throws: what is pending; `call` is then empty if it was left to its thread; std::system_error
+  ///         if there is no thread.
   static void await_end(std::unique_ptr<owned_call>& call);
 
  protected:
@@ -117,7 +121,7 @@ class owned_call : public blocking_call {
 
   enum class phase : unsigned char { awaited, left, over };
   std::atomic<phase> phase_{phase::awaited};
-  errand* caller_ = nullptr;  // alive until it leaves, or is told
+  errand* caller_ = nullptr;  // in the caller's frame: lives until the caller leaves, or is told
 };
 
 template <typename F>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job of a thread_pool, and what is counted about the worker that has it.
+// A job of a thread_pool, and the counts of the worker that has it.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct pool_state;
 
-/// A worker's load is what it has been given less what it has finished: so it alone writes its
-/// part, and a pool in which all that was finished is all that had been given has nothing to do.
+/// A worker's load is the number of jobs it has been given less the number it has finished. The
+/// worker alone writes `finished`; a pool in which both sums are equal has nothing to do.
 struct worker_load {
   alignas(64) std::atomic<std::uint64_t> given{0};
-  // What those who give have seen lately of the worker's part, and when; which is theirs to keep.
+  // A copy of `finished`, and the time at which it was made: kept by the threads that give jobs.
   std::atomic<std::uint64_t> seen_finished{0};
   std::atomic<std::uint64_t> seen_at{0};
   alignas(64) std::atomic<std::uint64_t> finished{0};
@@ -33,25 +33,25 @@ struct worker_load {
 enum class job_end : std::uint8_t { undone, value, error };
 
 bool discards(const worker_load& worker) noexcept;
-/// Whether the fiber that runs may have had children.
+/// Whether the running fiber may have had children.
 bool may_have_spun() noexcept;
-/// Of the fiber that runs, which has no more children.
-/// Returns: what one of them has thrown, if nobody was told; the others are unhandled.
+/// Called when all children of the running fiber are over.
+/// Returns: an exception of a child that no fiber was told of; further ones go to on_unhandled.
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
-/// Returns: what a future says whose job was not done.
+/// Returns: the exception for the future of a job that was not done.
 std::exception_ptr left_undone() noexcept;
-/// On the fiber that has failed.
+/// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker, bool has_room) noexcept;
 void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
-/// What becomes of it is settled when it is destroyed, on its fiber, whose children are over then.
+/// A job. Its outcome is settled in its destructor, on its own fiber, whose children are over then.
 template <typename Work>
 class pool_task {
   static_assert(std::is_nothrow_move_constructible_v<Work>);
 
  public:
-  /// The worker's load has it already.
+  /// The worker's load counts this job already.
   pool_task(worker_load& worker, Work&& work) noexcept : worker_(&worker), work_(std::move(work)) {}
   pool_task(pool_task&& from) noexcept
       : worker_(std::exchange(from.worker_, nullptr)), work_(std::move(from.work_)) {}
@@ -77,7 +77,8 @@ class pool_task {
     work_.fail(*worker_, std::move(error));
   }
 
-  /// The load falls before the result is seen: who has seen it finds this worker idle.
+  /// The load falls before the result is published: a thread that has seen the result finds this
+  /// worker idle.
   void end() noexcept {
     if (ended_ == job_end::undone) {
       work_.leave_undone();
@@ -105,7 +106,7 @@ class pool_task {
   Work work_;
 };
 
-/// Its result goes into a future, which lies in the same memory.
+/// The function of a submit(), and the state of its future, in one allocation.
 template <typename F, typename Result>
 struct submitted : future_state<Result> {
   template <typename G>
@@ -139,7 +140,7 @@ class submitted_work {
   std::shared_ptr<submitted<F, Result>> what_;
 };
 
-/// Nobody waits for it: a failure is unhandled.
+/// The function of a post(). No future waits for it: a failure goes to on_unhandled.
 template <typename F>
 class posted_work {
  public:

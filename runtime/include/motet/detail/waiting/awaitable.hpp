@@ -27,7 +27,7 @@ concept range_of_bodies = !callable_body<R> && callable_body<element_of<R>>;
 template <typename R>
 concept range_of_handles = handle_to_fiber<element_of<R>>;
 
-/// What a call of `Body`, where it stands, returns.
+/// The type that a call of `Body` returns, which is called as an lvalue.
 template <typename Body>
 struct return_of_call {
   using returned = std::invoke_result_t<std::remove_reference_t<Body>&>;
@@ -39,7 +39,7 @@ struct return_of_call {
 template <typename Body>
 using returned_by = typename return_of_call<Body>::type;
 
-/// The one type that all of them return.
+/// The one type that all the callables return.
 template <typename First, typename... Others>
 struct return_of_all {
   using type = returned_by<First>;
@@ -49,11 +49,11 @@ struct return_of_all {
 template <typename... Bodies>
 using returned_by_all = typename return_of_all<Bodies...>::type;
 
-/// In place of void.
+/// T, or std::monostate in place of void.
 template <typename T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// Returns: how many elements there are. They are called where they stand.
+/// Returns: how many elements the range has. They are not copied, so it must hold them.
 template <typename R>
 std::size_t count_of(R& range) {
   static_assert(std::is_lvalue_reference_v<element_of<R>>,
@@ -84,8 +84,8 @@ struct awaited_result {
     }
   }
 
-  /// The fiber is dead.
-  /// Throws: fiber_cancelled if somebody else has cancelled it.
+  /// Called when the fiber is dead.
+  /// Throws: fiber_cancelled if the fiber has no value because it was cancelled.
   value_of<T>&& take() {
     if (!value) fiber.await();
     return std::move(*value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The state of a primitive that belongs to its calls and loans as well: they may outlive it, and
-// the last of them destroys the state.
+// The state of a primitive whose calls and leases may outlive the primitive. The primitive, its
+// calls and its leases own the state together, and the last owner destroys it.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// A state derives from it.
+/// The base of such a state.
 template <typename Sharing>
 struct co_owned {
-  /// The primitive is gone from here on.
-  /// Returns: whether anybody else still owns the state.
+  /// Called when the primitive ends.
+  /// Returns: whether the state still has other owners.
   bool end() noexcept {
     sharing.lock_at_end();
     ended = true;
@@ -23,7 +23,7 @@ struct co_owned {
     return others;
   }
 
-  Sharing sharing;  // guards what follows, and what a state adds
+  Sharing sharing;  // guards the members below, and those of the derived state
   bool ended = false;
   std::size_t owners = 1;  // the primitive at first
 };
@@ -31,7 +31,7 @@ struct co_owned {
 template <typename State>
 class co_owner {
  public:
-  /// The first, of what was just made with `new`.
+  /// The first owner of a state that was just made with `new`.
   explicit co_owner(State* made) noexcept : state_(made) {}
   explicit co_owner(State& shared) : state_(&shared) {
     const std::lock_guard in(shared.sharing);

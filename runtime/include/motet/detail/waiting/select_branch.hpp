@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What select() knows of a branch, and the branches that are not channels'.
+// The interface of select() to a branch, and the branches that do not wait on a channel.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,26 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class distant_awaiter;
 
-/// Its place among those who wait for the thing it is about; stays where it was made.
+/// A branch of a select(). As a waiter it is the ticket's place in the list of the channel, fiber,
+/// descriptor or timer that the branch waits for. It is not moved once it is made.
 class select_branch : public waiter {
  public:
-  /// `any_thread`: another thread may choose it.
+  /// `any_thread`: another thread may choose this branch.
   explicit select_branch(bool any_thread) noexcept : shared(any_thread) {}
   select_branch(select_branch&&) = delete;
   select_branch& operator=(select_branch&&) = delete;
 
-  /// Returns: true, and has done what it is about, if that needs no waiting.
+  /// Takes the branch if that needs no waiting.
+  /// Returns: whether the branch was taken.
   virtual bool proceeds(thread_core& thread) = 0;
-  /// Joins those who wait.
-  /// Returns: true, and has not, if it could proceed by now.
+  /// Joins the list of waiters, unless the branch could be taken by now.
+  /// Returns: true if it could, and has not joined the list.
   virtual bool enter(thread_core& thread) = 0;
-  /// Another one was taken, or none.
+  /// Called when another branch was taken, or none.
   virtual void leave_list() noexcept = 0;
-  /// This one was taken.
+  /// Called when this branch was taken.
   virtual void finish() {}
-  /// Is taken only if no other can proceed.
+  /// Whether the branch is taken only if no other branch can proceed.
   virtual bool is_time() const noexcept { return false; }
 
   template <typename F>
@@ -61,7 +63,7 @@ class end_case final : public select_branch, private awaiter {
 
   fiber_ref fiber_;
   control_block* block_;
-  distant_awaiter* distant_ = nullptr;  // if it is a fiber of another thread
+  distant_awaiter* distant_ = nullptr;  // for a fiber of another thread
 };
 
 class ready_case final : public select_branch {
@@ -101,10 +103,10 @@ class time_case final : public select_branch {
   alarm alarm_;
 };
 
-/// Waits for one of `branches`, which it puts in another order; runs finish() of that one.
-/// Returns: the one that was taken.
-/// Throws: what is pending for the fiber; what a branch throws; std::invalid_argument if there is
-///         none.
+/// Waits until one of `branches` can be taken, takes it, and calls its finish() if it has waited.
+/// Shuffles `branches` unless `as_they_are`.
+/// Returns: the branch that was taken.
+/// Throws: what is pending for the fiber; what a branch throws.
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are);
 
 }}}  // namespace motet::MOTET_ABI::detail

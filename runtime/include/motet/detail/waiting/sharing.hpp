@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who may use a primitive: any thread, one at a time and briefly; or only the thread that came
-// first, which then needs no locked instruction.
+// Which threads may use a primitive: any thread, under a lock that is held briefly; or only the
+// thread that used it first, which then needs no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// A lock for a few instructions. Whoever holds it does not switch.
+/// A lock that is held for a few instructions. Its holder calls no switchpoint.
 class any_thread {
  public:
   static constexpr bool shared = true;
@@ -22,26 +22,27 @@ class any_thread {
       contend();
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
-  /// For a destructor.
+  /// lock() for a destructor.
   void lock_at_end() noexcept { lock(); }
 
-  /// The runtime of this thread, or null. Throws what is pending for the running fiber.
+  /// Returns: the runtime of this thread, or null.
+  /// Throws: what is pending for the running fiber.
   static thread_core* enter() {
     thread_core* thread = self_core();
     if (thread != nullptr) thread->deliver_now_and_then_looking();
     return thread;
   }
 
-  /// Called under the lock by whoever must wait. The process's main thread becomes a fiber then, so
-  /// that it is told if it waits for ever: the lock is released and taken again meanwhile.
-  /// Returns: whether that was so, with its runtime in `thread`, and it must look again.
+  /// Called under the lock before a wait. A process's main thread without a runtime starts one, so
+  /// that a deadlock is reported to it; the lock is released meanwhile and taken again.
+  /// Returns: whether a runtime was started, which is then in `thread`; the caller must look again.
   /// Throws: as begin_here(), with the lock released.
   bool becomes_fiber(thread_core*& thread) {
     if (thread != nullptr) [[likely]]
       return false;
     return begin_on_main_thread(thread);
   }
-  /// As enter(), for what always waits.
+  /// As enter(), for calls that always wait.
   static thread_core* enter_to_wait() {
     thread_core* thread = enter();
     if (thread == nullptr && waits_first_on_main_thread()) [[unlikely]]
@@ -64,7 +65,7 @@ class one_thread {
  public:
   static constexpr bool shared = false;
 
-  /// Throws: std::logic_error on another thread than before.
+  /// Throws: std::logic_error on another thread than the first.
   void lock() {
     const std::uintptr_t here = this_thread_mark();
     if (here == first_) [[likely]]
@@ -75,7 +76,8 @@ class one_thread {
   void unlock() noexcept {}
   void lock_at_end() noexcept {}
 
-  /// The runtime of this thread, started if there is none. Throws what is pending.
+  /// Returns: the runtime of this thread, which is started if there is none.
+  /// Throws: what is pending for the running fiber.
   static thread_core* enter() {
     thread_core& thread = here_core();
     thread.deliver_now_and_then_looking();

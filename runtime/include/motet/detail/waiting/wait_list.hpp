@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who waits on a primitive, and how the primitive serves them. See detail/waiting/waiter.hpp.
+// The list of the waiters on a primitive, and how the primitive serves them. See
+// detail/waiting/waiter.hpp.
 #pragma once
 
 #include <atomic>
@@ -14,10 +15,11 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void throw_destroyed();
-/// After a wait that was not told.
+/// Called after a wait whose ticket was not told.
 [[noreturn]] void throw_interruption();
 
-/// Who waits on a primitive, in the order in which they came. Its lock guards all but send_away().
+/// The waiters on a primitive, in the order in which they came. The primitive's lock is held for
+/// every call but send_away(), which takes it.
 class wait_list {
  public:
   void push_back(waiter& one) noexcept {
@@ -32,21 +34,21 @@ class wait_list {
     waiting_.push_front(one);
   }
 
-  /// Returns: the first that still waits, without choosing it; or null.
+  /// Returns: the first waiter whose ticket is still open, without choosing it; or null.
   waiter* front() noexcept {
     waiter* each = first();
     while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
     return each;
   }
 
-  /// The same, but sends away those in front of it that have ended.
+  /// The same, but takes the waiters in front of it, whose tickets have ended, out of the list.
   waiter* first_left() noexcept {
     waiter* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
     return each;
   }
 
-  /// Returns: whether somebody else waits than this one.
+  /// Returns: whether another ticket than `own` waits in the list.
   bool others_wait(const ticket& own) noexcept {
     for (waiter* each = first(); each != nullptr; each = waiting_.next(*each)) {
       if (each->of != &own && each->of->open()) return true;
@@ -54,7 +56,7 @@ class wait_list {
     return false;
   }
 
-  /// Returns: the first that could be chosen, which is in the list no more; or null.
+  /// Returns: the first waiter whose ticket could be chosen, taken out of the list; or null.
   [[gnu::always_inline]] waiter* choose(const thread_core* chooser) noexcept {
     waiter* oldest = first();
     if (oldest == nullptr || take(*oldest, chooser)) [[likely]]
@@ -62,21 +64,22 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// `told`, which was chosen, gets nothing but may look: until it has arrived() nobody else is
-  /// found here, so that none behind it is served first.
+  /// The chosen waiter `told` gets nothing, but may look again. Until it calls arrived(), the list
+  /// looks empty to the primitive, so that no waiter behind it is served first.
   void expect(waiter& told) noexcept {
     told.refused = true;
     filled_in_ |= expecting;
   }
   void arrived() noexcept { filled_in_ &= ~expecting; }
 
-  /// Returns: whether somebody waits, or is expected.
+  /// Returns: whether a waiter is in the list, or is expected to look again.
   bool anybody() noexcept {
     forget_gone();
     return (filled_in_ & expecting) != 0 || front() != nullptr;
   }
 
-  /// Returns: whether that one could be chosen.
+  /// Chooses the ticket of `one`, and takes `one` out of the list.
+  /// Returns: whether the ticket could be chosen.
   [[gnu::always_inline]] static bool take(waiter& one, const thread_core* chooser) noexcept {
     if (!one.of->choose(chooser)) return false;
     one.of->chosen = &one;
@@ -84,7 +87,7 @@ class wait_list {
     return true;
   }
 
-  /// The primitive ends: throws that into whoever waits.
+  /// Called when the primitive ends: ends every wait, which then throws std::logic_error.
   template <typename Sharing>
   void send_away(Sharing& sharing) noexcept;
 
@@ -95,7 +98,8 @@ class wait_list {
     return (filled_in_ & expecting) == 0 ? waiting_.front() : nullptr;
   }
 
-  /// In a forked child nobody waits who waited before, and frames of theirs may be gone.
+  /// A forked child forgets the waiters of its parent, without a look at their frames, which may be
+  /// gone.
   void forget_gone() noexcept {
     if ((filled_in_ & ~expecting) == this_process()) [[likely]]
       return;
@@ -109,7 +113,8 @@ class wait_list {
     return each;
   }
 
-  /// Returns: the one behind one that has ended, which goes unless it does so itself just now.
+  /// Takes `ended`, whose ticket has ended, out of the list, unless its fiber is just doing so.
+  /// Returns: the waiter behind `ended`, or null.
   waiter* next_after_ended(waiter& ended) noexcept {
     waiter* next = waiting_.next(ended);
     ended.send_away();
@@ -118,17 +123,17 @@ class wait_list {
 
   list<waiter, waiters_tag> waiting_;
   static constexpr std::uint32_t expecting = std::uint32_t{1} << 31;
-  std::uint32_t filled_in_ = 0;  // this process, and `expecting`
+  std::uint32_t filled_in_ = 0;  // the process that filled the list, and the flag `expecting`
 };
 
 extern template void wait_list::send_away(any_thread&) noexcept;
 extern template void wait_list::send_away(one_thread&) noexcept;
 
-/// Chosen ones that are still to be told, once the lock has been released.
+/// Waiters that were chosen, and are to be told once the primitive's lock has been released.
 class chosen_ones {
  public:
   void add(waiter& one) noexcept { waiting_.push_back(one); }
-  /// Returns: how many there were.
+  /// Returns: how many waiters there were.
   std::size_t tell(thread_core* teller) noexcept {
     std::size_t count = 0;
     while (waiter* each = waiting_.pop_front()) {
@@ -142,7 +147,8 @@ class chosen_ones {
   list<waiter, waiters_tag> waiting_;
 };
 
-/// `one` leaves a list that is still there; `then()` is called under its lock.
+/// Takes `one`, whose ticket was interrupted, out of its list, unless the primitive has done so or
+/// has ended. `then()` is called under the primitive's lock.
 template <typename Sharing, typename Then>
 void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
   if (!one.leave()) return;
@@ -151,10 +157,10 @@ void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
   then();
 }
 
-/// Waits, after `one` has entered a list and the lock has been released.
-/// Throws: what interrupts it; std::logic_error if the primitive is destroyed. Where it is
-///         interrupted, `choose(freed)` is called first, under the lock: who was in the way of
-///         those behind it is so no more.
+/// Waits, after `one` has entered a list and the primitive's lock has been released.
+/// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. If the wait is
+///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
+///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
 [[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one, Choose&& choose) {
   if (one.own.stand_by()) [[likely]] {
@@ -168,7 +174,7 @@ template <typename Sharing, typename Choose>
   throw_interruption();
 }
 
-/// The same where nobody is in the way of others.
+/// The same for primitives on which no waiter holds up those behind it.
 template <typename Sharing>
 [[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one) {
   stand_by(sharing, one, [](chosen_ones&) {});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Waiting on a primitive. Who waits has a ticket, which ends once, and stands with it in a list of
-// the primitive, or of several; whoever has something to hand over chooses the first that can still
-// be chosen, under the primitive's lock, hands it over, and tells. A ticket that has been chosen
-// stays where it is until it is told; one that has ended otherwise leaves the lists itself.
+// Waiting on a primitive. A fiber or thread that waits has a ticket, which ends once, and a waiter
+// in the list of the primitive; for a select(), one in each of several lists. A thread that has
+// something to hand over chooses, under the primitive's lock, the first ticket that is still open,
+// hands over the token, and tells the ticket. A chosen ticket stays in its frame until it is told;
+// the waiters of a ticket that ended otherwise are taken out of their lists by its own fiber.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct waiter;
 struct waiters_tag;
 
-/// In the frame of who waits: a fiber, or a thread without fibers.
+/// One wait on primitives, in the frame of the fiber, or of the thread without fibers, that waits.
 class ticket : public post {
  public:
   /// `thread` is null for a thread without fibers.
@@ -28,8 +29,8 @@ class ticket : public post {
     wait.shared = shared;
   }
 
-  /// Waits until it is told, or interrupted.
-  /// Returns: whether it was told.
+  /// Waits until the ticket is told, or the wait is interrupted.
+  /// Returns: whether the ticket was told.
   [[gnu::always_inline]] bool stand_by() noexcept {
     if (home_ == nullptr) [[unlikely]]
       return block();
@@ -41,19 +42,21 @@ class ticket : public post {
     return home_->park(wait) == wake_reason::handed;
   }
 
-  /// Returns: whether it could still be chosen.
+  /// Returns: whether the ticket could still be chosen.
   bool open() const noexcept { return wait.ended() == wake_reason::none; }
 
-  /// Returns: whether it could be chosen. The primitive's lock is held.
+  /// Claims the wait. The primitive's lock is held.
+  /// Returns: whether the ticket could be chosen.
   [[gnu::always_inline]] bool choose(const thread_core* chooser) noexcept {
-    // No other can be choosing it, if it stands in no other list; nor can it end otherwise now.
+    // No other thread can choose a ticket that stands in this list alone, nor can its own thread,
+    // which is the caller, end the wait now.
     if (chooser == home_ && chooser != nullptr && !in_many) [[likely]] {
       return wait.claim_unshared(wake_reason::handed);
     }
     return wait.claim(wake_reason::handed);
   }
 
-  /// Ends the wait of one that was chosen, and with it perhaps its lifetime. No lock is held.
+  /// Ends the wait of a chosen ticket, and with that perhaps its lifetime. No lock is held.
   [[gnu::always_inline]] void tell(thread_core* teller) noexcept {
     if (home_ == teller && teller != nullptr) [[likely]] {
       wake(*teller);
@@ -63,15 +66,15 @@ class ticket : public post {
   }
 
   wait_record wait;
-  control_block* const fiber;  // for any thread, unlike wait; null: of one without fibers
-  waiter* chosen = nullptr;    // its place in the list from which it was chosen
-  bool in_many = false;        // lists at once
-  bool destroyed = false;      // the primitive was, while this waited on it
+  control_block* const fiber;  // any thread may read it, unlike `wait`; null: thread without fibers
+  waiter* chosen = nullptr;    // the waiter of the list from which the ticket was chosen
+  bool in_many = false;        // the ticket stands in several lists
+  bool destroyed = false;      // the primitive was destroyed during the wait
 
  private:
   bool block() noexcept;
   void tell_elsewhere() noexcept;
-  /// On its own thread. It may have been chosen while it was still on its way to wait.
+  /// Called on the ticket's own thread, perhaps before its fiber has reached stand_by().
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
       home.make_runnable(*fiber);
@@ -92,11 +95,12 @@ struct waiter : tagged_link<waiters_tag> {
   explicit waiter(ticket& its) noexcept : of(&its) {}
 
   ticket* of = nullptr;
-  void* slot = nullptr;    // what it brings, or where what it gets should be put
-  std::size_t number = 0;  // how much it wants, which of several it is
-  bool refused = false;    // it was told, but gets nothing
+  void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
+  std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
+  bool refused = false;    // the ticket was told, but gets nothing
 
-  /// Ends the ticket's wait here, unless it has ended; by its home thread.
+  /// Chooses the ticket by this waiter, and makes its fiber runnable. Called on its home thread.
+  /// Returns: false if the wait had ended.
   bool win(thread_core& home) noexcept {
     if (!of->wait.claim(wake_reason::handed)) return false;
     of->chosen = this;
@@ -105,21 +109,21 @@ struct waiter : tagged_link<waiters_tag> {
   }
 
   void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
-  /// From here on it takes itself out of its list.
-  /// Returns: false if it is in none any more; the list may be gone as well.
+  /// Called by the waiter's own fiber, which takes it out of its list afterwards.
+  /// Returns: false if the waiter is in no list any more; the list may be gone as well.
   bool leave() noexcept {
     place expected = place::listed;
     if (place_.compare_exchange_strong(expected, place::leaving)) return true;
     await_sent_away();
     return false;
   }
-  /// Takes it, whose wait has ended otherwise, out of its list, whose lock is held.
-  /// Returns: false if it is just leaving.
+  /// Takes the waiter, whose ticket has ended otherwise, out of its list. The list's lock is held.
+  /// Returns: false if the waiter's own fiber is just doing so.
   bool send_away() noexcept {
     place expected = place::listed;
     if (!place_.compare_exchange_strong(expected, place::being_sent)) return false;
     unlink();
-    place_.store(place::sent_away, std::memory_order_release);  // from here on it may be gone
+    place_.store(place::sent_away, std::memory_order_release);  // *this may be gone from here on
     return true;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Everything of motet's is in an inline namespace named for the library's soname, for how a program
-// is watched, and for what the standard library's types look like: objects that were built for
-// another library, another sanitizer, or with other containers or strings do not link, and the
-// missing symbol's name says what was expected.
+// All of motet is in an inline namespace named for the library's soname, for the sanitizer of the
+// build, and for the layout of the standard library's types: objects that were built for another
+// library, another sanitizer, or with other containers or strings do not link, and the name of the
+// missing symbol says what was expected.
 #pragma once
 
 #include <version>  // which standard library it is, and of what kind

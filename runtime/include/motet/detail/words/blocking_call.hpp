@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plain thread does for a fiber that waits for it, or did.
+// A call that a plain thread makes for a fiber, which waits for its end or has left it.
 #pragma once
 
 #include <motet/detail/words/list.hpp>
@@ -9,24 +9,24 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct blocking_calls_tag;
 struct offload_worker;
 
-/// Name resolution, which may take a minute each, has threads of its own.
+/// Which threads make a call: name look-ups, which may take a minute each, have their own threads.
 enum class offload_room : unsigned char { calls, names };
 
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
-  /// Does it, for however long that takes.
+  /// Makes the call, however long that takes.
   /// Returns: whether tell() is to be called; otherwise the lifetime of this may be over.
   virtual bool run() noexcept = 0;
-  /// Says that it is done, and with that perhaps ends the lifetime of this. The thread that did it
-  /// is free again.
+  /// Tells the caller that the call is over, and with that perhaps ends the lifetime of this. The
+  /// thread that made the call counts as free again by then.
   virtual void tell() noexcept = 0;
 
   offload_room room = offload_room::calls;
 
-  // ground/offload_threads.cpp, under its lock:
-  offload_worker* by = nullptr;         // who does it
-  offload_worker* nested_in = nullptr;  // a thread of the set itself, whose fiber waits for it
-  bool left = false;                    // by who waited for it, or just about to be
+  // Of ground/offload_threads.cpp, under its lock:
+  offload_worker* by = nullptr;         // the thread that makes the call
+  offload_worker* nested_in = nullptr;  // the thread of the set whose own job waits for the call
+  bool left = false;                    // the caller has left the call, or is about to
 
  protected:
   ~blocking_call() = default;

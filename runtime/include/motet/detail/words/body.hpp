@@ -26,9 +26,9 @@ struct body_kind {
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;
   bool result_is_small;
-  /// Calls the body and puts what it returns into `result`, where a value may stand already.
+  /// Calls the body and puts its return value into `result`, where a value may stand already.
   void (*run)(void* body, void* result, result_state& state);
-  void (*destroy_body)(void* body) noexcept;  // null: there is nothing to do
+  void (*destroy_body)(void* body) noexcept;  // null: the destructor is trivial
   void (*destroy_result)(void* result) noexcept;
   /// Puts a value that was given to stop() into `result`.
   void (*place)(void* result, value_slot& value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Items in the order in which they came, in chunks: so that none moves twice, and memory can be
-// fetched and given back apart from the lock that guards it all.
+// A queue of items in chunks: so a push moves no other item, and memory can be allocated and freed
+// outside the lock that guards the queue.
 #pragma once
 
 #include <algorithm>
@@ -37,22 +37,22 @@ class item_queue {
 
   std::size_t size() const noexcept { return size_; }
 
-  /// Returns: memory for add(), which is not filled with anything.
+  /// Returns: an empty chunk for add().
   /// Throws: std::bad_alloc.
   static room make_room() { return room(new chunk); }
 
-  /// Makes it hold `count` items without more room.
+  /// Allocates chunks for `count` items, and keeps them.
   /// Throws: std::bad_alloc.
   void reserve(std::size_t count) {
-    // One more, for a chunk is used again only when it is empty.
+    // One chunk more, for a chunk is used again only when it is empty.
     for (std::size_t chunks = count / chunk_size + 2; chunks > spares_;) add(make_room());
     keep_ = spares_;
   }
 
-  /// Keeps up to `chunks` of memory that is not needed just now.
+  /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.
   void keep(std::size_t chunks) noexcept { keep_ = chunks; }
 
-  /// With all their memory.
+  /// Swaps the items, and the memory of both queues.
   void swap(item_queue& other) noexcept {
     std::swap(first_, other.first_);
     std::swap(spare_, other.spare_);
@@ -64,7 +64,7 @@ class item_queue {
     std::swap(keep_, other.keep_);
   }
 
-  /// The oldest; there must be one.
+  /// The oldest item; the queue must not be empty.
   T& front() noexcept { return *first_->at(begin_); }
 
   /// Returns: whether push() must be preceded by add().
@@ -85,8 +85,8 @@ class item_queue {
     ++size_;
   }
 
-  /// Moves the oldest into `item`.
-  /// Returns: memory that is not needed any more.
+  /// Moves the oldest item into `item`.
+  /// Returns: a chunk that is not needed any more, or null.
   room pop(std::optional<T>& item) noexcept {
     T* oldest = first_->at(begin_);
     item.emplace(std::move(*oldest));
@@ -121,7 +121,7 @@ class item_queue {
   room first_, spare_;
   chunk* last_ = nullptr;
   std::size_t begin_ = 0;  // in the first chunk
-  std::size_t end_ = 0;    // in the last one
+  std::size_t end_ = 0;    // in the last chunk
   std::size_t size_ = 0;
   std::size_t spares_ = 0;
   std::size_t keep_ = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A doubly linked list of things that bring their own links: removal in O(1), nothing allocated.
+// A doubly linked list of items that contain their own links: removal in O(1), nothing allocated.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// A place in one list. Points to itself while it is in none.
+/// An item's place in one list. A link that is in no list points to itself.
 struct link {
   link* before = this;
   link* after = this;
@@ -56,7 +56,7 @@ class list {
 
   T* front() noexcept { return empty() ? nullptr : item_of(ends_.after); }
 
-  /// Returns: the one behind `item`, or null.
+  /// Returns: the item behind `item`, or null.
   T* next(T& item) noexcept {
     link* after = link_of(item).after;
     return after == &ends_ ? nullptr : item_of(after);
@@ -68,7 +68,7 @@ class list {
     return first;
   }
 
-  /// Forgets its items without a look at them.
+  /// Empties the list without touching its items.
   void abandon() noexcept { ends_.before = ends_.after = &ends_; }
 
   static void remove(T& item) noexcept { link_of(item).unlink(); }

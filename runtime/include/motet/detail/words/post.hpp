@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Something left for another thread, in the frame or the node of whoever leaves it.
+// A post: a message that one thread leaves in the mailbox of another. It lies in memory of its
+// sender, mostly in a frame.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
@@ -8,7 +9,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// arrive() is called on the thread it was left for, once, and may end its lifetime.
+/// arrive() is called once, on the thread that the post was left for, and may end the post's
+/// lifetime.
 struct post {
   void (*arrive)(post&, thread_state&) noexcept = nullptr;
   post* next = nullptr;

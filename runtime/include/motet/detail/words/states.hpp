@@ -9,14 +9,14 @@ namespace motet { inline namespace MOTET_ABI {
 
 enum class fiber_state : std::uint8_t {
   runnable,  // in its thread's run queue
-  running,   // the one that its thread executes
-  waiting,   // until something resumes it
+  running,   // its thread executes it now
+  waiting,   // parked until it is resumed
   dead,      // over; its outcome never changes again
 };
 
 enum class cancel_result : std::uint8_t {
-  accepted,  // it will be delivered
-  already,   // it had been asked before; the first reason stays
+  accepted,  // the fiber will be interrupted
+  already,   // the fiber had been cancelled before; the first reason stays
   finished,  // too late: the body had been left
 };
 

@@ -7,8 +7,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Fractions of a nanosecond are rounded up; what is too long for nanoseconds is the longest there
-/// is, and what is negative is none.
+/// Fractions of a nanosecond are rounded up. A span too long for clock::duration becomes its
+/// maximum, and a negative span becomes 0.
 struct timespan {
   template <typename Rep, typename Period>
   constexpr timespan(std::chrono::duration<Rep, Period> span) noexcept : length(limited(span)) {}

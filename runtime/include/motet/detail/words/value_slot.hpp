@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Room for one value of any movable type: in place up to 32 bytes, else in one allocation that the
-// giver pays for before anything has happened.
+// Room for one value of any movable type: in place up to 32 bytes, else in one allocation, which
+// holding() makes before the value is given to a fiber.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What schedule() and suspend() exchange when there is nothing to say.
+/// The token of a schedule() and a suspend() without a value.
 struct nothing {};
 
 class value_slot {

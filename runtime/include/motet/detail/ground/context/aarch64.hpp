@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The switch for aarch64, inline: the compiler saves what it needs and nothing else. The asm stores
-// the stack pointer, where to go on, and the three registers that no compiler is told of (x29 is
-// the frame's, x30 the return address, x19 may be a base of the frame), by plain moves: it pushes
-// nothing, so what the unwinder knows of the surrounding function holds at the label too. Source:
-// AAPCS64, 6.1; the rounding mode in FPCR belongs to the thread, not to a context.
+// The switch for aarch64, inline: the compiler saves the registers it needs and no others. The asm
+// stores the stack pointer, the address to go on at, and the three registers that no compiler is
+// told of (x29 is the frame's, x30 the return address, x19 may be a base of the frame), by plain
+// moves: it pushes nothing, so what the unwinder knows of the surrounding function holds at the
+// label too. Source: AAPCS64, 6.1; the rounding mode in FPCR belongs to the thread, not to a
+// context.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
 
-// "v" stands for the whole of a vector register, however long it is. Only g++ has a name for the
+// "v" stands for the whole of a vector register, of any length. Only g++ has a name for the
 // first-fault register, which no call preserves.
 #if defined(__ARM_FEATURE_SVE)
 #if defined(__clang__)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The switch for x86-64, inline: the compiler saves what it needs and nothing else. The asm stores
-// the stack pointer, where to go on, and the two registers that no compiler can be told of (rbp is
-// refused as clobbered by g++, rbx silently taken by clang 14, though either may be a base of the
-// frame), by plain moves: it pushes nothing, so the red zone stays, and what the unwinder knows of
-// the surrounding function holds at the label too. Source: System V ABI, AMD64 supplement, 3.2.1;
-// the rounding modes of x87 and SSE belong to the thread, not to a context.
+// The switch for x86-64, inline: the compiler saves the registers it needs and no others. The asm
+// stores the stack pointer, the address to go on at, and the two registers that no compiler can be
+// told of (g++ refuses rbp in the list of clobbers, clang 14 silently accepts rbx, though either
+// may be a base of the frame), by plain moves: it pushes nothing, so the red zone stays, and
+// what the unwinder knows of the surrounding function holds at the label too. Source: System V ABI,
+// AMD64 supplement, 3.2.1; the rounding modes of x87 and SSE belong to the thread, not to a
+// context.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
