@@ -32,7 +32,7 @@ TEST_CASE("with_timeout throws timed_out, which says where", "[timeout]") {
       FAIL("it has returned");
     } catch (const timed_out& late) {
       CHECK(late.code() == std::errc::timed_out);
-      CHECK(std::string(late.what()).find("cancel_test.cpp") != std::string::npos);
+      CHECK(std::string(late.what()).find("timeout_test.cpp") != std::string::npos);
     }
   });
 }

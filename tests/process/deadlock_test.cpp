@@ -83,7 +83,7 @@ TEST_CASE("the report of a deadlock names who waits on what, and where it was sp
     CHECK(mentions(report, "await of fiber " + std::to_string(a.id())));
     CHECK(mentions(report, "await of fiber " + std::to_string(b.id())));
     CHECK(mentions(report, "suspend"));
-    CHECK(mentions(report, "order_test.cpp"));
+    CHECK(mentions(report, "deadlock_test.cpp"));
     CHECK(b.state() == fiber_state::waiting);
   });
 }
