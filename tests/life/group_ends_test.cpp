@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Groups and their ends: who is waited for, who is ended, and who is told of a failure.
-#include <chrono>
 #include <memory>
 #include <motet/motet.hpp>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -421,55 +419,5 @@ TEST_CASE("a thousand fibers that sleep for ever are ended at once by their grou
     CHECK(ended == fibers);
     CHECK(rounds == rounds_at_end);
     suspend();
-  });
-}
-
-TEST_CASE("a group that its own fiber ends when its owner is over is ended once", "[group]") {
-  run([] {
-    bool all_over = false;
-    auto owner = spin([&] {
-      auto shared = std::make_shared<group>();
-      shared->spin([shared] { sleep(); });
-      shared->spin([&] {
-        try {
-          sleep();
-        } catch (const cancelled&) {
-          sleep_for(10ms);
-          all_over = true;
-          throw;
-        }
-      });
-      snooze();
-    });
-    owner.await();
-    CHECK(all_over);
-  });
-}
-
-TEST_CASE("a group that is made by a capture's destructor does not outlive the fiber", "[group]") {
-  run([] {
-    bool over = false;
-    struct late {
-      std::unique_ptr<group>* made;
-      bool* over;
-      late(std::unique_ptr<group>* into, bool* told) noexcept : made(into), over(told) {}
-      late(late&& other) noexcept : made(std::exchange(other.made, nullptr)), over(other.over) {}
-      ~late() {
-        if (made == nullptr) return;
-        *made = std::make_unique<group>();
-        (*made)->spin([told = over] {
-          struct note {
-            bool* told;
-            ~note() { *told = true; }
-          } noting{told};
-          sleep();
-        });
-        snooze();
-      }
-    };
-    std::unique_ptr<group> escaped;
-    spin([kept = late(&escaped, &over)] {}).await();
-    CHECK(over);
-    escaped.reset();
   });
 }

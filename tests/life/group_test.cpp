@@ -489,6 +489,56 @@ TEST_CASE("room that was promised to somebody is not taken by who comes later", 
   });
 }
 
+TEST_CASE("a group that its own fiber ends when its owner is over is ended once", "[group]") {
+  run([] {
+    bool all_over = false;
+    auto owner = spin([&] {
+      auto shared = std::make_shared<group>();
+      shared->spin([shared] { sleep(); });
+      shared->spin([&] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          sleep_for(10ms);
+          all_over = true;
+          throw;
+        }
+      });
+      snooze();
+    });
+    owner.await();
+    CHECK(all_over);
+  });
+}
+
+TEST_CASE("a group that is made by a capture's destructor does not outlive the fiber", "[group]") {
+  run([] {
+    bool over = false;
+    struct late {
+      std::unique_ptr<group>* made;
+      bool* over;
+      late(std::unique_ptr<group>* into, bool* told) noexcept : made(into), over(told) {}
+      late(late&& other) noexcept : made(std::exchange(other.made, nullptr)), over(other.over) {}
+      ~late() {
+        if (made == nullptr) return;
+        *made = std::make_unique<group>();
+        (*made)->spin([told = over] {
+          struct note {
+            bool* told;
+            ~note() { *told = true; }
+          } noting{told};
+          sleep();
+        });
+        snooze();
+      }
+    };
+    std::unique_ptr<group> escaped;
+    spin([kept = late(&escaped, &over)] {}).await();
+    CHECK(over);
+    escaped.reset();
+  });
+}
+
 TEST_CASE("next tells of no failed fiber to which nobody has a handle", "[next]") {
   run([] {
     group open;
