@@ -35,6 +35,7 @@ LOOK_INSIDE = {
     "tests/backends/choice_test.cpp",
     "tests/backends/completion_test.cpp",
     "tests/backends/machine.hpp",
+    "tests/backends/transfer_test.cpp",
     "tests/bench/choice_bench.cpp",
     "tests/bench/limit_bench.cpp",
     "tests/ground/context_test.cpp",

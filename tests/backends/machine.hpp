@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <motet/backend.hpp>
+#include <motet/fd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -15,6 +15,7 @@
 
 #include "backends/machine.hpp"
 #include "catch.hpp"
+#include "heart/file_call.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 
