@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 int main() {
   int ticks = 0;
   auto ticking = motet::spin([&] {
-    for (;; ++ticks) motet::sleep_for(1ms);
+    for (;; ++ticks) motet::sleep_for(50us);
   });
   try {
     motet::with_timeout(500ms, [] {
@@ -20,10 +20,10 @@ int main() {
         std::printf("localhost: %s\n", each.to_string().c_str());
       }
     });
-  } catch (const std::system_error& error) {
-    std::printf("no address: %s\n", error.what());
   } catch (const motet::timed_out&) {
     std::puts("the resolver takes too long");
+  } catch (const std::system_error& error) {
+    std::printf("no address: %s\n", error.what());
   }
   ticking.cancel();
   std::printf("meanwhile another fiber ran %d times\n", ticks);

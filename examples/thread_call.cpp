@@ -20,7 +20,7 @@ int main() {
     motet::snooze();
     return ledger.size();
   });
-  std::printf("there are %zu names\n", names.await());
+  std::printf("names in the ledger: %zu\n", names.await());
 
   try {
     owner.call([&] { return ledger.at("Bob"); });
