@@ -31,10 +31,21 @@ LAST_WITHOUT_PUBLIC = "failures"
 WORDS = {"backend.hpp", "call_site.hpp", "clock.hpp", "errors.hpp", "options.hpp", "origin.hpp"}
 
 # The tests that look at private headers.
-LOOK_INSIDE = {"tests/awake_test.cpp", "tests/choice_test.cpp", "tests/clock_test.cpp",
-               "tests/bench/limit_bench.cpp", "tests/bench/choice_bench.cpp",
-               "tests/context_test.cpp", "tests/faults_test.cpp", "tests/backend_test.cpp",
-               "tests/offload_test.cpp", "tests/timer_queue_test.cpp"}
+LOOK_INSIDE = {
+    "tests/backends/choice_test.cpp",
+    "tests/backends/completion_test.cpp",
+    "tests/backends/machine.hpp",
+    "tests/backends/transfer_test.cpp",
+    "tests/bench/choice_bench.cpp",
+    "tests/bench/limit_bench.cpp",
+    "tests/ground/context_test.cpp",
+    "tests/ground/cores_test.cpp",
+    "tests/ground/offload_threads_test.cpp",
+    "tests/ground/tick_clock_test.cpp",
+    "tests/ground/workers.hpp",
+    "tests/heart/timer_queue_test.cpp",
+    "tests/whole/faults_test.cpp",
+}
 GENERATED = {"factories.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}
@@ -90,7 +101,7 @@ def resolve(root, file, quote, include):
     elif file.startswith("runtime/"):
         places = [root / "runtime", root / "backends"]
     else:
-        places = [(root / file).parent, root / "runtime", root / "backends"]
+        places = [(root / file).parent, root / "tests", root / "runtime", root / "backends"]
     for place in places:
         path = (place / include).resolve()
         if path.is_file() and path.is_relative_to(root):

@@ -11,20 +11,16 @@
 #include <functional>
 #include <motet/motet.hpp>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "fixtures.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
 
 namespace testing {
 
 using namespace std::chrono_literals;
-
-struct first_error : std::runtime_error {
-  first_error() : std::runtime_error("first") {}
-};
 
 /// The compiler takes std::this_thread::get_id() for the same all through a function.
 inline int this_thread() {
@@ -45,16 +41,6 @@ struct caller {
     f();
   }
   int calls = 0;
-};
-
-/// Calls `function` when it goes.
-template <typename F>
-struct at_end {
-  explicit at_end(F called) : function(std::move(called)) {}
-  at_end(const at_end&) = delete;
-  at_end& operator=(const at_end&) = delete;
-  ~at_end() { function(); }
-  F function;
 };
 
 /// Loses what it is given.

@@ -34,7 +34,7 @@ class caller {
   }
   caller(const caller&) = delete;
   caller& operator=(const caller&) = delete;
-  /// The keeper may have been ended before its body ran.
+  /// The fiber may have been ended before its body ran.
   ~caller() { step_back(); }
 
   void operator()() {

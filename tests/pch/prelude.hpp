@@ -12,5 +12,5 @@
 #include <thread>
 #include <vector>
 
-#include "../catch.hpp"
+#include "catch.hpp"
 #endif

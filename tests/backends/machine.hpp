@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// A backend by itself, without fibers: its operations, and descriptors of every kind for them.
+#pragma once
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <motet/backend.hpp>
+#include <motet/fd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends.hpp"
+#include "catch.hpp"
+#include "support.hpp"
+
+namespace testing {
+
+using namespace motet;
+using time_point = backend::time_point;
+
+/// One operation, and how often it has come back.
+struct trial {
+  trial() { op.owner = this; }
+  trial(verb kind, int fd, void* buffer = nullptr, std::size_t size = 0, int flags = 0) : trial() {
+    op.kind = kind;
+    op.fd = fd;
+    op.buffer = buffer;
+    op.length = static_cast<std::uint32_t>(size);
+    op.flags = flags;
+  }
+  trial(const trial&) = delete;
+  trial& operator=(const trial&) = delete;
+
+  operation op;
+  int ends = 0;
+};
+
+/// A backend and its wake descriptor. Operations still in flight at its end are the test's fault.
+class machine {
+ public:
+  explicit machine(const backend_options& sizes = {})
+      : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    const char* wanted = std::getenv("MOTET_BACKEND");
+    kernel_ = detail::make_backend(wanted == nullptr ? "" : wanted, sizes);
+    kernel_->listen(wake_.get());
+  }
+
+  backend& kernel() { return *kernel_; }
+
+  void submit(trial& each) {
+    if (kernel_->submit(each.op)) ++each.ends;
+  }
+  void poll(time_point deadline) {
+    completions done;
+    kernel_->poll(deadline, done);
+    while (operation* op = done.pop()) ++static_cast<trial*>(op->owner)->ends;
+  }
+  /// Looks a few times without waiting: what comes back wrongly would come now.
+  void look() {
+    for (int i = 0; i < 4; ++i) poll(time_point::min());
+  }
+  void wait_for(const trial& each) {
+    while (each.ends == 0) poll(time_point::max());
+  }
+  /// Returns: the result of an operation that came back once.
+  std::int32_t result_of(trial& each) {
+    wait_for(each);
+    look();
+    REQUIRE(each.ends == 1);
+    return each.op.result;
+  }
+  std::int32_t perform(trial& each) {
+    submit(each);
+    return result_of(each);
+  }
+  std::int32_t cancel(trial& each) {
+    kernel_->cancel(each.op);
+    return result_of(each);
+  }
+  void wake() const {
+    const std::uint64_t one = 1;
+    REQUIRE(::write(wake_.get(), &one, sizeof one) == sizeof one);
+  }
+
+ private:
+  fd wake_;
+  std::unique_ptr<backend> kernel_;
+};
+
+/// `first` reads what `second` writes.
+struct connected {
+  connected(const char* name, bool is_socket, int with_mode)
+      : kind(name), socket(is_socket), mode(with_mode), ends(make()) {}
+
+  testing::descriptor_pair make() const {
+    return socket ? make_socket_pair(mode) : make_pipe(mode);
+  }
+
+  const char* kind;
+  bool socket;
+  int mode;
+  testing::descriptor_pair ends;
+};
+
+inline std::deque<connected> all_kinds() {
+  std::deque<connected> kinds;
+  kinds.emplace_back("a blocking pipe", false, 0);
+  kinds.emplace_back("a non-blocking pipe", false, O_NONBLOCK);
+  kinds.emplace_back("a blocking socket", true, 0);
+  kinds.emplace_back("a non-blocking socket", true, SOCK_NONBLOCK);
+  return kinds;
+}
+
+inline std::vector<verb> reading_verbs(bool socket) {
+  std::vector<verb> verbs{verb::read, verb::readv};
+  if (socket) verbs.push_back(verb::recv);
+  return verbs;
+}
+
+inline std::vector<verb> writing_verbs(bool socket) {
+  std::vector<verb> verbs{verb::write, verb::writev};
+  if (socket) verbs.push_back(verb::send);
+  return verbs;
+}
+
+/// A buffer that can be moved either way, by a plain verb or by a vectored one in two halves.
+struct block {
+  explicit block(std::size_t size, char fill = '.') : bytes(size, fill) {
+    halves[0] = {bytes.data(), size / 2};
+    halves[1] = {bytes.data() + size / 2, size - size / 2};
+  }
+  void describe(trial& each, verb kind, int fd) {
+    const bool vectored = kind == verb::readv || kind == verb::writev;
+    each.op.kind = kind;
+    each.op.fd = fd;
+    each.op.flags = kind == verb::send ? MSG_NOSIGNAL : 0;
+    if (vectored) {
+      each.op.vectors = halves.data();
+      each.op.length = 2;
+    } else {
+      each.op.buffer = bytes.data();
+      each.op.length = static_cast<std::uint32_t>(bytes.size());
+    }
+  }
+  std::string bytes;
+  std::array<iovec, 2> halves;
+};
+
+inline void put(int fd, std::string_view text) {
+  REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+}
+
+inline void describe_connect(trial& each, int fd, const sockaddr_in& address) {
+  each.op.kind = verb::connect;
+  each.op.fd = fd;
+  each.op.address = const_cast<sockaddr*>(reinterpret_cast<const sockaddr*>(&address));
+  each.op.length = sizeof address;
+}
+
+inline std::atomic<int> signals_seen{0};
+
+/// Counts a signal for as long as it lives; system calls are not restarted.
+class counted_signal {
+ public:
+  explicit counted_signal(int number) : number_(number) {
+    signals_seen = 0;
+    struct sigaction counting{};
+    counting.sa_handler = [](int) { ++signals_seen; };
+    ::sigaction(number, &counting, &before_);
+  }
+  counted_signal(const counted_signal&) = delete;
+  counted_signal& operator=(const counted_signal&) = delete;
+  ~counted_signal() { ::sigaction(number_, &before_, nullptr); }
+
+ private:
+  int number_;
+  struct sigaction before_{};
+};
+
+}  // namespace testing

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+// The seam, where bytes are moved: whatever a backend is built on, the same operations have the
+// same outcomes, and each comes back exactly once.
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <motet/backend.hpp>
+#include <string>
+
+#include "backends/machine.hpp"
+#include "catch.hpp"
+#include "heart/file_call.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using testing::all_kinds;
+using testing::block;
+using testing::connected;
+using testing::counted_signal;
+using testing::describe_connect;
+using testing::machine;
+using testing::make_pipe;
+using testing::make_socket_pair;
+using testing::put;
+using testing::reading_verbs;
+using testing::signals_seen;
+using testing::trial;
+using testing::writing_verbs;
+
+namespace {
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return ::sigismember(&pending, signal) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("a read ends once with what is there, and waits if nothing is", "[backend]") {
+  machine m;
+  for (connected& each : all_kinds()) {
+    const int mode = ::fcntl(each.ends.first(), F_GETFL);
+    for (const verb kind : reading_verbs(each.socket)) {
+      INFO(each.kind << ", verb " << static_cast<int>(kind));
+      block ready(8);
+      trial at_once;
+      ready.describe(at_once, kind, each.ends.first());
+      put(each.ends.second(), "abc");
+      CHECK(m.perform(at_once) == 3);
+      CHECK(ready.bytes == "abc.....");
+
+      block later(8);
+      trial waiting;
+      later.describe(waiting, kind, each.ends.first());
+      m.submit(waiting);
+      m.look();
+      CHECK(waiting.ends == 0);
+      put(each.ends.second(), "defgh");
+      CHECK(m.result_of(waiting) == 5);
+      CHECK(later.bytes == "defgh...");
+    }
+    CHECK(::fcntl(each.ends.first(), F_GETFL) == mode);
+  }
+}
+
+TEST_CASE("a write ends once, and waits if there is no room", "[backend]") {
+  machine m;
+  for (connected& each : all_kinds()) {
+    const int mode = ::fcntl(each.ends.second(), F_GETFL);
+    for (const verb kind : writing_verbs(each.socket)) {
+      INFO(each.kind << ", verb " << static_cast<int>(kind));
+      block text(6, 'x');
+      trial at_once;
+      text.describe(at_once, kind, each.ends.second());
+      CHECK(m.perform(at_once) == 6);
+      CHECK(testing::take_all(each.ends.first()) == "xxxxxx");
+
+      testing::fill(each.ends.second());
+      trial waiting;
+      text.describe(waiting, kind, each.ends.second());
+      m.submit(waiting);
+      m.look();
+      CHECK(waiting.ends == 0);
+      // A kernel may write as soon as there is room: then the text is taken with what filled it.
+      std::string taken = testing::take_all(each.ends.first());
+      CHECK(m.result_of(waiting) == 6);
+      taken += testing::take_all(each.ends.first());
+      CHECK(taken.substr(taken.size() - 6) == "xxxxxx");
+      CHECK(std::count(taken.begin(), taken.end(), 'x') == 6);
+    }
+    CHECK(::fcntl(each.ends.second(), F_GETFL) == mode);
+  }
+}
+
+TEST_CASE("a write of more than there is room for writes a part and says how much", "[backend]") {
+  machine m;
+  for (connected& each : all_kinds()) {
+    for (const verb kind : writing_verbs(each.socket)) {
+      INFO(each.kind << ", verb " << static_cast<int>(kind));
+      block large(std::size_t{8} << 20, 'x');
+      trial part;
+      large.describe(part, kind, each.ends.second());
+      const std::int32_t written = m.perform(part);
+      CHECK(written > 0);
+      CHECK(written < 8 << 20);
+      CHECK(testing::take_all(each.ends.first()).size() == static_cast<std::size_t>(written));
+    }
+  }
+}
+
+TEST_CASE("a read at the end of the stream gives nothing, before and while it waits", "[backend]") {
+  machine m;
+  for (const bool waits : {false, true}) {
+    for (connected& each : all_kinds()) {
+      for (const verb kind : reading_verbs(each.socket)) {
+        INFO(each.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
+        auto ends = each.make();
+        block into(8);
+        trial last;
+        into.describe(last, kind, ends.first());
+        if (waits) {
+          m.submit(last);
+          m.look();
+          CHECK(last.ends == 0);
+        }
+        ends.close_second();
+        if (!waits) m.submit(last);
+        CHECK(m.result_of(last) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("bytes sent before the end of the stream are read before it", "[backend]") {
+  machine m;
+  for (connected& each : all_kinds()) {
+    INFO(each.kind);
+    put(each.ends.second(), "last words");
+    each.ends.close_second();
+    block into(64);
+    trial first;
+    into.describe(first, verb::read, each.ends.first());
+    CHECK(m.perform(first) == 10);
+    trial second;
+    into.describe(second, verb::read, each.ends.first());
+    CHECK(m.perform(second) == 0);
+  }
+}
+
+TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") {
+  machine m;
+  int closed = -1;
+  {
+    const auto gone = make_socket_pair();
+    closed = gone.first();
+  }
+  std::byte buffer[8];
+  iovec vectors{buffer, sizeof buffer};
+  const sockaddr_in nowhere = testing::loopback_address(1);
+  for (int kind = 0; kind <= static_cast<int>(verb::wait_fd); ++kind) {
+    INFO("verb " << kind);
+    trial refused(static_cast<verb>(kind), closed, buffer, sizeof buffer);
+    if (refused.op.kind == verb::readv || refused.op.kind == verb::writev) {
+      refused.op.vectors = &vectors;
+      refused.op.length = 1;
+    }
+    if (refused.op.kind == verb::accept) refused.op.address = nullptr;
+    if (refused.op.kind == verb::connect) describe_connect(refused, closed, nowhere);
+    if (refused.op.kind == verb::wait_fd) refused.op.flags = POLLIN;
+    CHECK(m.perform(refused) == -EBADF);
+  }
+}
+
+TEST_CASE("an operation sees the descriptor that has the number now", "[backend]") {
+  machine m;
+  std::byte buffer[8];
+  int number = -1;
+  for (int round = 0; round < 100; ++round) {
+    auto ends = make_pipe();
+    if (round > 0) REQUIRE(ends.first() == number);
+    number = ends.first();
+    trial read(verb::read, ends.first(), buffer, sizeof buffer);
+    m.submit(read);
+    m.look();
+    REQUIRE(read.ends == 0);
+    put(ends.second(), "x");
+    REQUIRE(m.result_of(read) == 1);
+  }
+}
+
+TEST_CASE("a duplicate of a closed descriptor does not disturb its number's next owner",
+          "[backend]") {
+  machine m;
+  std::byte buffer[8];
+  auto old = make_pipe();
+  const fd duplicate(::dup(old.first()));
+  trial before(verb::read, old.first(), buffer, sizeof buffer);
+  m.submit(before);
+  m.look();
+  put(old.second(), "x");
+  REQUIRE(m.result_of(before) == 1);
+  const int number = old.first();
+  old.close_first();
+
+  auto fresh = make_pipe();
+  REQUIRE(fresh.first() == number);
+  trial after(verb::read, fresh.first(), buffer, sizeof buffer);
+  m.submit(after);
+  put(old.second(), "for the duplicate");
+  m.look();
+  CHECK(after.ends == 0);
+  put(fresh.second(), "y");
+  CHECK(m.result_of(after) == 1);
+  CHECK(buffer[0] == std::byte{'y'});
+}
+
+TEST_CASE("MSG_DONTWAIT answers instead of waiting", "[backend]") {
+  machine m;
+  for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
+    auto ends = make_socket_pair(mode);
+    char byte = 'x';
+    trial empty(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
+    CHECK(m.perform(empty) == -EAGAIN);
+    testing::fill(ends.second());
+    trial full(verb::send, ends.second(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    CHECK(m.perform(full) == -EAGAIN);
+    trial some(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
+    CHECK(m.perform(some) == 1);
+  }
+}
+
+TEST_CASE("MSG_PEEK leaves the bytes where they are", "[backend]") {
+  machine m;
+  auto ends = make_socket_pair();
+  char byte = '.';
+  trial peek(verb::recv, ends.first(), &byte, 1, MSG_PEEK);
+  m.submit(peek);
+  m.look();
+  put(ends.second(), "xy");
+  CHECK(m.result_of(peek) == 1);
+  CHECK(byte == 'x');
+  CHECK(testing::take_all(ends.first()) == "xy");
+}
+
+TEST_CASE("two readers of one descriptor get one byte each", "[backend]") {
+  machine m;
+  for (connected& each : all_kinds()) {
+    INFO(each.kind);
+    char bytes[2] = {'.', '.'};
+    trial first(verb::read, each.ends.first(), &bytes[0], 1);
+    trial second(verb::read, each.ends.first(), &bytes[1], 1);
+    m.submit(first);
+    m.submit(second);
+    m.look();
+    CHECK(first.ends + second.ends == 0);
+    put(each.ends.second(), "ab");
+    CHECK(m.result_of(first) == 1);
+    CHECK(m.result_of(second) == 1);
+    CHECK(bytes[0] + bytes[1] == 'a' + 'b');
+  }
+}
+
+TEST_CASE("a reader and a writer of one socket do not end each other", "[backend]") {
+  machine m;
+  auto ends = make_socket_pair();
+  testing::fill(ends.first());
+  char in = '.';
+  char out = 'o';
+  trial read(verb::read, ends.first(), &in, 1);
+  trial write(verb::write, ends.first(), &out, 1);
+  m.submit(read);
+  m.submit(write);
+  put(ends.second(), "i");
+  CHECK(m.result_of(read) == 1);
+  CHECK(write.ends == 0);
+  testing::take_all(ends.second());
+  CHECK(m.result_of(write) == 1);
+  CHECK(read.ends == 1);
+}
+
+TEST_CASE("a regular file is read and written at its current position", "[backend]") {
+  machine m;
+  std::string name = std::filesystem::temp_directory_path() / "motet-backend-XXXXXX";
+  const fd file(::mkostemp(name.data(), O_CLOEXEC));
+  REQUIRE(file);
+  ::unlink(name.c_str());
+  std::string text = "hello, file";
+  const auto perform = [&m](trial& each) {
+    const std::int32_t result = m.perform(each);
+    return result == operation::would_block_thread ? detail::call_and_block(each.op) : result;
+  };
+  trial first(verb::write, file.get(), text.data(), 5);
+  CHECK(perform(first) == 5);
+  trial rest(verb::write, file.get(), text.data() + 5, 6);
+  CHECK(perform(rest) == 6);
+  REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+  block into(64);
+  trial read;
+  into.describe(read, verb::readv, file.get());
+  CHECK(perform(read) == 11);
+  CHECK(into.bytes.substr(0, 11) == text);
+  trial end(verb::read, file.get(), into.bytes.data(), 1);
+  CHECK(perform(end) == 0);
+}
+
+TEST_CASE("what nobody will read is an error and not a signal", "[backend]") {
+  machine m;
+  const counted_signal pipes(SIGPIPE);
+  for (const bool waits : {false, true}) {
+    for (connected& each : all_kinds()) {
+      for (const verb kind : writing_verbs(each.socket)) {
+        auto ends = each.make();
+        INFO(each.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
+        block text(8, 'x');
+        trial write;
+        text.describe(write, kind, ends.second());
+        if (waits) {
+          testing::fill(ends.second());
+          m.submit(write);
+          m.look();
+          CHECK(write.ends == 0);
+        }
+        ends.close_first();
+        if (!waits) m.submit(write);
+        CHECK(m.result_of(write) == -EPIPE);
+      }
+    }
+  }
+  CHECK(signals_seen == 0);
+}
+
+TEST_CASE("a signal that was pending before a write is pending afterwards, and no other",
+          "[backend]") {
+  machine m;
+  sigset_t pipes;
+  sigset_t before;
+  ::sigemptyset(&pipes);
+  ::sigaddset(&pipes, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipes, &before);
+  auto ends = make_pipe();
+  ends.close_first();
+  char byte = 'x';
+  {
+    trial write(verb::write, ends.second(), &byte, 1);
+    CHECK(m.perform(write) == -EPIPE);
+    CHECK_FALSE(is_pending(SIGPIPE));
+  }
+  ::raise(SIGPIPE);
+  {
+    trial write(verb::write, ends.second(), &byte, 1);
+    CHECK(m.perform(write) == -EPIPE);
+    CHECK(is_pending(SIGPIPE));
+  }
+  const timespec at_once{};
+  ::sigtimedwait(&pipes, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("eventfd and timerfd are descriptors like any other", "[backend]") {
+  machine m;
+  for (const int mode : {0, static_cast<int>(EFD_NONBLOCK)}) {
+    INFO("mode " << mode);
+    const fd events(::eventfd(0, EFD_CLOEXEC | mode));
+    std::uint64_t value = 0;
+    trial read(verb::read, events.get(), &value, sizeof value);
+    m.submit(read);
+    m.look();
+    CHECK(read.ends == 0);
+    std::uint64_t three = 3;
+    trial write(verb::write, events.get(), &three, sizeof three);
+    CHECK(m.perform(write) == 8);
+    CHECK(m.result_of(read) == 8);
+    CHECK(value == 3);
+
+    const fd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | (mode != 0 ? TFD_NONBLOCK : 0)));
+    const itimerspec soon{{0, 0}, {0, 1'000'000}};
+    ::timerfd_settime(timer.get(), 0, &soon, nullptr);
+    trial wait(verb::wait_fd, timer.get(), nullptr, 0, POLLIN);
+    CHECK(m.perform(wait) == POLLIN);
+    trial ticks(verb::read, timer.get(), &value, sizeof value);
+    CHECK(m.perform(ticks) == 8);
+    CHECK(value == 1);
+  }
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT
+// What is asked of a fiber by other threads: exceptions, cancellations, stops and tokens.
+#include <array>
+#include <atomic>
+#include <motet/motet.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "strangers.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::box;
+using testing::distant;
+using testing::first_error;
+using testing::outcome_of;
+using testing::strangers;
+using testing::words;
+using testing::among_strangers::run_here;
+
+namespace {
+
+/// Sleeps when it is destroyed, and says which fiber did so and whether it had its sleep.
+struct slow_to_go {
+  slow_to_go(std::atomic<int>& count, fiber_ref& by) : whole_sleeps(&count), destroyer(&by) {}
+  slow_to_go(slow_to_go&& other) noexcept
+      : whole_sleeps(std::exchange(other.whole_sleeps, nullptr)), destroyer(other.destroyer) {}
+  slow_to_go& operator=(slow_to_go&&) = delete;
+  ~slow_to_go() {
+    if (whole_sleeps == nullptr) return;
+    *destroyer = current();
+    const auto start = clock::now();
+    std::error_code error;
+    sleep_for(5ms);
+    if (clock::now() - start >= 5ms) ++*whole_sleeps;
+  }
+  std::atomic<int>* whole_sleeps;
+  fiber_ref* destroyer;
+};
+
+}  // namespace
+
+TEST_CASE("raising from afar interrupts any wait", "[raise]") {
+  run_here([] {
+    auto ends = testing::make_pipe();
+    words trace;
+    const auto told = [&trace](auto wait) {
+      try {
+        wait();
+      } catch (const first_error& error) {
+        trace.emplace_back(error.what());
+      }
+    };
+    const std::array<fiber<void>, 3> all{spin([&] { told([] { sleep(); }); }),
+                                         spin([&] { told([] { (void)suspend<int>(); }); }),
+                                         spin([&] {
+                                           told([&] {
+                                             std::array<std::byte, 1> buffer;
+                                             io::read(ends.first(), buffer);
+                                           });
+                                         })};
+    sleep_for(1ms);
+    std::array<bool, 3> raised{};
+    strangers others;
+    others.start([&] {
+      for (std::size_t i = 0; i < all.size(); ++i) raised[i] = all[i].raise(first_error());
+    });
+    for (const auto& each : all) each.await();
+    others.join();
+    CHECK(raised == std::array<bool, 3>{true, true, true});
+    CHECK(trace == words{"first", "first", "first"});
+  });
+}
+
+TEST_CASE("of two exceptions raised from afar one arrives first, and none twice", "[raise]") {
+  run_here([] {
+    for (std::size_t round = 0; round < testing::scaled(1'000, 100); ++round) {
+      int told = 0;
+      auto f = spin([&] {
+        for (;;) {
+          try {
+            sleep();
+          } catch (const first_error&) {
+            ++told;
+          }
+        }
+      });
+      std::atomic<int> accepted{0};
+      strangers others;
+      for (int i = 0; i < 2; ++i) {
+        others.start([&] { accepted += f.raise(first_error()) ? 1 : 0; });
+      }
+      while (told == 0) snooze();
+      others.join();
+      for (int i = 0; i < 40; ++i) snooze();
+      f.cancel();
+      CHECK_THROWS_AS(f.await(), fiber_cancelled);
+      CHECK(told >= 1);
+      CHECK(told <= accepted);
+    }
+  });
+}
+
+TEST_CASE("cancelling and stopping from afar is asked once", "[cancel]") {
+  distant<int> f([] { return spin([]() -> int { sleep(); }); });
+  distant<int> g([] { return spin([]() -> int { sleep(); }); });
+  CHECK(f.handle.stop(11) == cancel_result::accepted);
+  const cancel_result again = f.handle.stop(12);
+  CHECK(again != cancel_result::accepted);
+  CHECK(f.handle.await() == 11);
+  CHECK(f.handle.cancel() == cancel_result::finished);
+  CHECK(g.handle.cancel("first") == cancel_result::accepted);
+  CHECK(g.handle.stop(12) != cancel_result::accepted);
+  CHECK(outcome_of([&] { return g.handle.await(); }) == "first");
+}
+
+TEST_CASE("a fiber that has not started is ended from afar without running", "[cancel]") {
+  run_here([] {
+    bool ran = false;
+    auto f = spin([&] { ran = true; });
+    std::thread([&] { f.cancel("never mind"); }).join();
+    // The request is there before the fiber's first turn only if the thread looks: it must, but
+    // may run the fiber first. Either way awaiting tells the truth.
+    try {
+      f.await();
+      CHECK(ran);
+    } catch (const fiber_cancelled&) {
+      CHECK(!ran);
+    }
+  });
+}
+
+TEST_CASE("a token from afar reaches suspend, in order, the last one if they meet", "[schedule]") {
+  distant<std::string> f([] {
+    return spin([] {
+      std::string all;
+      for (;;) {
+        const std::string next = suspend<std::string>();
+        all += next;
+        if (next == ".") return all;
+      }
+    });
+  });
+  for (const char* part : {"a", "b", "c"}) CHECK(f.handle.schedule(std::string(part)));
+  CHECK(f.handle.schedule(std::string(".")));
+  const std::string got = f.handle.await();
+  std::size_t place = 0;
+  for (const char each : std::string("abc.")) {
+    if (place < got.size() && got[place] == each) ++place;
+  }
+  CHECK(place == got.size());  // some may have been replaced, none came twice or out of order
+  CHECK(got.back() == '.');
+  CHECK(!f.handle.schedule(std::string("late")));
+}
+
+TEST_CASE("tokens from afar may be move-only or large, and are destroyed once", "[schedule]") {
+  struct counted {
+    explicit counted(std::atomic<int>& of) : alive(&of) { ++*alive; }
+    counted(counted&& other) noexcept : alive(std::exchange(other.alive, nullptr)) {}
+    counted& operator=(counted&&) = delete;
+    ~counted() {
+      if (alive != nullptr) --*alive;
+    }
+    std::atomic<int>* alive;
+    std::array<int, 20> load{};
+  };
+  std::atomic<int> alive{0};
+  {
+    distant<int> f([] {
+      return spin([] {
+        const auto taken = suspend<counted>();
+        return taken.alive->load() > 0 ? 1 : 0;
+      });
+    });
+    for (int i = 0; i < 20; ++i) f.handle.schedule(counted(alive));
+    CHECK(f.handle.await() == 1);
+    f.handle.schedule(counted(alive));
+  }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("a token from afar never wakes a sleep", "[schedule]") {
+  distant<int> f([] {
+    return spin([] {
+      const auto start = clock::now();
+      sleep_for(10ms);
+      const bool slept = clock::now() - start >= 10ms;
+      return suspend<int>() + (slept ? 1 : 0);
+    });
+  });
+  f.handle.schedule(40);
+  CHECK(f.handle.await() == 41);
+}
+
+TEST_CASE("stopping from afar loses no token that was given before", "[cancel]") {
+  run_here([] {
+    auto other = spin([] { sleep(); });
+    auto f = spin([] {
+      // The token is a handle to a fiber of the same thread: to drop it takes that thread's lock.
+      const auto token = suspend<fiber_ref>();
+      sleep();
+      return token ? 1 : 0;
+    });
+    snooze();
+    std::thread([&, token = fiber_ref(other)]() mutable {
+      f.schedule(std::move(token));
+      f.schedule(fiber_ref(other));  // displaces the first
+      CHECK(f.stop(5) == cancel_result::accepted);
+    }).join();
+    CHECK(f.await() == 5);
+    other.cancel();
+  });
+}
+
+TEST_CASE("what is asked from afar happens in that order", "[cancel][resumer]") {
+  run_here([] {
+    std::optional<resumer<int>> answer;
+    words trace;
+    auto f = spin([&] {
+      trace.push_back(std::to_string(
+          suspend_with<int>([&](resumer<int> given) { answer.emplace(std::move(given)); })));
+      try {
+        sleep();
+      } catch (const first_error& raised) {
+        trace.emplace_back(raised.what());
+      }
+      suspend();
+      trace.emplace_back("token");
+      sleep();
+    });
+    snooze();
+    std::thread([&] {
+      (*answer)(42);
+      f.raise(first_error());
+    }).join();
+    while (trace.size() < 2) snooze();
+    snooze();
+    std::thread([&] {
+      f.schedule();
+      f.cancel();
+    }).join();
+    CHECK_THROWS_AS(f.await(), fiber_cancelled);
+    CHECK(trace == words{"42", "first", "token"});
+  });
+}
+
+TEST_CASE("what a thread must destroy while it polls is destroyed by a fiber of its own",
+          "[handle]") {
+  std::atomic<int> whole_sleeps{0};
+  fiber_ref destroyer;
+  run_here([&] {
+    auto result = spin([&] { return slow_to_go(whole_sleeps, destroyer); });
+    while (result.state() != fiber_state::dead) snooze();
+    const auto start = clock::now();
+    std::thread dropping([result = std::move(result)]() mutable {
+      std::this_thread::sleep_for(5ms);
+      result = {};
+    });
+    sleep_for(20ms);
+    CHECK(clock::now() - start >= 20ms);
+    dropping.join();
+    while (whole_sleeps == 0) sleep_for(1ms);
+    CHECK_FALSE(destroyer == current());
+
+    // A token that comes too late.
+    destroyer = {};
+    auto listener = spin([] { suspend<int>(); });
+    snooze();
+    std::thread([&] {
+      listener.schedule(slow_to_go(whole_sleeps, destroyer));
+      listener.schedule(1);
+    }).join();
+    listener.await();
+  });
+  run_here([&] {
+    // One that nobody takes, found as the runtime ends.
+    whole_sleeps = 0;
+    auto deaf = spin([] { sleep(); });
+    snooze();
+    std::thread([&] { deaf.schedule(slow_to_go(whole_sleeps, destroyer)); }).join();
+  });
+  CHECK(whole_sleeps == 1);
+  destroyer = {};
+}
+
+TEST_CASE("a result that nobody can ask for is destroyed by the fiber that returned it",
+          "[handle]") {
+  std::atomic<int> whole_sleeps{0};
+  fiber_ref destroyer;
+  run_here([&] {
+    std::uint64_t id = 0;
+    spin([&] {
+      id = current().id();
+      return slow_to_go(whole_sleeps, destroyer);
+    });
+    while (whole_sleeps == 0) sleep_for(1ms);
+    CHECK(destroyer.id() == id);
+    destroyer = {};
+  });
+}
+
+TEST_CASE("the value of a stop that came too late is nobody's token", "[cancel]") {
+  run_here([] {
+    auto f = spin([] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        return suspend<int>();  // a handler may wait
+      }
+    });
+    snooze();
+    f.cancel();
+    snooze();
+    std::thread([&] { f.stop(7); }).join();
+    sleep_for(1ms);
+    CHECK(f.state() == fiber_state::waiting);
+    f.schedule(8);
+    CHECK(f.await() == 8);
+  });
+}
+
+TEST_CASE("two threads hand a token to and fro", "[schedule][stress]") {
+  const auto rounds = static_cast<int>(testing::scaled(100'000, 3'000));
+  distant<int> echo([rounds] {
+    return spin([rounds] {
+      int last = 0;
+      while (last < rounds) {
+        auto [number, back] = suspend<std::pair<int, fiber_ref>>();
+        last = number;
+        back.schedule(number);
+      }
+      return last;
+    });
+  });
+  int sum = 0;
+  run_here([&] {
+    for (int i = 1; i <= rounds; ++i) {
+      echo.handle.schedule(std::pair(i, current()));
+      sum += suspend<int>() == i ? 1 : 0;
+    }
+  });
+  CHECK(sum == rounds);
+  CHECK(echo.handle.await() == rounds);
+}
+
+TEST_CASE("requests from afar meet fibers that come and go, and none is harmed", "[stress]") {
+  const auto requests = testing::scaled(100'000, 4'000);
+  constexpr int threads = 3;
+  run_here([&] {
+    box<fiber<int>> offered;
+    std::atomic<std::size_t> made{0};
+    std::atomic<bool> over{false};
+    strangers others;
+    for (int i = 0; i < threads; ++i) {
+      others.start([&] {
+        while (!over) {
+          auto next = offered.take();
+          if (!next) {
+            std::this_thread::yield();
+            continue;
+          }
+          switch (made++ % 5) {
+            case 0:
+              next->raise(first_error());
+              break;
+            case 1:
+              next->schedule(1);
+              break;
+            case 2:
+              next->cancel();
+              break;
+            case 3:
+              next->stop(2);
+              break;
+            default:
+              next->raise(first_error());
+              next->schedule(1);
+              next->cancel();
+          }
+          if (made % 3 == 0) offered.put(std::move(*next));
+        }
+      });
+    }
+    std::size_t ended = 0;
+    std::size_t spun = 0;
+    group crowd;
+    while (made < requests) {
+      if (crowd.size() < 50) {
+        offered.put(crowd.spin([&, number = ++spun]() -> int {
+          struct count {
+            std::size_t& to;
+            ~count() { ++to; }
+          } const at_end{ended};
+          try {
+            switch (number % 3) {
+              case 0:
+                sleep_for(1ms);
+                return 0;
+              case 1:
+                return suspend<int>();
+              default:
+                for (int i = 0; i < 5; ++i) snooze();
+                return 0;
+            }
+          } catch (const first_error&) {
+            return -1;
+          }
+        }));
+      }
+      try {
+        snooze();
+      } catch (const first_error&) {  // of one that had not started
+      }
+    }
+    over = true;
+    others.join();
+    crowd.cancel();
+    while (crowd.size() > 0) {
+      try {
+        crowd.await_all();
+      } catch (const first_error&) {
+      }
+    }
+    CHECK(ended <= spun);
+    CHECK(current().children().empty());
+  });
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Endpoints: read from their texts, printed, and refused.
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <motet/motet.hpp>
+#include <new>
+#include <string>
+
+#include "catch.hpp"
+
+using namespace motet;
+using net::endpoint;
+
+TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
+  for (const char* text : {"127.0.0.1:80", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80",
+                           "[::]:0", "[2001:db8::1]:443", "[::ffff:1.2.3.4]:9"}) {
+    INFO(text);
+    const endpoint parsed = endpoint::parse(text);
+    CHECK(parsed.to_string() == text);
+    CHECK(parsed == endpoint::parse(text));
+    CHECK(endpoint(parsed.address(), parsed.length()) == parsed);
+  }
+  CHECK(endpoint::parse("[2001:0db8:0:0::1]:7").to_string() == "[2001:db8::1]:7");
+  CHECK(endpoint::parse("[fe80::1%1]:7").to_string() == "[fe80::1%1]:7");
+  CHECK_FALSE(endpoint::parse("[fe80::1%1]:7") == endpoint::parse("[fe80::1%2]:7"));
+  CHECK(endpoint::parse("[fe80::1%lo]:7").to_string() ==
+        "[fe80::1%" + std::to_string(::if_nametoindex("lo")) + "]:7");
+  for (const char* text : {"[fe80::1%]:7", "[fe80::1%0]:7", "[fe80::1%no-such-link]:7",
+                           "[fe80::1%4294967296]:7", "127.0.0.1%1:7"}) {
+    INFO(text);
+    CHECK_THROWS_AS(endpoint::parse(text), std::invalid_argument);
+  }
+  CHECK(endpoint::parse("127.0.0.1:80") == endpoint::loopback(80));
+  CHECK(endpoint::parse("0.0.0.0:80") == endpoint::any(80));
+  CHECK(endpoint() == endpoint::any(0));
+  CHECK(endpoint::loopback(8080).port() == 8080);
+  CHECK(endpoint::parse("[::1]:8080").port() == 8080);
+  CHECK_FALSE(endpoint::loopback(1) == endpoint::loopback(2));
+  CHECK_FALSE(endpoint::loopback(1) == endpoint::any(1));
+  CHECK_FALSE(endpoint::parse("0.0.0.0:1") == endpoint::parse("[::]:1"));
+}
+
+TEST_CASE("nothing of an endpoint depends on what its memory held before", "[net]") {
+  alignas(endpoint) std::byte memory[sizeof(endpoint)];
+  std::memset(memory, 0xff, sizeof memory);
+  asm volatile("" : : "r"(memory) : "memory");  // they are really written
+  const auto* parsed = ::new (static_cast<void*>(memory)) endpoint(endpoint::parse("[::1]:80"));
+  sockaddr_in6 address{};
+  REQUIRE(parsed->length() == sizeof address);
+  std::memcpy(&address, parsed->address(), sizeof address);
+  CHECK(address.sin6_scope_id == 0);
+  CHECK(address.sin6_flowinfo == 0);
+  CHECK(*parsed == endpoint::parse("[::1]:80"));
+}
+
+TEST_CASE("a text that is no endpoint is refused with what is wrong", "[net]") {
+  for (const char* text : {"",
+                           ":",
+                           "80",
+                           "127.0.0.1",
+                           "127.0.0.1:",
+                           "127.0.0.1:x",
+                           "127.0.0.1:80 ",
+                           " 127.0.0.1:80",
+                           "127.0.0.1:65536",
+                           "127.0.0.1:-1",
+                           "127.0.0.1:+1",
+                           "127.0.0.1:0x50",
+                           "127.0.0.1:8 0",
+                           "127.0.0:80",
+                           "127.0.0.256:80",
+                           "localhost:80",
+                           "::1:80",
+                           "[::1]",
+                           "[::1]:",
+                           "[::1:80",
+                           "::1]:80",
+                           "[127.0.0.1]:80",
+                           "[::1]80",
+                           "[]:80",
+                           "[:80",
+                           "[",
+                           "]:80",
+                           "[::1]x:80",
+                           "[[::1]]:80",
+                           "[::g]:80",
+                           "1.2.3.4:80:90"}) {
+    INFO("\"" << text << "\"");
+    std::string why;
+    try {
+      (void)endpoint::parse(text);
+    } catch (const std::invalid_argument& refused) {
+      why = refused.what();
+    }
+    CHECK(why.find("\"" + std::string(text) + "\"") != std::string::npos);
+    CHECK(why.size() > std::string(text).size() + 10);
+  }
+  using namespace std::string_view_literals;
+  CHECK_THROWS_AS(endpoint::parse("127.0.0.1\0:80"sv), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::parse("[::1\0]:80"sv), std::invalid_argument);
+}
+
+TEST_CASE("an address of another family, or cut short, is no endpoint", "[net]") {
+  sockaddr other{};
+  other.sa_family = AF_UNIX;
+  CHECK_THROWS_AS(endpoint(&other, sizeof other), std::invalid_argument);
+  const endpoint whole = endpoint::parse("[::1]:80");
+  CHECK_THROWS_AS(endpoint(whole.address(), whole.length() - 1), std::invalid_argument);
+}

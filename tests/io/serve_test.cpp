@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: MIT
+// Servers that outlive what goes wrong with their connections, on one thread and on several.
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/streams.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using net::endpoint;
+using net::tcp_listener;
+using net::tcp_stream;
+using testing::bytes_of;
+using testing::error_of;
+using testing::read_text;
+using testing::read_to_end;
+using testing::reset_when_closed;
+using testing::until_waiting;
+
+namespace {
+
+void echo(tcp_stream peer) {
+  std::array<std::byte, 4096> buffer;
+  while (const std::size_t size = peer.read(buffer)) peer.write_all(std::span(buffer).first(size));
+}
+
+/// Sends and receives `text`; a wrong or missing answer is false.
+bool echoes(tcp_stream& stream, std::string_view text) {
+  stream.write_all(bytes_of(text));
+  std::string answer;
+  while (answer.size() < text.size()) {
+    const std::string part = read_text(stream);
+    if (part.empty()) return false;
+    answer += part;
+  }
+  return answer == text;
+}
+
+/// A limit of this process, for as long as it lives.
+class lower_limit {
+ public:
+  lower_limit(__rlimit_resource which, std::size_t soft) : which_(which) {
+    ::getrlimit(which, &before_);
+    rlimit lower = before_;
+    lower.rlim_cur = soft;
+    REQUIRE(::setrlimit(which, &lower) == 0);
+  }
+  lower_limit(const lower_limit&) = delete;
+  lower_limit& operator=(const lower_limit&) = delete;
+  ~lower_limit() { ::setrlimit(which_, &before_); }
+
+ private:
+  __rlimit_resource which_;
+  rlimit before_{};
+};
+
+/// A port that nobody listens on just now.
+endpoint free_port() {
+  return tcp_listener(endpoint::loopback(0)).local_endpoint();
+}
+
+/// Waits until somebody listens there.
+tcp_stream connect_when_served(const endpoint& where) {
+  for (;;) {
+    std::error_code error;
+    tcp_stream made = tcp_stream::connect(where, error);
+    if (!error) return made;
+    snooze();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a server outlives an on_error that throws", "[net]") {
+  int unhandled = 0;
+  options chosen;
+  chosen.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
+  run(chosen, [&] {
+    tcp_listener listener(endpoint::loopback(0));
+    group server;
+    auto serving = server.spin([&] {
+      listener.serve([](const tcp_stream&) { throw std::runtime_error("handler"); },
+                     [](const std::exception_ptr&) { throw std::runtime_error("on_error"); });
+    });
+    for (int i = 0; i < 2; ++i) {
+      tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
+      CHECK(read_to_end(peer).empty());
+    }
+    CHECK(serving.state() == fiber_state::waiting);
+    serving.cancel();
+  });
+  CHECK(unhandled == 2);
+}
+
+TEST_CASE("serve runs a fiber for each connection, all at once", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    auto serving = spin([&] { listener.serve(echo); });
+    std::vector<tcp_stream> clients;
+    for (int i = 0; i < 20; ++i) clients.push_back(tcp_stream::connect(where));
+    for (int round = 0; round < 3; ++round) {
+      for (tcp_stream& each : clients) CHECK(echoes(each, "round " + std::to_string(round)));
+    }
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    for (tcp_stream& each : clients) CHECK(read_to_end(each).empty());
+  });
+}
+
+TEST_CASE("a handler that fails ends its own connection and is reported", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    std::vector<std::string> failures;
+    group both;
+    auto serving = both.spin([&] {
+      listener.serve(
+          [](tcp_stream peer) {
+            const std::string text = read_text(peer);
+            if (text == "fail") throw std::runtime_error("as it was told");
+            peer.write_all(bytes_of(text));
+          },
+          [&](const std::exception_ptr& error) {
+            try {
+              std::rethrow_exception(error);
+            } catch (const std::exception& e) {
+              failures.emplace_back(e.what());
+            }
+          });
+    });
+    tcp_stream good = tcp_stream::connect(where);
+    for (int i = 0; i < 3; ++i) {
+      tcp_stream bad = tcp_stream::connect(where);
+      bad.write_all(bytes_of("fail"));
+      CHECK(read_to_end(bad).empty());
+    }
+    CHECK(echoes(good, "still here"));
+    CHECK(failures == std::vector<std::string>(3, "as it was told"));
+    serving.cancel();
+  });
+}
+
+TEST_CASE("without anybody to tell, failures are reported once per kind and counted at the end",
+          "[net]") {
+  std::vector<std::string> notices;
+  options chosen;
+  chosen.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(chosen, [&] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    auto serving = spin([&] {
+      listener.serve([](tcp_stream peer) {
+        const std::string text = read_text(peer);
+        if (text == "r") throw std::runtime_error("boom");
+        if (text == "l") throw std::logic_error("bang");
+        throw 42;
+      });
+    });
+    for (const char* kind : {"r", "l", "r", "i", "r", "l"}) {
+      tcp_stream peer = tcp_stream::connect(where);
+      peer.write_all(bytes_of(kind));
+      CHECK(read_to_end(peer).empty());
+    }
+    CHECK(notices.size() == 3);
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+  });
+  const auto count = [&](std::string_view text) {
+    return std::count_if(notices.begin(), notices.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+  };
+  CHECK(count("boom") == 1);
+  CHECK(count("bang") == 1);
+  CHECK(count("int") == 1);
+  CHECK(count("runtime_error: 3 in all") == 1);
+  CHECK(count("logic_error: 2 in all") == 1);
+  CHECK(notices.size() == 5);
+}
+
+TEST_CASE("a served fiber that is cancelled is no failure", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    int failures = 0;
+    fiber_ref handler;
+    auto serving = spin([&] {
+      listener.serve(
+          [&](tcp_stream peer) {
+            handler = current();
+            read_text(peer);
+          },
+          [&](const std::exception_ptr&) { ++failures; });
+    });
+    tcp_stream first = tcp_stream::connect(listener.local_endpoint());
+    while (!handler || handler.state() != fiber_state::waiting) snooze();
+    handler.cancel();
+    CHECK(read_to_end(first).empty());
+    tcp_stream second = tcp_stream::connect(listener.local_endpoint());
+    const fiber_ref before = handler;
+    while (handler == before) snooze();
+    CHECK(failures == 0);
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    CHECK(failures == 0);
+  });
+}
+
+TEST_CASE("serve refuses a listener on which another thread accepts", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    motet::thread there([&] { listener.accept(); });
+    there.call([] {});  // runs when the thread's function waits
+    CHECK_THROWS_AS(listener.serve([](tcp_stream) {}), std::logic_error);
+    there.cancel();
+    CHECK_THROWS_AS(there.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("a deadline ends serve once every connection's clean-up has run", "[net]") {
+  struct farewell {
+    int& open;
+    int& closed;
+    farewell(int& o, int& c) : open(o), closed(c) { ++open; }
+    farewell(const farewell&) = delete;
+    farewell& operator=(const farewell&) = delete;
+    ~farewell() {
+      snooze();  // clean-up may switch
+      ++closed;
+    }
+  };
+  for (const bool by_deadline : {true, false}) {
+    run([&] {
+      tcp_listener listener(endpoint::loopback(0));
+      const endpoint where = listener.local_endpoint();
+      std::vector<tcp_stream> clients;
+      for (int i = 0; i < 50; ++i) clients.push_back(tcp_stream::connect(where));
+      int opened = 0;
+      int closed = 0;
+      const auto serve_all = [&] {
+        listener.serve([&](tcp_stream peer) {
+          const farewell guard(opened, closed);
+          read_text(peer);
+        });
+      };
+      if (by_deadline) {
+        CHECK_FALSE(move_on_after(10ms, serve_all));
+        CHECK(opened > 0);
+      } else {
+        auto serving = spin(serve_all);
+        while (opened < 50) snooze();
+        serving.cancel();
+        CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+      }
+      CHECK(closed == opened);
+      listener.close();
+      for (tcp_stream& each : clients) {
+        std::error_code error;
+        std::byte byte[1];
+        CHECK(each.read(byte, error) == 0);
+      }
+    });
+  }
+}
+
+TEST_CASE("a handler that fails while serve ends is reported too", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    std::vector<std::string> failures;
+    auto serving = spin([&] {
+      listener.serve(
+          [](tcp_stream peer) {
+            try {
+              read_text(peer);
+            } catch (const cancelled&) {
+              throw std::runtime_error("on the way out");
+            }
+          },
+          [&](const std::exception_ptr& error) {
+            try {
+              std::rethrow_exception(error);
+            } catch (const std::runtime_error& e) {
+              failures.emplace_back(e.what());
+            }
+          });
+    });
+    tcp_stream first = tcp_stream::connect(listener.local_endpoint());
+    tcp_stream second = tcp_stream::connect(listener.local_endpoint());
+    for (int i = 0; i < 300; ++i) snooze();
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    CHECK(failures == std::vector<std::string>(2, "on the way out"));
+  });
+}
+
+TEST_CASE("a connection taken at the moment serve ends is closed, never lost", "[net]") {
+  run([] {
+    const std::size_t before = testing::open_descriptors();
+    const std::size_t rounds = testing::scaled(2'000, testing::under_tsan ? 100 : 500);
+    for (std::size_t round = 0; round < rounds; ++round) {
+      tcp_listener listener(endpoint::loopback(0));
+      auto serving = spin([&] { listener.serve(echo); });
+      until_waiting(serving);
+      tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
+      for (std::size_t i = 0; i < round % 8; ++i) snooze();
+      serving.cancel();
+      try {
+        serving.await();
+      } catch (const fiber_cancelled&) {
+      }
+      listener.close();
+      std::error_code error;
+      std::byte byte[1];
+      REQUIRE(peer.read(byte, error) == 0);
+    }
+    CHECK(testing::open_descriptors() == before);
+  });
+}
+
+TEST_CASE("of a thousand connections one is reset in mid-message and the others go on", "[net]") {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit raised{std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 4'096)),
+                      limit.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+  const std::size_t fitting = raised.rlim_cur >= 2'200 ? 1'000 : raised.rlim_cur / 2 - 50;
+  const std::size_t count = testing::under_tsan ? std::min<std::size_t>(fitting, 200) : fitting;
+  run([&] {
+    tcp_listener listener(endpoint::loopback(0), 4'096);
+    const endpoint where = listener.local_endpoint();
+    std::vector<std::string> failures;
+    auto serving = spin([&] {
+      listener.serve(
+          [](tcp_stream peer) {
+            std::array<std::byte, 8> message;
+            for (;;) {
+              for (std::size_t had = 0; had < message.size();) {
+                const std::size_t size = peer.read(std::span(message).subspan(had));
+                if (size == 0) return;
+                had += size;
+              }
+              peer.write_all(message);
+            }
+          },
+          [&](const std::exception_ptr& error) {
+            failures.push_back(error_of([&] { std::rethrow_exception(error); }).message());
+          });
+    });
+    std::size_t right = 0;
+    std::size_t connected = 0;
+    group clients;
+    for (std::size_t i = 0; i < count; ++i) {
+      clients.spin([&, i] {
+        tcp_stream stream = tcp_stream::connect(where);
+        if (!echoes(stream, "first...")) return;
+        ++connected;
+        while (connected < count) snooze();  // all of them are open at once
+        if (i == count / 2) {
+          stream.write_all(bytes_of("half"));
+          reset_when_closed(stream);
+          return;
+        }
+        if (echoes(stream, "second..") && echoes(stream, "third...")) ++right;
+      });
+    }
+    clients.await_all();
+    CHECK(connected == count);
+    CHECK(right == count - 1);
+    while (failures.empty()) snooze();
+    CHECK(failures ==
+          std::vector<std::string>{std::make_error_code(std::errc::connection_reset).message()});
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+  });
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_CASE("a server that runs out of descriptors waits and goes on when there are some", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    std::size_t served = 0;
+    int failures = 0;
+    auto serving = spin([&] {
+      listener.serve(
+          [&](tcp_stream peer) {
+            ++served;
+            echo(std::move(peer));
+          },
+          [&](const std::exception_ptr&) { ++failures; });
+    });
+    tcp_stream early = tcp_stream::connect(where);
+    CHECK(echoes(early, "early"));
+
+    std::vector<tcp_stream> late;
+    {
+      std::vector<fd> sockets;  // made while there are descriptors
+      for (int i = 0; i < 3; ++i) sockets.push_back(testing::make_tcp_socket());
+      const lower_limit few(RLIMIT_NOFILE, 3);
+      for (fd& each : sockets) {
+        io::connect(each.get(), where.address(), where.length());
+        late.emplace_back(std::move(each));
+      }
+      sleep_for(10ms);
+      CHECK(served <= 2);  // a ring's accept that was under way goes by the limit before
+      CHECK(echoes(early, "meanwhile"));
+    }
+    for (tcp_stream& each : late) CHECK(echoes(each, "late"));
+    CHECK(served == 4);
+    CHECK(failures == 0);
+    tcp_stream last = tcp_stream::connect(where);
+    CHECK(echoes(last, "last"));
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("a connection without a stack for its handler is closed, told of, and the only one",
+          "[net]") {
+  options chosen;
+  chosen.stack_size = std::size_t{512} << 20;  // a mapping of its own for each handler
+  run(chosen, [] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    int without_stack = 0;
+    const std::size_t small = std::size_t{64} * 1024;
+    auto serving = spin({.name = "server", .stack_size = small}, [&] {
+      listener.serve(echo, [&](const std::exception_ptr& error) {
+        try {
+          std::rethrow_exception(error);
+        } catch (const stack_unavailable&) {
+          ++without_stack;
+        }
+      });
+    });
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto mapped = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    {
+      const lower_limit little(RLIMIT_AS, mapped + (std::size_t{64} << 20));
+      tcp_stream refused = tcp_stream::connect(where);
+      CHECK(read_to_end(refused).empty());
+      CHECK(without_stack == 1);
+    }
+    tcp_stream fine = tcp_stream::connect(where);
+    CHECK(echoes(fine, "fine"));
+    CHECK(without_stack == 1);
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+  });
+}
+
+// On several threads
+
+TEST_CASE("the threads of a pool share one port", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  std::mutex guarding;
+  std::map<std::thread::id, int> served;
+  group server;
+  auto serving = server.spin([&] {
+    tcp_listener::serve(pool, where, [&](tcp_stream peer) {
+      {
+        const std::lock_guard in(guarding);
+        ++served[std::this_thread::get_id()];
+      }
+      echo(std::move(peer));
+    });
+  });
+  {
+    std::vector<tcp_stream> clients;
+    for (int i = 0; i < 100; ++i) clients.push_back(connect_when_served(where));
+    for (tcp_stream& each : clients) CHECK(echoes(each, "to and fro"));
+    const std::lock_guard in(guarding);
+    CHECK(served.size() == 2);  // all on one: once in 2^99
+    CHECK(served.count(std::this_thread::get_id()) == 0);
+  }
+  CHECK(pool.submit([] { return 1; }).get() == 1);
+  serving.cancel();
+  server.await_all();
+  std::error_code refused;
+  tcp_stream::connect(where, refused);
+  CHECK(refused == std::errc::connection_refused);
+}
+
+TEST_CASE("a connection that fails on another thread is told there", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  std::atomic<int> told{0};
+  group server;
+  auto serving = server.spin([&] {
+    tcp_listener::serve(
+        pool, where, [](tcp_stream) { throw std::runtime_error("it fails"); },
+        [&](const std::exception_ptr&) { ++told; });
+  });
+  for (int i = 0; i < 10; ++i) {
+    tcp_stream client = connect_when_served(where);
+    CHECK(read_to_end(client).empty());
+  }
+  serving.cancel();
+  server.await_all();
+  CHECK(told == 10);
+}
+
+TEST_CASE("who cannot serve on several threads says why", "[net][pool]") {
+  thread_pool pool(2);
+  const auto nobody = [](tcp_stream) {};
+  CHECK_THROWS_AS(tcp_listener::serve(pool, endpoint::loopback(0), nobody), std::invalid_argument);
+  tcp_listener alone(endpoint::loopback(0));
+  const auto taken = error_of([&] { tcp_listener::serve(pool, alone.local_endpoint(), nobody); });
+  CHECK(taken == std::errc::address_in_use);
+  pool.stop();
+  CHECK_THROWS_AS(tcp_listener::serve(pool, free_port(), nobody), executor_stopped);
+}
+
+TEST_CASE("stopping a pool ends what it serves", "[net][pool]") {
+  thread_pool pool(2);
+  const endpoint where = free_port();
+  bool told = false;
+  auto serving = spin([&] {
+    try {
+      tcp_listener::serve(pool, where, echo);
+    } catch (const fiber_cancelled&) {
+      told = true;
+    } catch (const executor_stopped&) {
+      told = true;  // a thread that had not begun to serve
+    }
+  });
+  tcp_stream client = connect_when_served(where);
+  CHECK(echoes(client, "still here"));
+  pool.stop();
+  serving.await();
+  CHECK(told);
+  CHECK(read_to_end(client).empty());
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Listeners: ports, connections, and who accepts.
+#include <sys/socket.h>
+
+#include <cstring>
+#include <motet/motet.hpp>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/streams.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using net::endpoint;
+using net::tcp_listener;
+using net::tcp_stream;
+using testing::bad_descriptor;
+using testing::bytes_of;
+using testing::error_of;
+using testing::read_text;
+using testing::read_to_end;
+using testing::until_waiting;
+
+TEST_CASE("a listener on port 0 says which one it has, and connections reach it", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    CHECK(where.port() != 0);
+    auto accepting = spin([&] { return listener.accept(); });
+    until_waiting(accepting);
+    tcp_stream near = tcp_stream::connect(where);
+    tcp_stream far = std::move(accepting).await();
+    CHECK(near.peer_endpoint() == where);
+    CHECK(far.local_endpoint() == where);
+    CHECK(far.peer_endpoint() == near.local_endpoint());
+    near.write_all(bytes_of("hello"));
+    CHECK(read_text(far) == "hello");
+    far.write_all(bytes_of("bye"));
+    far.shutdown(SHUT_WR);
+    CHECK(read_to_end(near) == "bye");
+    near.write_all(bytes_of("still open this way"));
+    near.close();
+    CHECK(read_to_end(far) == "still open this way");
+  });
+}
+
+TEST_CASE("the forms with an error code do the same", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    std::error_code error = std::make_error_code(std::errc::io_error);
+    tcp_stream near = tcp_stream::connect(listener.local_endpoint(), error);
+    CHECK_FALSE(error);
+    error = std::make_error_code(std::errc::io_error);
+    tcp_stream far = listener.accept(error);
+    CHECK_FALSE(error);
+    std::byte buffer[8];
+    CHECK(near.write(bytes_of("ab"), error) == 2);
+    near.write_all(bytes_of("cd"), error);
+    CHECK_FALSE(error);
+    near.shutdown(SHUT_WR);
+    CHECK(far.read(std::span(buffer).first(4), error) > 0);
+    while (far.read(buffer, error) != 0) {
+    }
+    CHECK_FALSE(error);
+
+    const endpoint nobody = endpoint::loopback(testing::unused_port());
+    const tcp_stream refused = tcp_stream::connect(nobody, error);
+    CHECK(error == std::errc::connection_refused);
+    CHECK(refused.native_handle() == -1);
+    CHECK(error_of([&] { tcp_stream::connect(nobody); }) == std::errc::connection_refused);
+    listener.close();
+    const tcp_stream none = listener.accept(error);
+    CHECK(error == bad_descriptor);
+    CHECK(none.native_handle() == -1);
+  });
+}
+
+TEST_CASE("IPv6 works like IPv4", "[net]") {
+  const fd probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const endpoint loopback = endpoint::parse("[::1]:0");
+  if (!probe || ::bind(probe.get(), loopback.address(), loopback.length()) != 0) {
+    WARN("there is no IPv6 here");
+    return;
+  }
+  run([&] {
+    tcp_listener listener(loopback);
+    tcp_stream near = tcp_stream::connect(listener.local_endpoint());
+    tcp_stream far = listener.accept();
+    CHECK(near.peer_endpoint() == listener.local_endpoint());
+    near.write_all(bytes_of("six"));
+    CHECK(read_text(far) == "six");
+  });
+}
+
+TEST_CASE("a listener that cannot be says why", "[net]") {
+  run([] {
+    CHECK_THROWS_AS(tcp_listener(endpoint::loopback(0), 0), std::invalid_argument);
+    tcp_listener first(endpoint::loopback(0));
+    std::string text;
+    try {
+      tcp_listener(first.local_endpoint());
+    } catch (const std::system_error& refused) {
+      CHECK(refused.code() == std::errc::address_in_use);
+      text = refused.what();
+    }
+    CHECK(text.find(first.local_endpoint().to_string()) != std::string::npos);
+  });
+}
+
+TEST_CASE("closing a listener ends who accepts on it", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    auto first = spin([&] { return error_of([&] { listener.accept(); }); });
+    auto second = spin([&] { return error_of([&] { listener.accept(); }); });
+    until_waiting(first);
+    until_waiting(second);
+    listener.close();
+    CHECK(first.await() == bad_descriptor);
+    CHECK(second.await() == bad_descriptor);
+    CHECK(listener.native_handle() == -1);
+    CHECK(error_of([&] { listener.accept(); }) == bad_descriptor);
+    CHECK(error_of([&] { (void)listener.local_endpoint(); }) == bad_descriptor);
+    CHECK(error_of([&] { listener.serve([](tcp_stream) {}); }) == bad_descriptor);
+  });
+}
+
+TEST_CASE("another thread may not close a listener that accepts; fibers accept in turn", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    std::vector<int> order;
+    std::vector<fiber<void>> accepting;
+    for (int i = 0; i < 3; ++i) {
+      accepting.push_back(spin([&, i] {
+        listener.accept();
+        order.push_back(i);
+      }));
+    }
+    for (auto& each : accepting) until_waiting(each);
+    std::thread([&] { CHECK_THROWS_AS(listener.close(), std::logic_error); }).join();
+    for (int i = 0; i < 2; ++i) {
+      tcp_stream::connect(listener.local_endpoint());
+      accepting[static_cast<std::size_t>(i)].await();
+    }
+    CHECK(order == std::vector<int>{0, 1});
+    listener.close();
+    CHECK(error_of([&] { accepting[2].await(); }) == bad_descriptor);
+    CHECK(error_of([&] { listener.accept(); }) == bad_descriptor);
+  });
+}

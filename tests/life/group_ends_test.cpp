@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: MIT
+// Groups and their ends: who is waited for, who is ended, and who is told of a failure.
+#include <memory>
+#include <motet/motet.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::fail_when_cancelled;
+using testing::first_error;
+using testing::note;
+using testing::second_error;
+using testing::words;
+
+TEST_CASE("a fiber can be spun into its parent's group, but not once the group ends", "[group]") {
+  run([] {
+    bool early = false;
+    bool late = false;
+    bool refused = false;
+    {
+      group voices;
+      voices.spin([&] {
+        voices.spin([&] { early = true; });
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          try {
+            voices.spin([&] { late = true; });
+          } catch (const cancelled&) {
+            refused = true;
+          }
+        }
+      });
+      snooze();
+      snooze();
+    }
+    CHECK(early);
+    CHECK(refused);
+    CHECK(!late);
+  });
+}
+
+TEST_CASE("a group waits for all of its fibers", "[group]") {
+  run([] {
+    int sum = 0;
+    group voices;
+    for (int i = 1; i <= 100; ++i) {
+      voices.spin([&sum, i] {
+        sleep_for(std::chrono::microseconds(i * 10));
+        sum += i;
+      });
+    }
+    CHECK(voices.size() == 100);
+    voices.await_all();
+    CHECK(sum == 5050);
+    CHECK(voices.size() == 0);
+    voices.await_all();
+  });
+}
+
+TEST_CASE("awaiting an empty group returns, and delivers what is pending", "[group]") {
+  run([] {
+    group voices;
+    voices.await_all();
+    current().raise(first_error());
+    CHECK_THROWS_AS(voices.await_all(), first_error);
+  });
+}
+
+TEST_CASE("the first failure of a group ends the rest and is rethrown unchanged", "[group]") {
+  run([] {
+    words trace;
+    group voices;
+    const first_error error;
+    const auto original = std::make_exception_ptr(error);
+    auto fails = voices.spin([&] {
+      snooze();
+      std::rethrow_exception(original);
+    });
+    auto done = voices.spin([] { return 2; });
+    auto rest = voices.spin([&] {
+      const note last(trace, "rest");
+      sleep_for(1h);
+    });
+    try {
+      voices.await_all();
+      trace.emplace_back("nothing thrown");
+    } catch (...) {
+      CHECK(std::current_exception() == original);
+      trace.emplace_back("told");
+    }
+    CHECK(trace == words{"rest", "told"});
+    CHECK(fails.state() == fiber_state::dead);
+    CHECK(rest.state() == fiber_state::dead);
+    CHECK(done.await() == 2);
+    CHECK_THROWS_AS(rest.await(), fiber_cancelled);
+    snooze();
+  });
+}
+
+TEST_CASE("a failure of a group interrupts its owner elsewhere, and is told once", "[group]") {
+  run([] {
+    group voices;
+    bool ended = false;
+    voices.spin([] {
+      snooze();
+      throw first_error();
+    });
+    voices.spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        ended = true;
+        throw;
+      }
+    });
+    CHECK_THROWS_AS(sleep(), first_error);
+    voices.await_all();
+    CHECK(ended);
+  });
+}
+
+TEST_CASE("a group is used again after its failure was rethrown", "[group]") {
+  run([] {
+    group voices;
+    for (int round = 0; round < 3; ++round) {
+      bool ended = false;
+      voices.spin([] {
+        snooze();
+        throw first_error();
+      });
+      voices.spin([&] {
+        try {
+          sleep_for(5ms);
+        } catch (const cancelled&) {
+          ended = true;
+          throw;
+        }
+      });
+      CHECK_THROWS_AS(voices.await_all(), first_error);
+      CHECK(ended);
+    }
+    int done = 0;
+    voices.spin([&] { ++done; });
+    voices.await_all();
+    CHECK(done == 1);
+  });
+}
+
+TEST_CASE("a group is used again after its failure was thrown elsewhere", "[group]") {
+  run([] {
+    group voices;
+    for (int round = 0; round < 3; ++round) {
+      bool ended = false;
+      voices.spin([] {
+        snooze();
+        throw first_error();
+      });
+      voices.spin([&] {
+        try {
+          sleep_for(5ms);
+        } catch (const cancelled&) {
+          ended = true;
+          throw;
+        }
+      });
+      CHECK_THROWS_AS(sleep(), first_error);
+      voices.await_all();
+      CHECK(ended);
+    }
+  });
+}
+
+TEST_CASE("a group ends its fibers when it is left, and borrowed locals stay valid till then",
+          "[group]") {
+  run([] {
+    words trace;
+    {
+      std::vector<int> borrowed(100, 1);
+      group voices;
+      for (int i = 0; i < 3; ++i) {
+        voices.spin([&] {
+          try {
+            sleep();
+          } catch (const cancelled&) {
+            sleep_for(1ms);
+            borrowed.push_back(static_cast<int>(borrowed.size()));
+            trace.push_back(std::to_string(borrowed.size()));
+            throw;
+          }
+        });
+      }
+      snooze();
+    }
+    trace.emplace_back("left");
+    CHECK(trace == words{"101", "102", "103", "left"});
+  });
+}
+
+TEST_CASE("a group that is left by an exception ends its fibers too", "[group]") {
+  run([] {
+    words trace;
+    const auto leave = [&] {
+      group voices;
+      voices.spin([&] {
+        const note last(trace, "ended");
+        sleep();
+      });
+      snooze();
+      throw first_error();
+    };
+    CHECK_THROWS_AS(leave(), first_error);
+    CHECK(trace == words{"ended"});
+  });
+}
+
+TEST_CASE("a group that is left is waited for, whatever is raised meanwhile", "[group]") {
+  run([] {
+    bool cleaned = false;
+    auto owner = spin([&] {
+      {
+        group voices;
+        voices.spin([&] {
+          try {
+            sleep();
+          } catch (const cancelled&) {
+            sleep_for(3ms);
+            cleaned = true;
+          }
+        });
+        snooze();
+      }
+      CHECK(cleaned);
+      snooze();
+    });
+    sleep_for(1ms);
+    CHECK(owner.raise(second_error()));
+    CHECK_THROWS_AS(owner.await(), second_error);
+    CHECK(cleaned);
+  });
+}
+
+TEST_CASE("a failure that a group could not tell is thrown at its owner's next switchpoint",
+          "[group]") {
+  run([] {
+    {
+      group voices;
+      voices.spin(fail_when_cancelled);
+      snooze();
+    }
+    CHECK_THROWS_AS(snooze(), first_error);
+    snooze();
+  });
+}
+
+TEST_CASE("cancelling a group reaches its fibers, not its owner; more can be spun", "[group]") {
+  run([] {
+    group voices;
+    int ended = 0;
+    for (int i = 0; i < 3; ++i) {
+      voices.spin([&] {
+        try {
+          sleep();
+        } catch (const cancelled& how) {
+          if (std::string(how.reason()) == "the piece is over") ++ended;
+          throw;
+        }
+      });
+    }
+    snooze();
+    voices.cancel("the piece is over");
+    CHECK(ended == 0);
+    snooze();
+    CHECK(ended == 3);
+    voices.await_all();
+    bool more = false;
+    voices.spin([&] { more = true; });
+    voices.await_all();
+    CHECK(more);
+  });
+}
+
+TEST_CASE("only its owner may await a group", "[group]") {
+  run([] {
+    group voices;
+    auto f = spin([&] { CHECK_THROWS_AS(voices.await_all(), std::logic_error); });
+    f.await();
+  });
+}
+
+TEST_CASE("await_all does not wait for transient fibers, the group's end does", "[group]") {
+  run([] {
+    bool ended = false;
+    {
+      group voices;
+      voices.spin({.transient = true}, [&] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          ended = true;
+          throw;
+        }
+      });
+      voices.spin([] { sleep_for(1ms); });
+      voices.await_all();
+      CHECK(!ended);
+      CHECK(voices.size() == 1);
+    }
+    CHECK(ended);
+  });
+}
+
+TEST_CASE("an interrupted await_all leaves its fibers running", "[group]") {
+  run([] {
+    fiber_ref slow;
+    auto owner = spin([&] {
+      group voices;
+      auto voice = voices.spin([] { return suspend<int>(); });
+      slow = voice;
+      CHECK_THROWS_AS(voices.await_all(), second_error);
+      CHECK(voice.state() == fiber_state::waiting);
+      voices.await_all();
+      return voice.await();
+    });
+    snooze();
+    snooze();
+    CHECK(owner.raise(second_error()));
+    snooze();
+    slow.schedule(4);
+    CHECK(owner.await() == 4);
+  });
+}
+
+TEST_CASE("a group within a fiber of a group ends with it", "[group]") {
+  run([] {
+    words trace;
+    {
+      group outer;
+      outer.spin([&] {
+        group inner;
+        inner.spin([&] {
+          const note last(trace, "inner");
+          sleep();
+        });
+        const note last(trace, "outer");
+        inner.await_all();
+      });
+      sleep_for(1ms);
+    }
+    CHECK(trace == words{"outer", "inner"});
+  });
+}
+
+TEST_CASE("a group may be ended by one of its own fibers, or by a child of one", "[group]") {
+  for (const bool by_grandchild : {false, true}) {
+    run([&] {
+      auto shared = std::make_shared<group>();
+      bool other_ended = false;
+      shared->spin([&other_ended] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          other_ended = true;
+          throw;
+        }
+      });
+      auto ending = shared->spin([&other_ended, by_grandchild, shared]() mutable {
+        auto end = [&other_ended, last = std::move(shared)]() mutable {
+          last.reset();
+          CHECK(other_ended);
+        };
+        snooze();
+        if (by_grandchild) {
+          spin(std::move(end)).await();
+        } else {
+          auto now = std::move(end);
+          now();
+        }
+      });
+      shared.reset();
+      if (by_grandchild) {
+        CHECK_THROWS_AS(ending.await(), fiber_cancelled);
+      } else {
+        CHECK_NOTHROW(ending.await());  // it came to its end before it could be told
+      }
+    });
+  }
+}
+
+TEST_CASE("a thousand fibers that sleep for ever are ended at once by their group", "[group]") {
+  run([] {
+    constexpr int fibers = 1'000;
+    int rounds = 0;
+    int ended = 0;
+    int rounds_at_end = 0;
+    {
+      group voices;
+      for (int i = 0; i < fibers; ++i) {
+        voices.spin([&] {
+          try {
+            for (;;) {
+              sleep_for(10ms);
+              ++rounds;
+            }
+          } catch (const cancelled&) {
+            ++ended;
+            throw;
+          }
+        });
+      }
+      while (rounds < fibers) sleep_for(5ms);
+      rounds_at_end = rounds;
+    }
+    CHECK(ended == fibers);
+    CHECK(rounds == rounds_at_end);
+    suspend();
+  });
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// What a fiber inherits, on whatever way it comes to be.
+#include <atomic>
+#include <motet/motet.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+
+using namespace motet;
+using testing::run_here;
+
+namespace {
+
+const fiber_local<std::string> request(inherited, "none");
+
+struct counted {
+  counted() = default;
+  counted(const counted&) {
+    if (throws) throw std::runtime_error("no copy");
+    ++copies;
+    copied_by = current();
+  }
+  static inline bool throws = false;
+  static inline std::atomic<int> copies{0};
+  static inline fiber_ref copied_by;
+};
+
+}  // namespace
+
+TEST_CASE("an inherited value follows a request on every way to another thread",
+          "[fiber_local][inherited][thread]") {
+  run_here([] {
+    *request = "GET /";
+    thread other([] { sleep(); });
+    CHECK(other.spin([] { return *request; }).await() == "GET /");
+    CHECK(other.call([] { return *request; }) == "GET /");
+    promise<std::string> posted;
+    other.post([&] { posted.set_value(*request); });
+    CHECK(posted.get_future().get() == "GET /");
+    promise<std::string> in_thread;
+    thread third([&] { in_thread.set_value(*request); });
+    CHECK(in_thread.get_future().get() == "GET /");
+
+    thread_pool pool(2);
+    CHECK(pool.submit([] { return *request; }).get() == "GET /");
+    promise<std::string> in_pool;
+    pool.post([&] { in_pool.set_value(*request); });
+    CHECK(in_pool.get_future().get() == "GET /");
+    strand one(pool);
+    promise<std::string> in_strand;
+    one.post([&] { in_strand.set_value(*request); });
+    CHECK(in_strand.get_future().get() == "GET /");
+    // And on from there.
+    const auto further = [&other] { return other.call([] { return *request; }); };
+    CHECK(pool.submit(further).get() == "GET /");
+  });
+}
+
+TEST_CASE("each fiber elsewhere has a copy of its own, made where it was asked for",
+          "[fiber_local][inherited][thread]") {
+  run_here([] {
+    *request = "first";
+    thread other([] { sleep(); });
+    const auto changed = other.spin([] {
+      *request += ", changed";
+      return *request;
+    });
+    *request = "second";
+    CHECK(changed.await() == "first, changed");
+    CHECK(*request == "second");
+    // A fiber of the house that calls small functions hands nothing on to the next one.
+    promise<std::string> left;
+    other.post([] { *request = "of the first function"; });
+    other.post([&] { left.set_value(*request); });
+    CHECK(left.get_future().get() == "second");
+  });
+}
+
+TEST_CASE("a copy that throws does so where the job is given, and nothing has happened",
+          "[fiber_local][inherited][thread]") {
+  const fiber_local<counted> value(inherited);
+  run_here([&] {
+    *value;
+    thread other([] { sleep(); });
+    thread_pool pool(1);
+    bool ran = false;
+    const auto run_it = [&] { ran = true; };
+    counted::copies = 0;
+    other.call([] {});
+    CHECK(counted::copies == 1);
+    CHECK(counted::copied_by == current());
+    counted::throws = true;
+    CHECK_THROWS_AS(other.spin(run_it), std::runtime_error);
+    CHECK_THROWS_AS(other.call(run_it), std::runtime_error);
+    CHECK_THROWS_AS(other.post(run_it), std::runtime_error);
+    CHECK_THROWS_AS(pool.submit(run_it), std::runtime_error);
+    CHECK_THROWS_AS(pool.post(run_it), std::runtime_error);
+    counted::throws = false;
+    CHECK(pool.stats()[0].pending == 0);
+    pool.drain();
+    CHECK_FALSE(ran);
+    counted::copied_by = {};
+  });
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// What happens when all fibers wait: who is told, what counts as a way out, and suspend() in main.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using numbers = std::vector<int>;
+
+namespace {
+
+/// What a main fiber is told that waits for what nobody is left to bring about.
+template <typename Wait>
+std::string report_of(Wait wait) {
+  try {
+    wait();
+  } catch (const deadlock& report) {
+    return report.what();
+  }
+  return "no deadlock";
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// In a child process, whose only thread has never used motet.
+/// Returns: its exit code.
+template <typename F>
+int in_fresh_main(F function) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(function());
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Returns: 0 if `wait` throws deadlock.
+template <typename F>
+int told_of_deadlock(F wait) {
+  ::alarm(20);
+  try {
+    wait();
+  } catch (const deadlock&) {
+    return 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+// The deadlocks come first: they are seen only while the process has no other thread.
+
+TEST_CASE("main is told that it waits for a value that nobody is left to give", "[deadlock]") {
+  run([] {
+    const std::string report = report_of([] { (void)suspend<int>(); });
+    CHECK(mentions(report, "suspend"));
+    sleep_for(1ms);  // the thread lives on
+    auto f = spin([] { return 1; });
+    CHECK(f.await() == 1);
+  });
+}
+
+TEST_CASE("the report of a deadlock names who waits on what, and where it was spun", "[deadlock]") {
+  run([] {
+    auto a = spin({.name = "alto"}, [] { suspend(); });
+    auto b = spin({.name = "bass"}, [&] { a.await(); });
+    const std::string report = report_of([&] { b.await(); });
+    CHECK(mentions(report, "alto"));
+    CHECK(mentions(report, "bass"));
+    CHECK(mentions(report, "await of fiber " + std::to_string(a.id())));
+    CHECK(mentions(report, "await of fiber " + std::to_string(b.id())));
+    CHECK(mentions(report, "suspend"));
+    CHECK(mentions(report, "deadlock_test.cpp"));
+    CHECK(b.state() == fiber_state::waiting);
+  });
+}
+
+TEST_CASE("fibers that await each other are a deadlock of the main fiber that awaits them",
+          "[deadlock]") {
+  run([] {
+    fiber<void> a, b;
+    a = spin([&] { b.await(); });
+    b = spin([&] { a.await(); });
+    CHECK_THROWS_AS(a.await(), deadlock);
+    a.cancel();
+    CHECK_THROWS_AS(a.await(), fiber_cancelled);
+    // b has been told, too: what it awaited was cancelled, and that is a failure of b.
+    CHECK_THROWS_AS(b.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("main awaiting a group of which every fiber waits is a deadlock", "[deadlock]") {
+  run([] {
+    group voices;
+    voices.spin({.name = "tenor"}, [] { sleep(); });
+    const std::string report = report_of([&] { voices.await_all(); });
+    CHECK(mentions(report, "tenor"));
+    CHECK(voices.size() == 1);
+  });
+}
+
+TEST_CASE("main waiting for a resumer that it keeps itself is a deadlock, each time",
+          "[deadlock]") {
+  run([] {
+    std::vector<resumer<int>> kept;
+    for (int round = 0; round < 3; ++round) {
+      CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { kept.push_back(std::move(r)); }),
+                      deadlock);
+    }
+  });
+}
+
+TEST_CASE("a pending timer is no deadlock", "[deadlock]") {
+  run([] {
+    auto f = spin([main = current()] {
+      sleep_for(5ms);
+      main.schedule(7);
+    });
+    CHECK(suspend<int>() == 7);
+  });
+}
+
+TEST_CASE("a deadline of main's own wait is no deadlock", "[deadlock]") {
+  run([] { CHECK(!move_on_after(5ms, [] { return suspend<int>(); })); });
+}
+
+TEST_CASE("what a transient fiber sleeps for does not keep main from a deadlock", "[deadlock]") {
+  run([] {
+    spin({.name = "metronome", .transient = true}, [] {
+      for (;;) sleep_for(1h);
+    });
+    CHECK_THROWS_AS(suspend<int>(), deadlock);
+  });
+}
+
+TEST_CASE("suspend in main returns when nothing is left that could wake a fiber", "[suspend]") {
+  run([] {
+    suspend();
+    numbers seen;
+    for (int i = 1; i <= 3; ++i) spin([&seen, i] { seen.push_back(i); });
+    suspend();
+    suspend();
+    CHECK(seen == numbers{1, 2, 3});
+  });
+}
+
+TEST_CASE("suspend in main waits for sleepers, but not for who waits for ever", "[suspend]") {
+  run([] {
+    numbers seen;
+    auto for_ever = spin([&] {
+      suspend();
+      seen.push_back(-1);
+    });
+    for (int i : {3, 1, 2}) {
+      spin([&seen, i] {
+        sleep_for(i * 2ms);
+        seen.push_back(i);
+      });
+    }
+    suspend();
+    CHECK(seen == numbers{1, 2, 3});
+    CHECK(for_ever.state() == fiber_state::waiting);
+  });
+}
+
+TEST_CASE("suspend in main waits for a pending read", "[suspend]") {
+  run([] {
+    auto ends = testing::make_pipe();
+    std::string got;
+    auto reader = spin([&] {
+      std::array<std::byte, 8> buffer;
+      got = testing::text_of(std::span(buffer).first(io::read(ends.first(), buffer)));
+    });
+    spin([&] {
+      sleep_for(2ms);
+      io::write(ends.second(), testing::bytes_of("x"));
+    });
+    suspend();
+    CHECK(got == "x");
+    CHECK(reader.state() == fiber_state::dead);
+  });
+}
+
+TEST_CASE("a deadlock is told once the other threads have gone", "[deadlock]") {
+  options chosen;
+  chosen.deadlock_report = 100ms;
+  std::mutex lock;
+  std::vector<std::string> notices;
+  chosen.on_notice = [&](std::string_view line) {
+    const std::lock_guard guard(lock);
+    notices.emplace_back(line);
+  };
+  std::thread other([] { std::this_thread::sleep_for(20ms); });
+  run(chosen, [&] {
+    channel<int> never(0);
+    CHECK_THROWS_AS(never.pop(), deadlock);
+  });
+  CHECK(notices.empty());
+  other.join();
+}
+
+TEST_CASE("main is a fiber from its first wait on", "[deadlock]") {
+  const std::array waits{
+      +[] { channel<int>(0).pop(); },
+      +[] { channel<int>(0).push(1); },
+      +[] { event().wait(); },
+      +[] { notification().wait(); },
+      +[] { semaphore(0).acquire(); },
+      +[] {
+        mutex held;
+        held.lock();
+        condition_variable().wait(held);
+      },
+      +[] {
+        shared_mutex shared;
+        shared.lock_shared();
+        shared.lock();
+      },
+  };
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    INFO("wait " << i);
+    CHECK(in_fresh_main([&] { return told_of_deadlock(waits[i]); }) == 0);
+  }
+  // What need not wait starts nothing.
+  const auto starts_nothing = [] {
+    channel<int> items(1);
+    items.push(1);
+    items.pop();
+    mutex free;
+    free.lock();
+    free.unlock();
+    return run([] { return 0; });
+  };
+  CHECK(in_fresh_main(starts_nothing) == 0);
+  // A lock that was taken before is the main fiber's, and another thread can still answer.
+  const auto goes_on = [] {
+    ::alarm(20);
+    mutex before;
+    before.lock();
+    channel<int> items(0);
+    std::thread giving([&] {
+      std::this_thread::sleep_for(20ms);
+      items.push(5);
+    });
+    const bool got = items.pop() == 5;
+    before.unlock();
+    giving.join();
+    return got && spin([] { return 3; }).await() == 3 ? 0 : 1;
+  };
+  CHECK(in_fresh_main(goes_on) == 0);
+}
+
+TEST_CASE("on_notice may wait, also when it is told of a deadlock", "[deadlock]") {
+  if (testing::on_sim()) return;  // virtual time does not wait for other threads
+  bool noticed = false;
+  options chosen;
+  chosen.deadlock_report = 20ms;
+  chosen.on_notice = [&](std::string_view) {
+    sleep_for(1ms);
+    noticed = true;
+  };
+  std::thread other;
+  run(chosen, [&] {
+    const fiber_ref waiting = spin([] { suspend<int>(); });
+    other = std::thread([waiting] {
+      std::this_thread::sleep_for(300ms);
+      waiting.cancel();
+    });
+    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+  });
+  other.join();
+  CHECK(noticed);
+}

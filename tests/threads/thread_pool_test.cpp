@@ -1,0 +1,673 @@
+// SPDX-License-Identifier: MIT
+// Pools of threads: who gets a job, what becomes of it, and how a pool ends.
+#include <dirent.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "quiet.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::first_error;
+using testing::run_here;
+using testing::words;
+
+namespace {
+
+/// Blocks the whole thread, as a library that knows no fibers would.
+void block(std::chrono::microseconds length) {
+  std::this_thread::sleep_for(length);
+}
+
+/// Returns: how long `work()` takes where nothing else disturbs it.
+template <typename F>
+std::chrono::steady_clock::duration best_of_three(F work) {
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
+  }
+  return best;
+}
+
+std::size_t threads_of_process() {
+  std::size_t count = 0;
+  DIR* all = ::opendir("/proc/self/task");
+  while (const dirent* each = ::readdir(all)) count += each->d_name[0] == '.' ? 0 : 1;
+  ::closedir(all);
+  return count;
+}
+
+std::size_t pending_in(const thread_pool& pool) {
+  std::size_t sum = 0;
+  for (const auto& each : pool.stats()) sum += each.pending;
+  return sum;
+}
+
+/// Spins a child that fails when it is destroyed.
+struct failing_at_the_end {
+  failing_at_the_end() = default;
+  failing_at_the_end(failing_at_the_end&& from) noexcept
+      : armed(std::exchange(from.armed, false)) {}
+  ~failing_at_the_end() {
+    if (!armed) return;
+    spin([] {
+      shield([] { snooze(); });
+      throw first_error();
+    });
+    snooze();
+  }
+  bool armed = true;
+};
+
+}  // namespace
+
+TEST_CASE("a job's future has what it returned or threw", "[pool]") {
+  const auto check = [] {
+    thread_pool pool(2);
+    CHECK(pool.submit([x = 2] { return x * 2; }).get() == 4);
+    pool.submit([] {}).get();
+    CHECK_THROWS_AS(pool.submit([] { throw first_error(); }).get(), first_error);
+    auto owned = pool.submit(
+        [given = std::make_unique<int>(6)] { return std::make_unique<int>(*given + 1); });
+    CHECK(*std::move(owned).get() == 7);
+    std::atomic<bool> ran{false};
+    pool.post([&] { ran = true; });
+    pool.drain();
+    CHECK(ran);
+  };
+  check();
+  run_here(check);
+}
+
+TEST_CASE("other fibers run while one waits for a job", "[pool]") {
+  run_here([] {
+    thread_pool pool(1);
+    bool over = false;
+    auto waiting = spin([&] {
+      pool.submit([] { block(5ms); }).get();
+      over = true;
+    });
+    int turns = 0;
+    while (!over) {
+      ++turns;
+      snooze();
+    }
+    CHECK(turns > 10);
+  });
+}
+
+TEST_CASE("a pool has the threads it was asked for, no more, and they have its name", "[pool]") {
+  CHECK_THROWS_AS(thread_pool(0), std::invalid_argument);
+  CHECK_THROWS_AS(thread_pool(1, "none", 0), std::invalid_argument);
+  const std::size_t before = threads_of_process();
+  {
+    thread_pool pool(4, "a name that is too long");
+    const auto workers = [&] {
+      std::set<std::string> names;
+      for (int i = 0; i < 4; ++i) {
+        names.insert(pool.submit([] {
+                           std::array<char, 16> name{};
+                           ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+                           return std::string(name.data());
+                         })
+                         .get());
+      }
+      return names;
+    };
+    for (const std::string& each : workers()) CHECK(each.starts_with("a name that i"));
+    if (testing::on_sim()) CHECK(threads_of_process() == before + 4);  // a ring may have its own
+  }
+  // The kernel lists a thread for a moment longer than somebody can join it.
+  for (int i = 0; i < 100 && threads_of_process() > before; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(threads_of_process() <= before);
+}
+
+TEST_CASE("a job that waits keeps nobody from running", "[pool]") {
+  thread_pool pool(1);
+  channel<int> there(unbounded);
+  auto first = pool.submit([&] { return there.pop().value(); });
+  auto second = pool.submit([&] {
+    there.push(3);
+    return 1;
+  });
+  CHECK(second.get() == 1);
+  CHECK(first.get() == 3);
+}
+
+TEST_CASE("a long job delays nobody while another worker is idle", "[pool]") {
+  const auto check = [] {
+    thread_pool pool(2);
+    std::atomic<bool> go{false};
+    auto slow = pool.submit([&] {
+      while (!go) block(100us);
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    // One that came to stand behind the long one would never end.
+    for (int i = 0; i < 50; ++i) CHECK(pool.submit([i] { return i; }).get() == i);
+    INFO("50 jobs took " << (std::chrono::steady_clock::now() - begin) / 1us << " us");
+    CHECK_FALSE(slow.ready());
+    go = true;
+    slow.get();
+  };
+  check();
+  run_here(check);
+}
+
+TEST_CASE("of several that give at once only one gets an idle worker", "[pool]") {
+  run_here([] {
+    constexpr std::size_t workers = 4;
+    thread_pool pool(workers);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<std::thread> givers;
+      std::vector<future<std::thread::id>> where(workers);
+      std::atomic<std::size_t> busy{0};
+      for (std::size_t i = 0; i < workers; ++i) {
+        givers.emplace_back([&, i] {
+          where[i] = pool.submit([&] {
+            ++busy;
+            while (busy < workers) block(20us);
+            return std::this_thread::get_id();
+          });
+        });
+      }
+      for (auto& each : givers) each.join();
+      std::set<std::thread::id> distinct;
+      for (auto& each : where) distinct.insert(each.get());
+      CHECK(distinct.size() == workers);
+    }
+  });
+}
+
+TEST_CASE("the load has fallen when the result is seen", "[pool]") {
+  thread_pool pool(3);
+  const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(10'000, 300)
+                                                           : testing::scaled(100'000, 3'000));
+  for (int i = 0; i < rounds; ++i) {
+    pool.submit([] {}).get();
+    REQUIRE(pending_in(pool) == 0);
+  }
+}
+
+TEST_CASE("neither exceptions nor abandoned results hurt a worker", "[pool]") {
+  std::set<std::thread::id> before;
+  std::set<std::thread::id> after;
+  std::mutex guarding;
+  thread_pool pool(2);
+  const auto note = [&](std::set<std::thread::id>& into) {
+    const std::lock_guard in(guarding);
+    into.insert(std::this_thread::get_id());
+  };
+  std::vector<future<int>> results;
+  for (int i = 0; i < 1'000; ++i) {
+    results.push_back(pool.submit([&, i] {
+      note(before);
+      if (i % 10 < 3) throw first_error();
+      return i;
+    }));
+  }
+  for (int i = 0; i < 1'000; ++i) {
+    if (i % 10 < 3) {
+      CHECK_THROWS_AS(results[static_cast<std::size_t>(i)].get(), first_error);
+    } else {
+      CHECK(results[static_cast<std::size_t>(i)].get() == i);
+    }
+  }
+  for (int i = 0; i < 100; ++i) pool.submit([] { return std::string("nobody asks"); });
+  results.clear();
+  for (int i = 0; i < 100; ++i) {
+    results.push_back(pool.submit([&, i] {
+      note(after);
+      return i;
+    }));
+  }
+  for (int i = 0; i < 100; ++i) CHECK(results[static_cast<std::size_t>(i)].get() == i);
+  pool.drain();  // nobody has waited for the abandoned ones
+  CHECK(std::includes(before.begin(), before.end(), after.begin(), after.end()));
+  std::uint64_t failed = 0;
+  std::uint64_t executed = 0;
+  for (const auto& each : pool.stats()) {
+    failed += each.failed;
+    executed += each.executed;
+  }
+  CHECK(failed == 300);
+  CHECK(executed == 1'200);
+}
+
+TEST_CASE("a job that is cancelled is told to others as cancelled", "[pool]") {
+  run(testing::poked<first_error>(testing::quiet()), [] {
+    thread_pool pool(1);
+    auto job = pool.submit([] {
+      current().cancel("enough");
+      sleep();
+    });
+    CHECK_THROWS_AS(job.get(), fiber_cancelled);
+    CHECK(pool.submit([] { return 1; }).get() == 1);
+    // Nor does one end its worker.
+    pool.submit([] { current().parent().cancel(); }).get();
+    pool.submit([] { current().parent().raise(first_error()); }).get();
+    CHECK(pool.submit([] { return 1; }).get() == 1);
+  });
+}
+
+TEST_CASE("a job is over when the fibers it has spun are", "[pool]") {
+  thread_pool pool(2);
+  std::atomic<bool> cleaned{false};
+  pool.submit([&] {
+        spin([&] {
+          try {
+            sleep();
+          } catch (const cancelled&) {
+            sleep_for(1ms);
+            cleaned = true;
+          }
+        });
+        snooze();
+      })
+      .get();
+  CHECK(cleaned);
+  auto failing = pool.submit([] {
+    spin([] { throw first_error(); });
+    shield([] { snooze(); });
+    return 1;
+  });
+  CHECK_THROWS_AS(failing.get(), first_error);
+}
+
+TEST_CASE("drain() waits until all is done, and can be called again", "[pool]") {
+  words told;
+  std::mutex guarding;
+  const auto tell = [&](const std::string& word) {
+    const std::lock_guard in(guarding);
+    told.push_back(word);
+  };
+  thread_pool pool(3);
+  pool.drain();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      pool.post([&, i] {
+        if (i == 2) sleep_for(2ms);
+        tell("job");
+      });
+    }
+    pool.drain();
+    tell("go");
+  }
+  CHECK(told == words{"job", "job", "job", "go", "job", "job", "job", "go"});
+}
+
+TEST_CASE("drain() waits for what jobs give to the pool", "[pool]") {
+  run_here([] {
+    thread_pool pool(3);
+    const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(500, 30)
+                                                             : testing::scaled(10'000, 300));
+    std::atomic<int> over{0};
+    std::function<void(int)> breed = [&](int generations) {
+      if (generations > 0) pool.post([&, generations] { breed(generations - 1); });
+      ++over;
+    };
+    for (int i = 1; i <= rounds; ++i) {
+      pool.post([&] { breed(5); });
+      pool.drain();
+      REQUIRE(over == 6 * i);
+    }
+  });
+}
+
+TEST_CASE("a job that waits for its whole pool is refused", "[pool]") {
+  thread_pool pool(1);
+  CHECK_THROWS_AS(pool.submit([&] { pool.drain(); }).get(), std::logic_error);
+  CHECK_THROWS_AS(pool.submit([&] { pool.stop(); }).get(), std::logic_error);
+}
+
+TEST_CASE("stop() lets what was given end; afterwards nothing is taken", "[pool]") {
+  thread_pool pool(1);
+  std::vector<future<int>> results;
+  for (int i = 0; i < 10; ++i) {
+    results.push_back(pool.submit([i] {
+      block(200us);
+      return i;
+    }));
+  }
+  pool.stop();
+  for (int i = 0; i < 10; ++i) CHECK(results[static_cast<std::size_t>(i)].get() == i);
+  CHECK_THROWS_AS(pool.submit([] {}), executor_stopped);
+  CHECK_THROWS_AS(pool.post([] {}), executor_stopped);
+  pool.stop();
+  pool.stop(thread_pool::stop_mode::discard);
+  pool.drain();
+}
+
+TEST_CASE("stop(discard) ends what has not begun as cancelled", "[pool]") {
+  thread_pool pool(1);
+  std::atomic<bool> begun{false};
+  std::atomic<bool> go{false};
+  std::vector<future<int>> results;
+  for (int i = 0; i < 10; ++i) {
+    results.push_back(pool.submit([&, i] {
+      begun = true;
+      while (!go) block(50us);
+      return i;
+    }));
+  }
+  while (!begun) block(50us);
+  std::thread later([&] {
+    block(1ms);
+    go = true;
+  });
+  pool.stop(thread_pool::stop_mode::discard);
+  later.join();
+  CHECK(results[0].get() == 0);
+  for (std::size_t i = 1; i < 10; ++i) CHECK_THROWS_AS(results[i].get(), fiber_cancelled);
+}
+
+TEST_CASE("an interrupted stop() leaves the pool stopping", "[pool]") {
+  run_here([] {
+    thread_pool pool(1);
+    std::atomic<bool> go{false};
+    auto job = pool.submit([&] {
+      while (!go) sleep_for(100us);
+      return 1;
+    });
+    auto stopper = spin([&] { pool.stop(); });
+    snooze();
+    stopper.raise(first_error());
+    CHECK_THROWS_AS(stopper.await(), first_error);
+    CHECK_THROWS_AS(pool.submit([] {}), executor_stopped);
+    go = true;
+    CHECK(job.get() == 1);
+    pool.stop();
+  });
+}
+
+TEST_CASE("a bounded pool parks whoever gives it too much", "[pool]") {
+  run_here([] {
+    thread_pool pool(2, "bounded", 8);
+    std::size_t most = 0;
+    bool ticked = false;
+    auto ticker = spin([&] {
+      snooze();
+      ticked = true;
+    });
+    for (int i = 0; i < 100; ++i) {
+      pool.post([] { block(50us); });
+      most = std::max(most, pending_in(pool));
+    }
+    CHECK(most <= 8);
+    CHECK(ticked);
+    ticker.await();
+    pool.drain();
+  });
+  thread_pool pool(1, "bounded", 1);
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 20; ++i) pool.post([&] { ++ran; });  // a plain thread blocks
+  pool.stop();
+  CHECK(ran == 20);
+}
+
+TEST_CASE("whoever waits for room in a pool can be interrupted, and gives nothing", "[pool]") {
+  run_here([] {
+    thread_pool pool(1, "bounded", 1);
+    std::atomic<bool> go{false};
+    std::atomic<int> ran{0};
+    pool.post([&] {
+      while (!go) sleep_for(100us);
+    });
+    auto giver = spin([&] { pool.post([&] { ++ran; }); });
+    snooze();
+    giver.raise(first_error());
+    CHECK_THROWS_AS(giver.await(), first_error);
+    go = true;
+    pool.post([&] { ran += 10; });
+    pool.drain();
+    CHECK(ran == 10);
+  });
+}
+
+TEST_CASE("a pool that goes in one of its own jobs ends by itself", "[pool]") {
+  std::atomic<bool> over{false};
+  auto pool = std::make_shared<thread_pool>(2);
+  pool->post([pool, &over]() mutable {
+    pool.reset();
+    over = true;
+  });
+  pool.reset();
+  while (!over) block(50us);
+}
+
+TEST_CASE("pools are made, fed and destroyed one after the other", "[pool][stress]") {
+  const auto pools = testing::under_tsan ? testing::scaled(300, 30) : testing::scaled(2'000, 200);
+  std::atomic<std::size_t> ran{0};
+  for (std::size_t i = 0; i < pools; ++i) {
+    thread_pool pool(2);
+    for (int job = 0; job < 50; ++job) pool.post([&] { ++ran; });
+    if (i % 4 == 0) pool.submit([] { throw first_error(); });
+  }
+  CHECK(ran == 50 * pools);
+}
+
+TEST_CASE("eight givers lose no job", "[pool][stress]") {
+  const auto each =
+      testing::under_tsan ? testing::scaled(10'000, 500) : testing::scaled(100'000, 10'000);
+  thread_pool pool(2);
+  std::array<std::atomic<std::uint64_t>, 8> sums{};
+  std::vector<std::thread> givers;
+  for (auto& sum : sums) {
+    givers.emplace_back([&] {
+      for (std::size_t i = 1; i <= each; ++i) {
+        pool.post([&sum, i] { sum.fetch_add(i, std::memory_order_relaxed); });
+      }
+    });
+  }
+  for (auto& giver : givers) giver.join();
+  pool.drain();
+  for (auto& sum : sums) CHECK(sum == each * (each + 1) / 2);
+}
+
+TEST_CASE("jobs build a map together, and others read it", "[pool]") {
+  run_here([] {
+    thread_pool pool(3);
+    std::map<int, std::string> shared;
+    shared_mutex guarding;
+    std::vector<future<void>> inserted;
+    for (int i = 0; i < 100; ++i) {
+      inserted.push_back(pool.submit([&, i] {
+        const std::lock_guard in(guarding);
+        shared[i] = std::to_string(i);
+      }));
+    }
+    for (auto& each : inserted) each.get();
+    std::vector<future<bool>> found;
+    for (int i = 0; i < 100; ++i) {
+      found.push_back(pool.submit([&, i] {
+        const std::shared_lock in(guarding);
+        return shared.at(i) == std::to_string(i);
+      }));
+    }
+    for (auto& each : found) CHECK(each.get());
+  });
+}
+
+TEST_CASE("idle workers keep no deadlock from being told", "[pool][deadlock]") {
+  if (testing::on_sim()) return;  // it cannot look again without time running away
+  run_here([] {
+    thread_pool pool(2);
+    channel<int> never;
+    auto stuck = pool.submit([&] { never.pop(); });
+    CHECK_THROWS_AS(stuck.get(), deadlock);
+    never.close();
+    stuck.get();
+  });
+}
+
+TEST_CASE("a worker that may still wake somebody is not idle", "[pool][deadlock]") {
+  run_here([] {
+    thread_pool pool(2);
+    auto slow = pool.submit([] {
+      sleep_for(testing::on_sim() ? 1ms : 300ms);
+      return 1;
+    });
+    CHECK(slow.get() == 1);
+    auto busy = pool.submit([] {
+      block(300ms);
+      return 2;
+    });
+    CHECK(busy.get() == 2);
+  });
+}
+
+TEST_CASE("a pool of many workers shares out what keeps its threads, to each the same", "[pool]") {
+  constexpr std::size_t workers = 4;
+  constexpr std::size_t each_has = 4;
+  thread_pool pool(workers);
+  std::atomic<bool> go{false};
+  std::atomic<std::size_t> begun{0};
+  for (std::size_t i = 0; i < each_has * workers; ++i) {
+    pool.post([&] {
+      ++begun;
+      while (!go) block(100us);
+    });
+  }
+  // Each has begun one, and no more while that blocks it; a worker without any never would.
+  for (int waited = 0; begun < workers && waited < 100'000; ++waited) block(100us);
+  for (const auto& worker : pool.stats()) CHECK(worker.pending == each_has);
+  CHECK(begun == workers);
+  go = true;
+  pool.drain();
+  for (const auto& worker : pool.stats()) CHECK(worker.executed == each_has);
+}
+
+TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {
+  if (testing::on_sim()) return;
+  run_here([] {
+    thread_pool pool(2);
+    std::atomic<bool> go{false};
+    for (int i = 0; i < 8; ++i) {
+      pool.post([&] {
+        while (!go) block(100us);
+      });
+    }
+    const auto best =
+        best_of_three([] { CHECK_THROWS_AS(with_timeout(20ms, [] { sleep(); }), timed_out); });
+    CHECK(best >= 20ms);
+    CHECK(best < 50ms);
+    CHECK(pending_in(pool) == 8);
+    go = true;
+    pool.drain();
+  });
+}
+
+TEST_CASE("who waits for a pool computes nothing meanwhile", "[pool]") {
+  if (testing::on_sim()) return;
+  const auto cpu_of_this_thread = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto length = std::chrono::milliseconds(testing::scaled(1'000, 200));
+  const auto wait_for_it = [&] {
+    thread_pool pool(1);
+    pool.post([&] { block(length); });
+    const auto before = cpu_of_this_thread();
+    pool.drain();
+    CHECK(cpu_of_this_thread() - before < 20ms);
+  };
+  wait_for_it();
+  run_here(wait_for_it);
+}
+
+TEST_CASE("stop() waits for all workers, whatever one of them is told", "[pool]") {
+  options how = testing::quiet();
+  std::atomic<int> told{0};
+  how.on_unhandled = [&](const std::exception_ptr&) { ++told; };
+  run(how, [&] {
+    std::atomic<bool> over{false};
+    {
+      thread_pool pool(2);
+      auto odd = pool.submit([kept = failing_at_the_end()] { return 1; });
+      pool.post([&] {
+        block(2ms);
+        over = true;
+      });
+      pool.stop();
+      CHECK(over);
+      CHECK(odd.get() == 1);
+    }
+    CHECK(told == 1);
+  });
+}
+
+TEST_CASE("jobs may look at their pool while it is destroyed", "[pool][stress]") {
+  const auto rounds = testing::under_tsan ? testing::scaled(200, 10) : testing::scaled(2'000, 50);
+  std::atomic<std::size_t> refused{0};
+  for (std::size_t i = 0; i < rounds; ++i) {
+    thread_pool pool(3);
+    for (int job = 0; job < 6; ++job) {
+      pool.post([&] {
+        for (int look = 0; look < 5; ++look) {
+          snooze();
+          try {
+            pool.drain();
+          } catch (const std::logic_error&) {
+            ++refused;
+          }
+          try {
+            pool.post([] {});
+          } catch (const executor_stopped&) {
+          }
+        }
+      });
+    }
+  }
+  CHECK(refused == 30 * rounds);
+}
+
+TEST_CASE("where a job has failed is known", "[pool][origin]") {
+  thread_pool pool(1);
+  auto failed = pool.submit([] { throw first_error(); });
+  try {
+    failed.get();
+    FAIL("it should throw");
+  } catch (const first_error&) {
+    const auto from = origin(std::current_exception());
+    REQUIRE(from.has_value());
+    CHECK(std::string(from->site.file).find("pool_test") != std::string::npos);
+  }
+}
+
+TEST_CASE("who waits for room while a pool stops is told so", "[pool]") {
+  run_here([] {
+    thread_pool pool(1, "bounded", 1);
+    std::atomic<bool> go{false};
+    pool.post([&] {
+      while (!go) sleep_for(100us);
+    });
+    auto giver = spin([&] { pool.post([] {}); });
+    snooze();
+    auto stopper = spin([&] { pool.stop(); });
+    snooze();
+    go = true;
+    CHECK_THROWS_AS(giver.await(), executor_stopped);
+    stopper.await();
+  });
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// The two forms of each primitive: shared between threads, and of one thread alone.
+#pragma once
+
+#include <motet/motet.hpp>
+
+namespace testing {
+
+struct shared_forms {
+  using mutex = motet::mutex;
+  using recursive_mutex = motet::recursive_mutex;
+  using shared_mutex = motet::shared_mutex;
+  using condition_variable = motet::condition_variable;
+  using semaphore = motet::semaphore;
+  using event = motet::event;
+  using notification = motet::notification;
+};
+
+struct local_forms {
+  using mutex = motet::local::mutex;
+  using recursive_mutex = motet::local::recursive_mutex;
+  using shared_mutex = motet::local::shared_mutex;
+  using condition_variable = motet::local::condition_variable;
+  using semaphore = motet::local::semaphore;
+  using event = motet::local::event;
+  using notification = motet::local::notification;
+};
+
+}  // namespace testing
+
+// For TEMPLATE_TEST_CASE.
+#define FORMS testing::shared_forms, testing::local_forms

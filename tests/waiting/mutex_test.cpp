@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+// Mutexes: order, hand-over, interruption, readers and writers, and misuse. Each test is run for
+// the shared form and for the local one.
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <motet/motet.hpp>
+#include <motet/recursive_mutex.hpp>
+#include <motet/semaphore.hpp>
+#include <motet/shared_mutex.hpp>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "catch.hpp"
+#include "settle.hpp"
+#include "waiting/forms.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::settle;
+
+TEMPLATE_TEST_CASE("a mutex is handed on in order of arrival", "[mutex]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    std::string order;
+    lock.lock();
+    group waiting;
+    for (char name : {'a', 'b', 'c'}) {
+      waiting.spin([&, name] {
+        const std::lock_guard in(lock);
+        order += name;
+        snooze();
+        order += name;
+      });
+    }
+    settle();
+    lock.unlock();
+    // It has been handed over: who comes later cannot take it.
+    CHECK_FALSE(lock.try_lock());
+    lock.lock();
+    order += 'm';
+    lock.unlock();
+    waiting.await_all();
+    CHECK(order == "aabbccm");
+  });
+}
+
+TEMPLATE_TEST_CASE("locking a free mutex does not switch", "[mutex]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    bool ran = false;
+    auto other = spin([&] { ran = true; });
+    for (int i = 0; i < 100; ++i) {
+      lock.lock();
+      lock.unlock();
+    }
+    CHECK_FALSE(ran);
+    other.await();
+  });
+}
+
+TEMPLATE_TEST_CASE("an interrupted waiter does not get the mutex, the next one does", "[mutex]",
+                   FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    std::string order;
+    lock.lock();
+    auto first = spin([&] {
+      const std::lock_guard in(lock);
+      order += '1';
+    });
+    auto second = spin([&] {
+      const std::lock_guard in(lock);
+      order += '2';
+    });
+    settle();
+    first.cancel("not needed");
+    lock.unlock();  // before the first has noticed
+    second.await();
+    CHECK(order == "2");
+    CHECK_THROWS_AS(first.await(), fiber_cancelled);
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEMPLATE_TEST_CASE("who was given a mutex and is interrupted then has it", "[mutex]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    bool had = false;
+    lock.lock();
+    auto waiting = spin([&] {
+      const std::lock_guard in(lock);
+      had = true;
+      snooze();  // delivers
+    });
+    settle();
+    lock.unlock();
+    waiting.cancel("too late");
+    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+    CHECK(had);
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEMPLATE_TEST_CASE("lock delivers what is pending even if it need not wait", "[mutex]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    auto fiber = spin([&] {
+      shield([] { snooze(); });
+      lock.lock();
+    });
+    snooze();
+    fiber.cancel("now");
+    CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
+    CHECK(lock.try_lock());
+    lock.unlock();
+  });
+}
+
+TEMPLATE_TEST_CASE("several that want the same two locks in either order all get them", "[mutex]",
+                   FORMS) {
+  const auto all_get = [](auto& a, auto& b) {
+    int done = 0;
+    const auto hold = [&done](auto& first, auto& second) {
+      for (int round = 0; round < 100; ++round) {
+        const std::scoped_lock both(first, second);
+        snooze();
+        ++done;
+      }
+    };
+    run([&] {
+      group all;
+      for (int i = 0; i < 7; ++i) {
+        all.spin([&, i] { i % 2 == 0 ? hold(a, b) : hold(b, a); });
+      }
+      CHECK(move_on_after(10s, [&] { all.await_all(); }));
+    });
+    CHECK(done == 700);
+  };
+  typename TestType::mutex a;
+  typename TestType::mutex b;
+  typename TestType::recursive_mutex deep;
+  typename TestType::shared_mutex c;
+  typename TestType::shared_mutex d;
+  all_get(a, b);
+  all_get(c, d);
+  all_get(a, c);
+  all_get(d, deep);
+}
+
+TEMPLATE_TEST_CASE("who may look at what std::lock gave up is served before those behind",
+                   "[mutex]", FORMS) {
+  const auto order_at = [](auto& lock) {
+    std::string order;
+    run([&] {
+      typename TestType::mutex taken;
+      typename TestType::mutex third;
+      auto holder = spin([&] {
+        taken.lock();
+        suspend();
+      });
+      lock.lock();
+      group waiting;
+      for (const char name : {'B', 'C', 'D'}) {
+        waiting.spin([&, name] {
+          const std::lock_guard in(lock);
+          order += name;
+        });
+      }
+      settle();
+      CHECK_FALSE(taken.try_lock());
+      lock.unlock();  // as std::lock does: B may look
+      CHECK(lock.try_lock());
+      third.lock();  // an end to backing off
+      lock.unlock();
+      waiting.await_all();
+      holder.schedule();
+      holder.await();
+    });
+    return order;
+  };
+  typename TestType::mutex alone;
+  typename TestType::shared_mutex shared;
+  CHECK(order_at(alone) == "BCD");
+  CHECK(order_at(shared) == "BCD");
+}
+
+TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[mutex]", FORMS) {
+  typename TestType::shared_mutex a;
+  typename TestType::shared_mutex b;
+  int done = 0;
+  run([&] {
+    group all;
+    const auto repeat = [&](auto section) {
+      all.spin([&, section] {
+        for (int round = 0; round < 100; ++round) section();
+      });
+    };
+    const auto write = [&](auto& first, auto& second) {
+      const std::scoped_lock both(first, second);
+      snooze();
+      ++done;
+    };
+    const auto read = [&](auto& one) {
+      const std::shared_lock reading(one);
+      snooze();
+      ++done;
+    };
+    for (int i = 0; i < 3; ++i) {
+      repeat([&] { write(a, b); });
+      repeat([&] { write(b, a); });
+      repeat([&] { read(a); });
+      repeat([&] { read(b); });
+    }
+    CHECK(move_on_after(10s, [&] { all.await_all(); }));
+  });
+  CHECK(done == 1200);
+}
+
+TEST_CASE("a lock that is older than the fibers of its thread can be given up", "[mutex]") {
+  std::thread([] {
+    mutex lock;
+    shared_mutex both;
+    const std::lock_guard held(lock);
+    const std::unique_lock writing(both);
+    sleep_for(1us);  // begins a runtime
+    CHECK_THROWS_AS(lock.lock(), std::logic_error);
+  }).join();
+}
+
+TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
+  run([] {
+    typename TestType::mutex lock;
+    CHECK_THROWS_AS(lock.unlock(), std::logic_error);
+    lock.lock();
+    CHECK_THROWS_AS(lock.lock(), std::logic_error);
+    auto thief = spin([&] { lock.unlock(); });
+    CHECK_THROWS_AS(thief.await(), std::logic_error);
+    CHECK_FALSE(lock.try_lock());
+    lock.unlock();
+    typename TestType::mutex never_unlocked;
+    spin([&] { never_unlocked.lock(); }).await();
+    auto heir = spin([&] { never_unlocked.unlock(); });  // where the dead one's memory was
+    CHECK_THROWS_AS(heir.await(), std::logic_error);
+    typename TestType::recursive_mutex deep;
+    CHECK_THROWS_AS(deep.unlock(), std::logic_error);
+    typename TestType::shared_mutex both;
+    CHECK_THROWS_AS(both.unlock(), std::logic_error);
+    CHECK_THROWS_AS(both.unlock_shared(), std::logic_error);
+    both.lock();
+    CHECK_THROWS_AS(both.lock(), std::logic_error);
+    CHECK_THROWS_AS(both.lock_shared(), std::logic_error);
+    both.unlock();
+    CHECK_THROWS_AS(typename TestType::semaphore(-1), std::invalid_argument);
+    typename TestType::semaphore permits(1);
+    CHECK_THROWS_AS(permits.acquire(0), std::invalid_argument);
+    CHECK_THROWS_AS(permits.try_acquire(-1), std::invalid_argument);
+    CHECK_THROWS_AS(permits.release(0), std::invalid_argument);
+    CHECK_THROWS_AS(permits.set_limit(-1), std::invalid_argument);
+    constexpr std::ptrdiff_t all = std::numeric_limits<std::ptrdiff_t>::max();
+    CHECK_THROWS_AS(permits.release(all), std::invalid_argument);
+    permits.release();
+    CHECK_THROWS_AS(permits.set_limit(all), std::invalid_argument);
+    CHECK(permits.try_acquire(2));
+    CHECK_FALSE(permits.try_acquire());
+    permits.set_limit(all);
+    CHECK(permits.try_acquire(all - 1));
+    CHECK_FALSE(permits.try_acquire());
+  });
+}
+
+TEMPLATE_TEST_CASE("a recursive mutex is given up when it was unlocked as often", "[mutex]",
+                   FORMS) {
+  run([] {
+    typename TestType::recursive_mutex lock;
+    bool entered = false;
+    lock.lock();
+    lock.lock();
+    CHECK(lock.try_lock());
+    auto other = spin([&] {
+      const std::lock_guard in(lock);
+      entered = true;
+    });
+    for (int i = 0; i < 3; ++i) {
+      settle();
+      CHECK_FALSE(entered);
+      lock.unlock();
+    }
+    other.await();
+    CHECK(entered);
+  });
+}
+
+TEMPLATE_TEST_CASE("readers share, a writer is not starved by them", "[shared_mutex]", FORMS) {
+  run([] {
+    typename TestType::shared_mutex lock;
+    std::string order;
+    group all;
+    const auto reader = [&](char name) {
+      all.spin([&, name] {
+        const std::shared_lock in(lock);
+        order += name;
+        snooze();
+        snooze();
+        order += name;
+      });
+    };
+    reader('a');
+    reader('b');
+    snooze();
+    all.spin([&] {
+      const std::unique_lock in(lock);
+      order += 'W';
+      snooze();
+      order += 'W';
+    });
+    snooze();
+    reader('c');
+    reader('d');
+    all.await_all();
+    CHECK(order == "ababWWcdcd");
+  });
+}
+
+TEMPLATE_TEST_CASE("readers behind a writer who gives up go on", "[shared_mutex]", FORMS) {
+  run([] {
+    typename TestType::shared_mutex lock;
+    lock.lock_shared();
+    auto writer = spin([&] { lock.lock(); });
+    bool read = false;
+    auto reader = spin([&] {
+      const std::shared_lock in(lock);
+      read = true;
+    });
+    settle();
+    CHECK_FALSE(read);
+    CHECK_FALSE(lock.try_lock_shared());
+    writer.cancel("gives up");
+    reader.await();
+    CHECK(read);
+    lock.unlock_shared();
+    CHECK(lock.try_lock());
+    lock.unlock();
+    CHECK_THROWS_AS(writer.await(), fiber_cancelled);
+  });
+}
