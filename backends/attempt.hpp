@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <motet/backend.hpp>
 
+#include "words/verb_table.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Makes the call that `op` describes.
@@ -24,10 +26,7 @@ inline constexpr std::uint8_t most_fruitless = 7;
 ///          would be over at once.
 bool waits_in_vain(operation& op) noexcept;
 
-/// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
-short readiness_of(const operation& op) noexcept;
-
-/// Returns: the name of a verb's fault point.
-const char* name_of(verb kind) noexcept;
+/// Whether `op` is to fail with EAGAIN where it would wait.
+bool may_not_wait(const operation& op) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

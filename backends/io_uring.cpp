@@ -40,7 +40,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 bool raises_sigpipe(const operation& op) noexcept {
-  return op.kind == verb::write || op.kind == verb::writev;
+  return row_of(op.kind).may_raise_sigpipe;
+}
+
+/// What is at a file's position must keep its order, for which the ring does not care. What is at
+/// an offset may be at hand; if not, the ring waits for the disk.
+/// Returns: whether a plain call has settled it.
+bool settled_by_call(operation& op) noexcept {
+  const file_place at = row_of(op.kind).at;
+  if (at == file_place::position) return on_disk(op.fd) && attempt(op);
+  return at == file_place::offset && attempt(op) && op.result != operation::would_block_thread;
 }
 
 class uring_backend final : public backend {
@@ -58,7 +67,7 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    if (op.at_position() && on_disk(op.fd)) return attempt(op);
+    if (settled_by_call(op)) return true;
     if (raises_sigpipe(op) && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     prepare(op);
     return false;
@@ -196,7 +205,7 @@ class uring_backend final : public backend {
   }
 
   void settle(operation& op) noexcept {
-    if (op.result >= 0 && op.stage == 0 && op.kind != verb::wait_fd) [[likely]] {
+    if (op.result >= 0 && op.stage == 0 && !only_waits(op)) [[likely]] {
       finish(op);
     } else {
       settle_slowly(op);
@@ -211,15 +220,13 @@ class uring_backend final : public backend {
       return;
     }
     if (op.stage == stage_refused) take_refusal(op);
-    if (op.kind == verb::wait_fd && !told_what_was_asked(op)) return;
+    if (only_waits(op) && !told_what_was_asked(op)) return;
     if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
       prepare(op);
       return;
     }
-    const bool asked_not_to_wait =
-        (op.kind == verb::recv || op.kind == verb::send) && (op.flags & MSG_DONTWAIT) != 0;
-    if (op.result == -EAGAIN && !asked_not_to_wait && op.kind != verb::wait_fd && !op.cancelling) {
+    if (op.result == -EAGAIN && !may_not_wait(op) && !only_waits(op) && !op.cancelling) {
       if (op.stage == stage_ready && waits_in_vain(op)) {
         pause(op);
       } else {

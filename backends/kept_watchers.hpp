@@ -94,7 +94,7 @@ inline ev_io& watcher_of(operation& op) noexcept {
 
 /// Whether the operation waits for events that libev does not know.
 inline bool asks_more_than_library(const operation& op) noexcept {
-  return op.kind == verb::wait_fd && (op.flags & ~(POLLIN | POLLOUT)) != 0;
+  return only_waits(op) && (op.flags & ~(POLLIN | POLLOUT)) != 0;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

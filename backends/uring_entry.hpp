@@ -51,40 +51,29 @@ inline void take_refusal(operation& op) noexcept {
   std::memcpy(&op.result, op.scratch, sizeof op.result);
 }
 
-inline void fill_entry(io_uring_sqe& place, operation& op) noexcept {
+/// What the entry has in the place of an offset: where a file is read or written, the length of an
+/// address, or where that of a peer's is to be put.
+inline std::uint64_t second_word_of(const operation& op, const verb_row& row) noexcept {
   constexpr auto current_position = static_cast<std::uint64_t>(-1);
-  io_uring_sqe* entry = &place;
-  switch (op.kind) {
-    case verb::read:
-      ::io_uring_prep_read(entry, op.fd, op.buffer, op.length, current_position);
-      break;
-    case verb::write:
-      ::io_uring_prep_write(entry, op.fd, op.buffer, op.length, current_position);
-      break;
-    case verb::readv:
-      ::io_uring_prep_readv(entry, op.fd, op.vectors, op.length, current_position);
-      break;
-    case verb::writev:
-      ::io_uring_prep_writev(entry, op.fd, op.vectors, op.length, current_position);
-      break;
-    case verb::recv:
-      ::io_uring_prep_recv(entry, op.fd, op.buffer, op.length, op.flags);
-      if (op.drained) entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
-      break;
-    case verb::send:
-      ::io_uring_prep_send(entry, op.fd, op.buffer, op.length, op.flags);
-      break;
-    case verb::accept:
-      ::io_uring_prep_accept(entry, op.fd, op.address, op.address_length, op.flags);
-      break;
-    case verb::connect:
-      ::io_uring_prep_connect(entry, op.fd, op.address, op.length);
-      break;
-    case verb::wait_fd:
-      ::io_uring_prep_poll_add(entry, op.fd, static_cast<unsigned>(op.flags));
-      break;
-  }
-  if (const int error = faults::next(name_of(op.kind))) refuse_entry(place, op, error);
+  if (row.at == file_place::position) return current_position;
+  if (row.carries == payload::address) return op.length;
+  if (row.carries == payload::peer) return reinterpret_cast<std::uintptr_t>(op.address_length);
+  return op.offset;
+}
+
+inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
+  const bool counts = row.carries == payload::buffer || row.carries == payload::vectors;
+  return counts ? op.length : static_cast<unsigned>(row.carries == payload::message);
+}
+
+/// Source: io_uring_enter(2): all flags are at one place.
+inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
+  const verb_row& row = row_of(op.kind);
+  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, length_of(op, row),
+                     second_word_of(op, row));
+  entry.msg_flags = static_cast<std::uint32_t>(op.flags);
+  if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
+  if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

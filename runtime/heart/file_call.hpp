@@ -10,9 +10,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Makes the call that `op`, to read or to write, describes, and blocks until it is over.
-/// Returns: bytes, or minus an errno value.
-std::int32_t call_and_block(const operation& op) noexcept;
+/// Makes the call that `op`, which is on a file, describes, and blocks until it is over.
+/// Returns: what the call returns, or minus an errno value.
+std::int32_t call_and_block(operation& op) noexcept;
 
 /// In the frame of the fiber that waits for it.
 class file_call final : public blocking_call {

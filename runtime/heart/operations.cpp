@@ -4,8 +4,6 @@
 // as if nothing had been asked, and the interruption waits for the next switchpoint.
 #include "heart/operations.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -14,6 +12,7 @@
 #include "heart/file_call.hpp"
 #include "heart/thread_state.hpp"
 #include "words/remote_work.hpp"
+#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -26,26 +25,29 @@ bool means_cancelled(std::int32_t result) {
   return result == -ECANCELED || result == -EINTR || result == -erestartsys;
 }
 
-/// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
-/// Source: connect(2), AF_UNSPEC.
-void take_back_connect(int fd) noexcept {
-  const sockaddr nobody{AF_UNSPEC, {}};
-  ::connect(fd, &nobody, sizeof nobody);
+void account_for(const iovec* vectors, std::size_t filled) noexcept {
+  for (const iovec* each = vectors; filled > 0; ++each) {
+    const std::size_t part = std::min(filled, each->iov_len);
+    valgrind::kernel_wrote(each->iov_base, part);
+    filled -= part;
+  }
 }
 
 /// Says which memory a ring has filled.
 void account_for(const operation& op) noexcept {
-  if (op.result <= 0) return;
-  auto left = static_cast<std::size_t>(op.result);
-  if (op.kind == verb::read || op.kind == verb::recv) {
-    valgrind::kernel_wrote(op.buffer, left);
-  } else if (op.kind == verb::readv) {
-    for (const iovec* each = op.vectors; left > 0; ++each) {
-      const std::size_t part = std::min(left, each->iov_len);
-      valgrind::kernel_wrote(each->iov_base, part);
-      left -= part;
-    }
-  } else if (op.kind == verb::accept && op.address != nullptr) {
+  const verb_row& row = row_of(op.kind);
+  if (op.result <= 0 || !row.fills) return;
+  const auto filled = static_cast<std::size_t>(op.result);
+  if (row.carries == payload::buffer) {
+    valgrind::kernel_wrote(op.buffer, filled);
+  } else if (row.carries == payload::vectors) {
+    account_for(op.vectors, filled);
+  } else if (row.carries == payload::message) {
+    account_for(op.message->msg_iov, filled);
+    valgrind::kernel_wrote(op.message->msg_name, op.message->msg_namelen);
+    valgrind::kernel_wrote(op.message->msg_control, op.message->msg_controllen);
+    valgrind::kernel_wrote(op.message, sizeof *op.message);
+  } else if (row.carries == payload::peer && op.address != nullptr) {
     valgrind::kernel_wrote(op.address, *op.address_length);
   }
 }
@@ -73,7 +75,7 @@ void operations::call_off(pending_operation& pending) noexcept {
 std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
-  if (on_threads_ > 0 && op.at_position() && any_on_thread(op.fd)) [[unlikely]]
+  if (on_threads_ > 0 && at_position(op) && any_on_thread(op.fd)) [[unlikely]]
     return perform_on_thread(pending);
   if (!hand_over(pending)) {
     if (op.result == operation::would_block_thread) [[unlikely]]
@@ -86,7 +88,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (op.result == operation::would_block_thread) [[unlikely]]
     return perform_on_thread(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
-    if (op.kind == verb::connect) take_back_connect(op.fd);
+    if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
     return pending.closed ? -EBADF : -ECANCELED;
   }
   if constexpr (valgrind::sees_no_ring) account_for(op);

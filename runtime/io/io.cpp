@@ -10,6 +10,7 @@
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <stdexcept>
+#include <string>
 
 #include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
@@ -63,6 +64,28 @@ operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size,
   return op;
 }
 
+operation placed(verb kind, int fd, const std::byte* buffer, std::size_t size, off_t offset) {
+  operation op = transfer(kind, fd, buffer, size, 0);
+  op.offset = static_cast<std::uint64_t>(offset);
+  return op;
+}
+
+operation synchronisation(int fd) {
+  operation op;
+  op.kind = verb::fsync;
+  op.fd = fd;
+  return op;
+}
+
+operation reception(int fd, msghdr& message, int flags) {
+  operation op;
+  op.kind = verb::recvmsg;
+  op.fd = fd;
+  op.flags = flags | MSG_CMSG_CLOEXEC;
+  op.message = &message;
+  return op;
+}
+
 operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
   if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers");
   operation op;
@@ -71,6 +94,24 @@ operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
   op.vectors = buffers.data();
   op.length = static_cast<std::uint32_t>(buffers.size());
   return op;
+}
+
+/// Half of what was asked for would be lost with an interruption.
+void check_interruptible(int flags, const char* what) {
+  if ((flags & MSG_WAITALL) == 0) return;
+  throw std::invalid_argument(std::string(what) +
+                              ": MSG_WAITALL could not be interrupted without a loss");
+}
+
+/// The kernel takes -1 for the position of the descriptor.
+void check_offset(off_t offset, const char* what, int fd) {
+  if (offset < 0) throw_errno(EINVAL, what, fd);
+}
+
+/// Returns: `bad`, with the error set.
+bool refused(bool bad, std::error_code& error) noexcept {
+  if (bad) error = std::make_error_code(std::errc::invalid_argument);
+  return bad;
 }
 
 operation acceptance(int fd, sockaddr* address, socklen_t* length) {
@@ -131,21 +172,64 @@ std::size_t writev(int fd, std::span<const iovec> buffers) {
   return perform_throwing(op, "writev");
 }
 
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset) {
+  detail::check_offset(offset, "pread", fd);
+  operation op = detail::placed(verb::pread, fd, buffer.data(), buffer.size(), offset);
+  return perform_throwing(op, "pread");
+}
+
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
+                  std::error_code& error) noexcept {
+  if (detail::refused(offset < 0, error)) return 0;
+  operation op = detail::placed(verb::pread, fd, buffer.data(), buffer.size(), offset);
+  return perform_quietly(op, "pread", error);
+}
+
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset) {
+  detail::check_offset(offset, "pwrite", fd);
+  operation op = detail::placed(verb::pwrite, fd, buffer.data(), buffer.size(), offset);
+  return perform_throwing(op, "pwrite");
+}
+
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
+                   std::error_code& error) noexcept {
+  if (detail::refused(offset < 0, error)) return 0;
+  operation op = detail::placed(verb::pwrite, fd, buffer.data(), buffer.size(), offset);
+  return perform_quietly(op, "pwrite", error);
+}
+
+void fsync(int fd) {
+  operation op = detail::synchronisation(fd);
+  perform_throwing(op, "fsync");
+}
+
+void fsync(int fd, std::error_code& error) noexcept {
+  operation op = detail::synchronisation(fd);
+  perform_quietly(op, "fsync", error);
+}
+
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
-  if ((flags & MSG_WAITALL) != 0) {
-    throw std::invalid_argument("recv: MSG_WAITALL could not be interrupted without a loss");
-  }
+  detail::check_interruptible(flags, "recv");
   operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
   return perform_throwing(op, "recv");
 }
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
-  if ((flags & MSG_WAITALL) != 0) {
-    error = std::make_error_code(std::errc::invalid_argument);
-    return 0;
-  }
+  if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
   operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
   return perform_quietly(op, "recv", error);
+}
+
+std::size_t recvmsg(int fd, msghdr& message, int flags) {
+  detail::check_interruptible(flags, "recvmsg");
+  operation op = detail::reception(fd, message, flags);
+  return perform_throwing(op, "recvmsg");
+}
+
+std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {
+  if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
+  operation op = detail::reception(fd, message, flags);
+  return perform_quietly(op, "recvmsg", error);
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {

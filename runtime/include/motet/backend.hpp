@@ -16,15 +16,30 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What an operation does. Verbs that work at the descriptor's position come first.
-enum class verb : std::uint8_t { read, write, readv, writev, recv, send, accept, connect, wait_fd };
+/// What an operation does. A new one is a tag here and a row in words/verb_table.cpp.
+enum class verb : std::uint8_t {
+  read,
+  write,
+  readv,
+  writev,
+  pread,
+  pwrite,
+  fsync,
+  recv,
+  send,
+  recvmsg,
+  accept,
+  connect,
+  wait_fd
+};
+inline constexpr std::size_t verbs = static_cast<std::size_t>(verb::wait_fd) + 1;
 
 /// One request to the kernel, on the stack of the fiber that waits for it. The operation and its
 /// buffer belong to the backend from submit() until submit() or poll() hands the operation back.
 struct operation {
   verb kind{};
   int fd = -1;
-  /// Flags of recv(2), send(2) and accept4(2); the poll(2) mask of wait_fd.
+  /// Flags of recv(2), send(2), recvmsg(2) and accept4(2); the poll(2) mask of wait_fd.
   int flags = 0;
   /// Bytes in `buffer`, vectors in `vectors`, or the length of `address` (connect).
   std::uint32_t length = 0;
@@ -32,9 +47,12 @@ struct operation {
     void* buffer = nullptr;
     const iovec* vectors;
     sockaddr* address;
+    msghdr* message;
   };
   /// Where accept puts the length of the peer's address; may be null together with `address`.
   socklen_t* address_length = nullptr;
+  /// Where pread and pwrite begin, in bytes from the beginning of the file.
+  std::uint64_t offset = 0;
 
   /// The result: bytes, a descriptor, a mask, or minus an errno value.
   std::int32_t result = 0;
@@ -50,9 +68,6 @@ struct operation {
   /// 0. A backend may keep a stream's state from one operation to the next; a stream has at most
   /// one operation in each direction at a time.
   std::uint64_t stream = 0;
-
-  /// Whether the operation reads or writes at the descriptor's position; files and disks have one.
-  bool at_position() const noexcept { return kind <= verb::writev; }
 
   /// The submitter's own; a backend does not look at it.
   void* owner = nullptr;

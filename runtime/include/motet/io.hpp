@@ -14,6 +14,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <cstddef>
@@ -45,6 +46,23 @@ std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& er
 std::size_t readv(int fd, std::span<const iovec> buffers);
 std::size_t writev(int fd, std::span<const iovec> buffers);
 
+/// As read() and write(), at `offset` bytes from the beginning of a file, whose position stays as
+/// it is. Two fibers may use one file so at the same time. Returns: bytes read or written, in [0,
+/// buffer.size()]. Switchpoint. Throws: std::system_error, ESPIPE, where there is no such place, as
+/// in a pipe. Source: pread(2).
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset);
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
+                  std::error_code& error) noexcept;
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset);
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
+                   std::error_code& error) noexcept;
+
+/// Waits until what has been written to a file is on the disk. An interruption waits for that.
+/// Switchpoint.
+/// Source: fsync(2).
+void fsync(int fd);
+void fsync(int fd, std::error_code& error) noexcept;
+
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
 /// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
 /// Switchpoint.
@@ -53,6 +71,15 @@ std::size_t writev(int fd, std::span<const iovec> buffers);
 /// Source: recv(2).
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags = 0);
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept;
+
+/// Receives a message, with what `message` has room for: data, the peer's address, control data.
+/// Descriptors in it have the close-on-exec flag. What `message` refers to must last for the call.
+/// Returns: bytes received; 0 when the peer will send no more. `message` says what came.
+/// Switchpoint.
+/// Throws: as recv().
+/// Source: recvmsg(2), cmsg(3).
+std::size_t recvmsg(int fd, msghdr& message, int flags = 0);
+std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept;
 
 /// Sends at most `buffer.size()` bytes, perhaps fewer; MSG_NOSIGNAL is implied.
 /// Returns: bytes sent, in [0, buffer.size()].

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// See words/verb_table.hpp. The mode of a descriptor that is not ours is not ours to change, so
+// each call has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes and files,
+// a look with poll(2) for the rest, and for connect(2) the shortest send timeout there is.
+#include "words/verb_table.hpp"
+
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+template <typename T>
+std::int32_t result_or_errno(T result) noexcept {
+  return result < 0 ? -errno : static_cast<std::int32_t>(result);
+}
+
+/// A signal interrupts also what does not wait. Source: poll(2), EINTR.
+int poll_now(pollfd& look) noexcept {
+  for (;;) {
+    const int found = ::poll(&look, 1, 0);
+    if (found >= 0 || errno != EINTR) return found;
+  }
+}
+
+bool ready(int fd, short events) noexcept {
+  pollfd look{fd, events, 0};
+  return poll_now(look) > 0;
+}
+
+/// What a verb reads or writes, as vectors, and where.
+struct transfer {
+  explicit transfer(operation& op) noexcept : single{op.buffer, op.length} {
+    const verb_row& row = row_of(op.kind);
+    if (row.carries == payload::vectors) {
+      first = op.vectors;
+      count = static_cast<int>(op.length);
+    }
+    if (row.at == file_place::offset) offset = static_cast<off_t>(op.offset);
+  }
+  iovec single;
+  const iovec* first = &single;
+  int count = 1;
+  off_t offset = -1;  // the descriptor's position
+};
+
+std::int32_t call_read(operation& op, bool nowait) noexcept {
+  const transfer into(op);
+  return result_or_errno(
+      ::preadv2(op.fd, into.first, into.count, into.offset, nowait ? RWF_NOWAIT : 0));
+}
+
+std::int32_t call_write(operation& op, bool nowait) noexcept {
+  const transfer from(op);
+  return result_or_errno(
+      ::pwritev2(op.fd, from.first, from.count, from.offset, nowait ? RWF_NOWAIT : 0));
+}
+
+int flags_of(const operation& op, bool nowait) noexcept {
+  return op.flags | (nowait ? MSG_DONTWAIT : 0);
+}
+
+std::int32_t call_recv(operation& op, bool nowait) noexcept {
+  return result_or_errno(::recv(op.fd, op.buffer, op.length, flags_of(op, nowait)));
+}
+
+std::int32_t call_send(operation& op, bool nowait) noexcept {
+  return result_or_errno(::send(op.fd, op.buffer, op.length, flags_of(op, nowait)));
+}
+
+std::int32_t call_recvmsg(operation& op, bool nowait) noexcept {
+  return result_or_errno(::recvmsg(op.fd, op.message, flags_of(op, nowait)));
+}
+
+std::int32_t call_fsync(operation& op, bool) noexcept {
+  return result_or_errno(::fsync(op.fd));
+}
+
+std::int32_t call_accept(operation& op, bool nowait) noexcept {
+  if (nowait && !op.nonblocking && !ready(op.fd, POLLIN)) return -EAGAIN;
+  return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));
+}
+
+constexpr std::uint8_t stage_connecting = 1;
+
+/// A connection attempt that a signal interrupts goes on. Source: connect(2), EINTR.
+std::int32_t goes_on(std::int32_t result) noexcept {
+  return result == -EINTR ? -EINPROGRESS : result;
+}
+
+/// Starts to connect. A blocking socket would wait for the peer, but no longer than its send
+/// timeout; the shortest is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
+std::int32_t start_connecting(const operation& op) noexcept {
+  const int mode = ::fcntl(op.fd, F_GETFL);
+  if (mode < 0) return -errno;
+  if ((mode & O_NONBLOCK) != 0) {
+    return goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
+  }
+  timeval before{};
+  socklen_t size = sizeof before;
+  if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, &size) != 0) return -errno;
+  const timeval shortest{0, 1};
+  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &shortest, sizeof shortest);
+  const std::int32_t result = goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
+  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, sizeof before);
+  return result;
+}
+
+std::int32_t call_connect(operation& op, bool) noexcept {
+  if (op.stage != stage_connecting) {
+    const std::int32_t result = start_connecting(op);
+    if (result != -EINPROGRESS) return result;
+    op.stage = stage_connecting;
+    return -EAGAIN;
+  }
+  if (!ready(op.fd, POLLOUT)) return -EAGAIN;
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(op.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
+  return -error;
+}
+
+/// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
+/// Source: connect(2), AF_UNSPEC.
+void take_back_connect(int fd) noexcept {
+  const sockaddr nobody{AF_UNSPEC, {}};
+  ::connect(fd, &nobody, sizeof nobody);
+}
+
+std::int32_t look_at(operation& op, bool) noexcept {
+  pollfd look{op.fd, static_cast<short>(op.flags), 0};
+  const int found = poll_now(look);
+  if (found < 0) return -errno;
+  if (found == 0) return -EAGAIN;
+  return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
+}
+
+constexpr verb_row reading(const char* name, std::uint8_t ring_code, file_place at,
+                           payload carries) {
+  return {name, ring_code, POLLIN, at, carries, true, false, false, &call_read, nullptr};
+}
+
+/// A pipe, which may raise SIGPIPE, has no offset.
+constexpr verb_row writing(const char* name, std::uint8_t ring_code, file_place at,
+                           payload carries) {
+  const bool on_pipes = at == file_place::position;
+  return {name, ring_code, POLLOUT, at, carries, false, false, on_pipes, &call_write, nullptr};
+}
+
+/// On sockets alone.
+constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short readiness,
+                             payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
+  const bool fills = readiness == POLLIN;
+  return {name, ring_code, readiness, file_place::none, carries, fills, true, false, call, nullptr};
+}
+
+/// In the order of `verb`.
+constexpr std::array table{
+    reading("read", IORING_OP_READ, file_place::position, payload::buffer),
+    writing("write", IORING_OP_WRITE, file_place::position, payload::buffer),
+    reading("read", IORING_OP_READV, file_place::position, payload::vectors),
+    writing("write", IORING_OP_WRITEV, file_place::position, payload::vectors),
+    reading("pread", IORING_OP_READ, file_place::offset, payload::buffer),
+    writing("pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
+    verb_row{"fsync", IORING_OP_FSYNC, POLLOUT, file_place::whole, payload::nothing, false, false,
+             false, &call_fsync, nullptr},
+    messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
+    messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
+    messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),
+    verb_row{"accept", IORING_OP_ACCEPT, POLLIN, file_place::none, payload::peer, true, false,
+             false, &call_accept, nullptr},
+    verb_row{"connect", IORING_OP_CONNECT, POLLOUT, file_place::none, payload::address, false,
+             false, false, &call_connect, &take_back_connect},
+    verb_row{"wait_fd", IORING_OP_POLL_ADD, 0, file_place::none, payload::nothing, false, false,
+             false, &look_at, nullptr},
+};
+static_assert(table.size() == verbs);
+
+}  // namespace
+
+const verb_row& row_of(verb kind) noexcept {
+  return table[static_cast<std::size_t>(kind)];
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What is to be known of each verb of the seam, a row each. Whatever differs from verb to verb is
+// asked here.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <motet/backend.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Where in a file a verb reads or writes.
+enum class file_place : std::uint8_t {
+  none,      // files are nothing special to it
+  position,  // at the descriptor's, which the call moves
+  offset,    // at operation::offset
+  whole,     // all of the file: the call always waits for the disk
+};
+
+/// What an operation's pointer points to.
+enum class payload : std::uint8_t { nothing, buffer, vectors, message, address, peer };
+
+struct verb_row {
+  const char* name;        // of its fault point
+  std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
+  short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
+  file_place at;
+  payload carries;
+  bool fills;              // the kernel writes to what it carries
+  bool has_message_flags;  // operation::flags are those of recv(2)
+  bool may_raise_sigpipe;
+  /// Makes the call. With `nowait` it answers -EAGAIN where it would wait, and -EOPNOTSUPP where it
+  /// cannot be told not to.
+  /// Returns: what the call returns, or minus an errno value.
+  std::int32_t (*call)(operation& op, bool nowait) noexcept;
+  /// Undoes what a call that was cancelled has begun; null: such a call has done nothing.
+  void (*take_back)(int fd) noexcept;
+};
+
+const verb_row& row_of(verb kind) noexcept;
+
+/// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
+inline short readiness_of(const operation& op) noexcept {
+  const short fixed = row_of(op.kind).readiness;
+  return fixed != 0 ? fixed : static_cast<short>(op.flags);
+}
+
+/// Whether `op` reads or writes at the descriptor's position, which a file or a disk has.
+inline bool at_position(const operation& op) noexcept {
+  return row_of(op.kind).at == file_place::position;
+}
+
+/// Whether `op` is only a wait, for the mask in its flags.
+inline bool only_waits(const operation& op) noexcept {
+  return row_of(op.kind).readiness == 0;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
