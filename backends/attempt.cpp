@@ -62,7 +62,9 @@ std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
 std::int32_t call(operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (row.at == file_place::none) return row.call(op, true);
-  if (row.at == file_place::whole) return operation::would_block_thread;
+  if (row.at == file_place::whole) {
+    return ::fcntl(op.fd, F_GETFD) < 0 ? -errno : operation::would_block_thread;
+  }
   if (row.at == file_place::position && !row.fills) {
     const std::int32_t sent = write_to_socket(op, row);
     if (sent != -ENOTSOCK) return sent;

@@ -164,6 +164,9 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
   }
   std::byte buffer[8];
   iovec vectors{buffer, sizeof buffer};
+  msghdr message{};
+  message.msg_iov = &vectors;
+  message.msg_iovlen = 1;
   const sockaddr_in nowhere = testing::loopback_address(1);
   for (int kind = 0; kind <= static_cast<int>(verb::wait_fd); ++kind) {
     INFO("verb " << kind);
@@ -172,6 +175,7 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
       refused.op.vectors = &vectors;
       refused.op.length = 1;
     }
+    if (refused.op.kind == verb::recvmsg) refused.op.message = &message;
     if (refused.op.kind == verb::accept) refused.op.address = nullptr;
     if (refused.op.kind == verb::connect) describe_connect(refused, closed, nowhere);
     if (refused.op.kind == verb::wait_fd) refused.op.flags = POLLIN;

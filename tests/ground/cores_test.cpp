@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting awake: two busy threads do without sleep, an idle one does not do without.
+#include "ground/cores.hpp"
+
 #include <sched.h>
 #include <time.h>
 
@@ -12,7 +14,6 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "ground/cores.hpp"
 #include "support.hpp"
 
 using namespace motet;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The clock that is extrapolated from the processor's counter, beside the real one.
+#include "ground/tick_clock.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <motet/motet.hpp>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "ground/tick_clock.hpp"
 #include "support.hpp"
 
 using namespace motet;

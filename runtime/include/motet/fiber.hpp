@@ -191,26 +191,7 @@ T suspend() {
   }
 }
 
-/// Starts a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
-/// is a child of the running fiber and is ended when its parent's body has been left, after that
-/// body's locals are gone: so `body` must own what it captures. A body that borrows belongs in a
-/// group.
-/// Returns: the handle, which may be dropped.
-/// Not a switchpoint.
-/// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for an impossible stack size;
-///         `cancelled` if the running fiber has been cancelled and is not under a shield, or is
-///         ending; what copying `body` or an inherited local throws: the copy may wait, but not
-///         teleport.
-template <typename F>
-auto spin(F&& body, call_site site = call_site::here());
-template <typename F>
-auto spin(spin_options how, F&& body, call_site site = call_site::here());
-
 namespace detail {
-
-void* result_of(control_block& dead);
-void* take_result_of(control_block& dead);
-cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 
 template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
@@ -297,13 +278,22 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
   return fiber<result_type>(fresh.start());
 }
 
+/// Starts a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
+/// is a child of the running fiber and is ended when its parent's body has been left, after that
+/// body's locals are gone: so `body` must own what it captures. A body that borrows belongs in a
+/// group.
+/// Returns: the handle, which may be dropped.
+/// Not a switchpoint.
+/// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for an impossible stack size;
+///         `cancelled` if the running fiber has been cancelled and is not under a shield, or is
+///         ending; what copying `body` or an inherited local throws: the copy may wait, but not
+///         teleport.
 template <typename F>
-auto spin(F&& body, call_site site) {
+auto spin(F&& body, call_site site = call_site::here()) {
   return detail::spin_in(nullptr, nullptr, std::forward<F>(body), site);
 }
-
 template <typename F>
-auto spin(spin_options how, F&& body, call_site site) {
+auto spin(spin_options how, F&& body, call_site site = call_site::here()) {
   return detail::spin_in(nullptr, &how, std::forward<F>(body), site);
 }
 

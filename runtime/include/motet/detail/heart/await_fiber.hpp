@@ -5,6 +5,8 @@
 
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/words/states.hpp>
+#include <motet/detail/words/value_slot.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -27,6 +29,12 @@ void await_elsewhere(control_block& fiber);
 /// Somebody else than the parent claims the failure of a dead fiber.
 void claim_failure(control_block& dead) noexcept;
 [[noreturn]] void throw_outcome(const control_block& dead);
+/// Returns: where the value is that the body has returned.
+/// Throws: std::logic_error if it has been taken.
+void* result_of(control_block& dead);
+void* take_result_of(control_block& dead);
+/// Cancels the fiber, and decides what awaiting it returns if its body ends by that. Any thread.
+cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 
 /// Throws: std::logic_error if `fiber` is the running one; what interrupts the wait.
 [[gnu::always_inline]] inline void await_at_home(control_block& fiber, thread_core& thread) {

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// Reading and writing at an offset, bringing a file to the disk, and messages with more than bytes.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <motet/motet.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/streams.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::bad_descriptor;
+using testing::bytes_of;
+using testing::make_pipe;
+using testing::make_socket_pair;
+using testing::oops;
+using testing::until_waiting;
+
+namespace {
+
+static_assert(noexcept(io::pread(0, {}, 0, std::declval<std::error_code&>())));
+static_assert(noexcept(io::pwrite(0, {}, 0, std::declval<std::error_code&>())));
+static_assert(noexcept(io::fsync(0, std::declval<std::error_code&>())));
+static_assert(noexcept(io::recvmsg(0, std::declval<msghdr&>(), 0,
+                                   std::declval<std::error_code&>())));
+
+/// An empty file without a name.
+fd empty_file(int flags = 0) {
+  std::string name = std::filesystem::temp_directory_path() / "motet-verbs-XXXXXX";
+  fd file(::mkostemp(name.data(), O_CLOEXEC | flags));
+  REQUIRE(file);
+  ::unlink(name.c_str());
+  return file;
+}
+
+std::string read_at(int file, std::size_t size, off_t offset) {
+  std::string text(size, '\0');
+  text.resize(io::pread(file, std::as_writable_bytes(std::span(text)), offset));
+  return text;
+}
+
+template <typename F>
+int errno_of(F f) {
+  try {
+    f();
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
+/// What recvmsg() is to fill.
+struct envelope {
+  envelope() {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+  /// The descriptor that came with it, or an empty one.
+  fd descriptor() {
+    const cmsghdr* first = CMSG_FIRSTHDR(&message);
+    if (first == nullptr || first->cmsg_type != SCM_RIGHTS) return fd();
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(first), sizeof number);
+    return fd(number);
+  }
+
+  std::array<char, 16> bytes{};
+  iovec vector{bytes.data(), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+};
+
+/// Sends one byte, and a descriptor with it.
+void send_descriptor(int socket, int number) {
+  char byte = 'd';
+  iovec vector{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof number)> control{};
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof number);
+  std::memcpy(CMSG_DATA(head), &number, sizeof number);
+  REQUIRE(::sendmsg(socket, &message, 0) == 1);
+}
+
+}  // namespace
+
+TEST_CASE("what is written at an offset is read there, and the position stays", "[io][file]") {
+  run([] {
+    const fd file = empty_file();
+    CHECK(io::pwrite(file.get(), bytes_of("world"), 6) == 5);
+    CHECK(io::pwrite(file.get(), bytes_of("hello "), 0) == 6);
+    CHECK(::lseek(file.get(), 0, SEEK_CUR) == 0);
+    CHECK(read_at(file.get(), 100, 0) == "hello world");
+    CHECK(read_at(file.get(), 3, 8) == "rld");
+    CHECK(read_at(file.get(), 10, 11).empty());
+    CHECK(::lseek(file.get(), 0, SEEK_CUR) == 0);
+    io::fsync(file.get());
+  });
+}
+
+TEST_CASE("many fibers use one file at their own offsets", "[io][file]") {
+  run([] {
+    const fd file = empty_file();
+    constexpr int fibers = 50;
+    {
+      group all;
+      for (int i = 0; i < fibers; ++i) {
+        all.spin([&file, i] {
+          const std::string text(100, static_cast<char>('a' + i % 26));
+          io::pwrite(file.get(), bytes_of(text), i * 100);
+          if (i % 10 == 0) io::fsync(file.get());
+          CHECK(read_at(file.get(), 100, i * 100) == text);
+        });
+      }
+      all.await_all();
+    }
+    CHECK(::lseek(file.get(), 0, SEEK_END) == fibers * 100);
+  });
+}
+
+TEST_CASE("a file that the disk must be asked for is read at an offset as well", "[io][file]") {
+  run([] {
+    const fd file = empty_file();
+    const std::string text(1 << 16, 'x');
+    io::pwrite(file.get(), bytes_of(text), 0);
+    io::fsync(file.get());
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    bool others_ran = false;
+    spin([&] { others_ran = true; });
+    CHECK(read_at(file.get(), text.size(), 0) == text);
+    snooze();
+    CHECK(others_ran);
+  });
+}
+
+TEST_CASE("an offset is refused where there is none", "[io][file]") {
+  run([] {
+    const auto pipe = make_pipe();
+    const auto sockets = make_socket_pair();
+    const fd file = empty_file();
+    std::array<std::byte, 4> buffer{};
+    CHECK(errno_of([&] { io::pread(pipe.first(), buffer, 0); }) == ESPIPE);
+    CHECK(errno_of([&] { io::pwrite(pipe.second(), buffer, 0); }) == ESPIPE);
+    CHECK(errno_of([&] { io::pread(sockets.first(), buffer, 0); }) == ESPIPE);
+    CHECK(errno_of([&] { io::pread(file.get(), buffer, -1); }) == EINVAL);
+    CHECK(errno_of([&] { io::pwrite(file.get(), buffer, -1); }) == EINVAL);
+    CHECK(errno_of([&] { io::fsync(pipe.first()); }) == EINVAL);
+    std::error_code error;
+    CHECK(io::pread(file.get(), buffer, -1, error) == 0);
+    CHECK(error == std::errc::invalid_argument);
+    CHECK(io::pwrite(pipe.second(), buffer, 0, error) == 0);
+    CHECK(error == std::errc::invalid_seek);
+    io::fsync(pipe.first(), error);
+    CHECK(error == std::errc::invalid_argument);
+    CHECK(io::pread(-1, buffer, 0, error) == 0);
+    CHECK(error == std::errc::bad_file_descriptor);
+    int closed = -1;
+    {
+      const fd gone = empty_file();
+      closed = gone.get();
+    }
+    CHECK_THROWS_MATCHES(io::fsync(closed), std::system_error, bad_descriptor());
+    CHECK_THROWS_MATCHES(io::pread(closed, buffer, 0), std::system_error, bad_descriptor());
+  });
+}
+
+TEST_CASE("what goes past the kernel's cache has offsets, too", "[io][file]") {
+  run([] {
+    const fd file = empty_file();
+    constexpr std::size_t block = 4096;
+    if (::fcntl(file.get(), F_SETFL, O_DIRECT) != 0) return;  // this file system has no such thing
+    alignas(block) static std::array<std::byte, block> written;
+    alignas(block) static std::array<std::byte, block> found;
+    written.fill(std::byte{7});
+    CHECK(io::pwrite(file.get(), written, block) == block);
+    CHECK(io::pread(file.get(), found, block) == block);
+    CHECK(found == written);
+  });
+}
+
+TEST_CASE("a message brings a descriptor, which no other program inherits", "[io][recvmsg]") {
+  run([] {
+    const auto sockets = make_socket_pair();
+    const auto pipe = make_pipe();
+    envelope got;
+    auto receiving = spin([&] { return io::recvmsg(sockets.first(), got.message); });
+    until_waiting(receiving);
+    send_descriptor(sockets.second(), pipe.second());
+    CHECK(receiving.await() == 1);
+    CHECK(got.bytes[0] == 'd');
+    const fd copy = got.descriptor();
+    REQUIRE(copy);
+    CHECK((::fcntl(copy.get(), F_GETFD) & FD_CLOEXEC) != 0);
+    io::write(copy.get(), bytes_of("!"));
+    CHECK(testing::read_text(pipe.first(), 1) == "!");
+  });
+}
+
+TEST_CASE("a recvmsg that waits can be interrupted, and nothing is lost", "[io][recvmsg]") {
+  run([] {
+    const auto sockets = make_socket_pair();
+    envelope got;
+    auto receiving = spin([&] { return io::recvmsg(sockets.first(), got.message); });
+    until_waiting(receiving);
+    CHECK(receiving.raise(oops()));
+    CHECK_THROWS_AS(receiving.await(), oops);
+    REQUIRE(::send(sockets.second(), "abc", 3, 0) == 3);
+    envelope later;
+    CHECK(io::recvmsg(sockets.first(), later.message) == 3);
+    CHECK(std::string(later.bytes.data(), 3) == "abc");
+  });
+}
+
+TEST_CASE("a recvmsg tells its end, its errors and its limits", "[io][recvmsg]") {
+  run([] {
+    auto sockets = make_socket_pair();
+    const auto pipe = make_pipe();
+    envelope got;
+    std::error_code error;
+    CHECK(io::recvmsg(sockets.first(), got.message, MSG_DONTWAIT, error) == 0);
+    CHECK(error == std::errc::resource_unavailable_try_again);
+    CHECK_THROWS_AS(io::recvmsg(sockets.first(), got.message, MSG_WAITALL), std::invalid_argument);
+    CHECK(io::recvmsg(sockets.first(), got.message, MSG_WAITALL, error) == 0);
+    CHECK(error == std::errc::invalid_argument);
+    CHECK(errno_of([&] { io::recvmsg(pipe.first(), got.message); }) == ENOTSOCK);
+    ::shutdown(sockets.second(), SHUT_WR);
+    CHECK(io::recvmsg(sockets.first(), got.message) == 0);
+  });
+}
+
+TEST_CASE("a datagram's sender is known by the message", "[io][recvmsg]") {
+  run([] {
+    const fd server(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const fd client(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = testing::loopback_address(0);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(server.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    envelope got;
+    sockaddr_in from{};
+    got.message.msg_name = &from;
+    got.message.msg_namelen = sizeof from;
+    auto receiving = spin([&] { return io::recvmsg(server.get(), got.message); });
+    until_waiting(receiving);
+    REQUIRE(::sendto(client.get(), "hi", 2, 0, reinterpret_cast<sockaddr*>(&address), size) == 2);
+    CHECK(receiving.await() == 2);
+    CHECK(got.message.msg_namelen == sizeof from);
+    sockaddr_in own{};
+    REQUIRE(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    CHECK(from.sin_port == own.sin_port);
+  });
+}
