@@ -24,8 +24,7 @@ using namespace std::chrono_literals;
 /// The longest pause between two tries to get memory; the end of the thread waits for a pause.
 constexpr auto longest_pause = 50ms;
 
-/// The body of a fiber that calls one function after the other until the fiber is no longer like
-/// new.
+/// The body of a fiber that calls one function after the other while the fiber is like new.
 class caller {
  public:
   caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
@@ -43,8 +42,7 @@ class caller {
         const homecoming back(fiber);
         (*function_)();
       }
-      if (!home_->could_be_new())
-        return;  // the fiber's children end before the function's captures
+      if (!home_->could_be_new()) return;  // children end before the function's captures
       end_function(fiber);
       if (!home_->could_be_new() || !step_forward()) return;
       home_->give_way();

@@ -132,8 +132,8 @@ struct station {
   void take_result() noexcept;
 };
 
-/// What was asked of the fiber at home, or of its children's failures came there, and is forwarded
-/// to the thread that the traveller is on.
+/// Requests to the fiber, and failures of its children, that came to its home or to another of its
+/// stations, and are forwarded to the thread that the traveller is on.
 struct forwarded {
   std::exception_ptr raised;
   std::list<std::exception_ptr> failures;  // of children

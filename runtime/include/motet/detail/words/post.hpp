@@ -9,8 +9,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// arrive() is called once, on the thread that the post was left for, and may end the post's
-/// lifetime.
+/// arrive() is called once, on the receiving thread, and may end the post's lifetime.
 struct post {
   void (*arrive)(post&, thread_state&) noexcept = nullptr;
   post* next = nullptr;
