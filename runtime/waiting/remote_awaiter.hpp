@@ -18,7 +18,7 @@ void enlist(awaiter& waiting, control_block& fiber, thread_state& home) noexcept
 /// An awaiter of a fiber of another thread. The waiting fiber may give up while the other thread is
 /// busy, so the awaiter is on the heap and not in its frame. It is posted to the other thread to be
 /// enlisted, and posted back when it is told; if the waiting fiber gives up, a second post unlinks
-/// it. The thread that handles the last of these posts deletes it.
+/// it. The thread that has it last deletes it.
 class distant_awaiter : public awaiter {
  public:
   /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends

@@ -99,7 +99,7 @@ class fiber_ref {
   }
 
   /// Asks the fiber to end: throws `cancelled` at the switchpoint it waits at, or else at its next
-  /// one, and at every further one (see cancel.hpp for the exceptions). `reason` is a string
+  /// one, and at every further one (see cancel.hpp for when it does not). `reason` is a string
   /// literal and is not copied. Not a switchpoint.
   cancel_result cancel(const char* reason = "it was cancelled",
                        call_site site = call_site::here()) const;
@@ -148,8 +148,8 @@ struct spin_options {
   std::string name = {};
   /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
   std::optional<std::size_t> stack_size = {};
-  /// group::await_all() does not wait for this fiber. Its wait does not count as something that
-  /// could wake other fibers, when a deadlock or the end of all work is looked for.
+  /// group::await_all() does not wait for a transient fiber. The events it waits for do not count
+  /// as able to wake other fibers, when suspend() or the search for a deadlock looks for such.
   bool transient = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A post: a message that one thread leaves in the mailbox of another. It lies in memory of its
-// sender, mostly in a frame.
+// A post: a message that one thread leaves in the mailbox of another. It needs no memory of its
+// own: it is part of a frame, or of an object that outlives the message.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
