@@ -23,7 +23,7 @@ class distant_awaiter : public awaiter {
  public:
   /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends
   /// `wait`, and the failure of the awaited fiber is claimed.
-  /// Returns: null if the thread of `target` takes no more posts: then `target` is dead.
+  /// Returns: null if the thread of `target` takes no more posts: it is dead, or will never end.
   /// Throws: std::bad_alloc.
   static distant_awaiter* send(control_block& target, control_block& waiting,
                                waiter* among = nullptr);
