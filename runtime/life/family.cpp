@@ -136,8 +136,8 @@ void thread_state::spare_keeper_of(const control_block& failed) noexcept {
   if (part == nullptr) return;
   for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
     if (told->error != failed.error) continue;
-    // await() has just told a fiber of this thread of the failure, so the parent need not be told,
-    // though it may have been woken for it.
+    // await() has just told the running fiber. If that is the parent, it is not told again, even if
+    // it was woken for the failure; another fiber spares the parent only if it was not woken.
     if (parent == running_ || cold(*told).told_to != nullptr) forget_failure(*parent, *told);
     return;
   }
