@@ -20,7 +20,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// A signal interrupts also what does not wait. Source: poll(2), EINTR.
+/// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 bool ready(int fd, short events) noexcept {
   pollfd look{fd, events, 0};
   int found = 0;
@@ -30,8 +30,8 @@ bool ready(int fd, short events) noexcept {
   return found > 0;
 }
 
-/// Past the kernel's cache, a call waits for the disk whatever it is told. Source: open(2),
-/// O_DIRECT.
+/// Whether a call bypasses the kernel's cache: then it waits for the disk in spite of RWF_NOWAIT.
+/// Source: open(2), O_DIRECT.
 bool always_waits_for_disk(int fd) noexcept {
   const int mode = ::fcntl(fd, F_GETFL);
   return mode >= 0 && (mode & O_DIRECT) != 0 && on_disk(fd);
@@ -72,7 +72,7 @@ std::int32_t call(operation& op) noexcept {
   return call_on_file(op, row);
 }
 
-/// The call, or what a fault point makes of it: fewer bytes, or an error.
+/// Makes the call, or has a fault point make it move fewer bytes, or fail.
 std::int32_t call_unless_refused(operation& op) noexcept {
   const int refused = faults::next(row_of(op.kind).name);
   if (refused > 0) return -refused;
@@ -89,7 +89,7 @@ bool may_not_wait(const operation& op) noexcept {
   return row_of(op.kind).has_message_flags && (op.flags & MSG_DONTWAIT) != 0;
 }
 
-/// A pipe or a socket has no position, which is known sooner than what it is.
+/// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
   if (::lseek(fd, 0, SEEK_CUR) < 0) return false;
   struct stat found{};

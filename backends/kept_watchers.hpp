@@ -30,8 +30,7 @@ inline int events_of(const operation& op) noexcept {
 struct idle_tag;
 
 /// A watcher that stays started for its stream's descriptor from one operation to the next: to stop
-/// it would cost a system call whenever a poll comes between. It is idle while no operation uses
-/// it.
+/// it would cost a system call whenever a poll comes between. Idle while no operation uses it.
 struct kept_watcher : tagged_link<idle_tag> {
   ev_io io{};
   std::uint64_t stream = 0;

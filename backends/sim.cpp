@@ -125,9 +125,9 @@ class sim_backend final : public backend {
     woken();
   }
 
-  /// Fills looks_ with the descriptors of the operations that wait. An operation whose descriptor
-  /// was ready the last time, and that would have waited all the same, is left out once. Returns:
-  /// whether none was left out.
+  /// Fills looks_ with the descriptors of the operations that wait. An operation that waits though
+  /// its descriptor was ready the last time is left out once.
+  /// Returns: whether none was left out.
   bool list_looks() {
     bool all = true;
     looks_.clear();

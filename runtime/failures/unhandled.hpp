@@ -18,8 +18,8 @@ inline constexpr char never_thrown[] =
 [[gnu::noinline]] void tell_unhandled(const options& settings, const std::exception_ptr& error,
                                       const char* line = fiber_failed) noexcept;
 
-/// An exception that raise() took and that no switchpoint has thrown. Its destructor reports it. It
-/// is an object so that a fiber can destroy it later, as the reaper does with values.
+/// Holds an exception that raise() took and that no switchpoint has thrown; the destructor passes
+/// it to tell_unhandled(). It can be kept in a value_slot until a fiber destroys it.
 class undelivered {
  public:
   undelivered(const options& settings, std::exception_ptr error) noexcept

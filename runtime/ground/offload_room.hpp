@@ -102,8 +102,7 @@ inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
   end_wait_for(*work);
 }
 
-/// Returns: the next call for a thread that has just become free, and still counts as busy; or
-/// null.
+/// Returns: the next call, or null, for a thread that has just become free and counts as busy.
 inline blocking_call* next_for(offload_worker& worker) noexcept {
   room& its = *worker.its;
   blocking_call* next = its.nested.pop_front();

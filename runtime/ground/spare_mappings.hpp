@@ -25,8 +25,7 @@ class spare_mappings {
   }
   /// Returns: false if enough mappings are kept; the caller keeps `memory`.
   bool keep(void* memory) noexcept {
-    if constexpr (faults::enabled)
-      return false;  // the calls of mmap(2) must not depend on the past
+    if constexpr (faults::enabled) return false;  // calls of mmap(2) must not depend on the past
     for (std::atomic<void*>& place : kept_) {
       void* none = nullptr;
       if (place.compare_exchange_strong(none, memory, std::memory_order_release)) return true;

@@ -48,7 +48,8 @@ class stack_pool {
     }
   }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
-  /// are free than `kept_warm`. Returns: whether there is more memory to give back.
+  /// are free than `kept_warm`.
+  /// Returns: whether there is more memory to give back.
   bool trim() noexcept;
 
   /// Throws: std::invalid_argument if no stack can have `size` usable bytes.

@@ -126,7 +126,7 @@ void supervisor::keep(supervised& child) {
   } catch (const cancelled&) {
     throw;
   } catch (const fiber_cancelled&) {
-    if (!child.was_cancelled) child.error = std::current_exception();  // the child has thrown it
+    if (!child.was_cancelled) child.error = std::current_exception();  // thrown by the child itself
   } catch (...) {
     child.error = std::current_exception();
   }

@@ -52,7 +52,7 @@ class job_inbox {
   bool awaited_ = false;
   bool closed_ = false;
 
-  // Touched by the owner alone:
+  // Of the owner:
   item_queue<job_slot> taken_;
   mailbox* home_ = nullptr;
   wait_record* waiting_ = nullptr;

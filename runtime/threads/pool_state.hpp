@@ -34,8 +34,7 @@ struct pool_state {
   /// Waits until these workers are idle.
   /// Throws: what is pending for this fiber.
   void await_idle(std::size_t first, std::size_t how_many);
-  /// Called by a worker that has finished a job: tells the fibers in await_idle() if it has no
-  /// more.
+  /// Called by a worker that has finished a job: if it has no more, tells those in await_idle().
   void tell_idle(const worker_load& worker) noexcept;
 
   const std::size_t count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is sent to motet's own executors: whether it runs there already, room, and the job.
+// How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
+// a pool with a limit, and the job that lets it run.
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
 #include <utility>

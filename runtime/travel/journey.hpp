@@ -79,9 +79,9 @@ struct station {
   /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.
   /// Throws: std::bad_alloc.
   void keep_timers(std::size_t count);
-  /// Gives the traveller, which is here, what has been forwarded to it.
+  /// Delivers forwarded requests and failures to the traveller, which is here.
   void apply(forwarded&& news) noexcept;
-  /// Forwards to the traveller what has come for the station's block.
+  /// Forwards the requests and failures that have come for the station's block to the traveller.
   void pass_on() noexcept;
 
   journey& whose;
@@ -167,7 +167,7 @@ struct journey {
   station* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
-  // Touched at home alone:
+  // The state of the home station:
   bool home_open = false;
   bool home_closes = false;  // home is closed as soon as the traveller runs there
   bool away = false;

@@ -198,7 +198,7 @@ void station::await_news() noexcept {
   away = nullptr;
 }
 
-/// Waits until the traveller is to run here again; forwards what comes for the block meanwhile.
+/// Waits until the traveller is to run here again; forwards requests to the block meanwhile.
 /// Returns: false if the station has left the journey instead.
 bool station::await_back() noexcept {
   while (!back) {

@@ -25,7 +25,7 @@ struct visit {
   }
 };
 
-/// Sends the traveller of `failed` back to the station it came from; its teleport() throws `why`.
+/// Sends the traveller of `failed` back to the hop's origin, where `why` is thrown in it.
 void send_back(const hop& failed, std::exception_ptr why) noexcept;
 
 /// The body of the fiber made for a visit. That fiber may be ended before the body has begun.

@@ -18,12 +18,12 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept;
 /// An awaiter of a fiber of another thread. The waiting fiber may give up while the other thread is
 /// busy, so the awaiter is on the heap and not in its frame. It is posted to the other thread to be
 /// enlisted, and posted back when it is told; if the waiting fiber gives up, a second post unlinks
-/// it. The thread that handles the last of these posts deletes it.
+/// it. The thread that has it last deletes it.
 class distant_awaiter : public awaiter {
  public:
   /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends
   /// `wait`, and the failure of the awaited fiber is claimed.
-  /// Returns: null if the thread of `target` takes no more posts: then `target` is dead.
+  /// Returns: null if the thread of `target` takes no more posts: it is dead, or will never end.
   /// Throws: std::bad_alloc.
   static distant_awaiter* send(control_block& target, control_block& waiting,
                                waiter* among = nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the primitives refuse, and what of them need not be in a header.
+// The errors that primitives throw, and the parts of primitives that need not be in a header.
 #include <future>
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>

@@ -12,7 +12,7 @@ namespace detail { namespace {
 
 struct sleeper : timer {
   sleeper(control_block& self, clock::time_point when) noexcept {
-    due = std::max(when, clock::time_point());  // no backend looks further back than the boot
+    due = std::max(when, clock::time_point());  // backends expect no instant before the boot
     fiber = &self;
     fire = [](timer& alarm) noexcept {
       auto& sleeping = static_cast<sleeper&>(alarm);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MOTET_DISABLE: names features of the kernel that motet otherwise probes for, and is to do
-// without.
+// MOTET_DISABLE names features of the kernel that motet, which probes for them, is not to use.
 #pragma once
 
 #include <algorithm>

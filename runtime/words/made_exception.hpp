@@ -8,8 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: an `E` of `arguments`, or, without memory, the std::bad_alloc that making it has
-/// thrown.
+/// Returns: an `E` of `arguments`; without memory, the std::bad_alloc that was thrown instead.
 template <typename E, typename... Arguments>
 std::exception_ptr made_exception(Arguments&&... arguments) noexcept {
   try {

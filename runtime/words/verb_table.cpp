@@ -24,7 +24,7 @@ std::int32_t result_or_errno(T result) noexcept {
   return result < 0 ? -errno : static_cast<std::int32_t>(result);
 }
 
-/// A signal interrupts also what does not wait. Source: poll(2), EINTR.
+/// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 int poll_now(pollfd& look) noexcept {
   for (;;) {
     const int found = ::poll(&look, 1, 0);
@@ -92,13 +92,14 @@ std::int32_t call_accept(operation& op, bool nowait) noexcept {
 
 constexpr std::uint8_t stage_connecting = 1;
 
-/// A connection attempt that a signal interrupts goes on. Source: connect(2), EINTR.
+/// Returns: `result`; but for EINTR EINPROGRESS, since an interrupted connection attempt goes on.
+/// Source: connect(2), EINTR.
 std::int32_t goes_on(std::int32_t result) noexcept {
   return result == -EINTR ? -EINPROGRESS : result;
 }
 
-/// Starts to connect. A blocking socket would wait for the peer, but no longer than its send
-/// timeout; the shortest is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
+/// Starts to connect. A blocking socket waits for the peer, but no longer than its send timeout;
+/// the shortest timeout is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
 std::int32_t start_connecting(const operation& op) noexcept {
   const int mode = ::fcntl(op.fd, F_GETFL);
   if (mode < 0) return -errno;

@@ -22,9 +22,9 @@ struct actor_options {
   std::optional<std::size_t> capacity = std::nullopt;  // nullopt: as many as memory holds
 };
 
-/// A handle to an actor; copies refer to the same one. The actor is a fiber of the thread that made
-/// it, and a child of the fiber that made it. It ends when its body does; destroying handles
-/// neither ends nor awaits it.
+/// A handle to an actor; copies refer to the same actor, which is a child of the fiber that made
+/// it, on the same thread. An actor ends when its body does; destroying handles neither ends nor
+/// awaits it.
 template <typename M>
 class actor {
   static_assert(!std::is_pointer_v<M> && !std::is_reference_v<M>,

@@ -76,7 +76,7 @@ struct operation {
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
-  std::uint8_t fruitless = 0;  // how often in a row the descriptor was ready and the call was not
+  std::uint8_t fruitless = 0;  // how often in a row the call would wait on a ready descriptor
   alignas(16) std::byte scratch[96];
 };
 

@@ -280,8 +280,7 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
 
 /// Starts a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
 /// is a child of the running fiber and is ended when its parent's body has been left, after that
-/// body's locals are gone: so `body` must own what it captures. A body that borrows belongs in a
-/// group.
+/// body's locals are gone: so `body` must own what it captures. To borrow, spin in a group.
 /// Returns: the handle, which may be dropped.
 /// Not a switchpoint.
 /// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for an impossible stack size;

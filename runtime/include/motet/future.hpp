@@ -102,9 +102,8 @@ class future {
   std::shared_ptr<detail::future_state<T>> state_;
 };
 
-/// Gives a future its value or its error. Move-only. If a promise is dropped before it was given
-/// either, get() throws std::future_error. Of several values and errors the first counts. Any
-/// thread.
+/// Gives a future its value or its error. Move-only. If a promise is dropped without either, get()
+/// throws std::future_error. Of several values and errors the first counts. Any thread.
 template <typename T>
 class promise {
  public:

@@ -42,10 +42,10 @@ struct options {
   /// once; 0: never.
   std::chrono::milliseconds deadlock_report{10'000};
 
-  /// The signal at which every motet thread of the process writes its dump to stderr, and a busy
-  /// one at once where its running fiber is. 0: what the environment variable MOTET_DUMP_SIGNAL
-  /// says (QUIT, SIGUSR1, 12), else none. A handler the program had set before is called as well;
-  /// one it sets later takes its place.
+  /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread
+  /// writes at once where its running fiber is. 0: what the environment variable MOTET_DUMP_SIGNAL
+  /// says (QUIT, SIGUSR1, 12), else no signal. A handler that the program had set before is called
+  /// as well; a handler that it sets later takes its place.
   int dump_signal = 0;
 
   /// Called with notices for the user, one line each. Empty: a line on stderr.

@@ -35,8 +35,7 @@ class session {
 }  // namespace detail
 
 /// Calls `f` as the main fiber of a new runtime on this thread, then cancels and awaits every fiber
-/// that is left. If the main thread has got a runtime only by waiting, the new runtime takes its
-/// place.
+/// that is left. A runtime that the main thread has got only by waiting is replaced.
 /// Returns: what `f` returned.
 /// Switchpoint.
 /// Throws: what `f` throws, else the first failure that no fiber was told of; std::logic_error if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Many readers or one writer, in order of arrival: readers that come after a writer who waits do
-// not overtake it, nor does a writer overtake readers.
+// Many readers or one writer, in order of arrival: readers that come after a waiting writer do not
+// overtake it, nor does a writer overtake readers.
 #pragma once
 
 #include <cstddef>

@@ -106,8 +106,7 @@ struct child_spec {
 };
 
 /// Starts a child for each of `children`, in their order, and restarts children that end, until no
-/// child runs or is to be restarted. Children that must end are ended in the opposite order, one by
-/// one.
+/// child runs or is to be restarted. Children are ended one by one, in the opposite order.
 /// Switchpoint.
 /// Throws: too_many_restarts; std::invalid_argument for impossible options, no children, or an
 ///         empty `make`, before any child is started; as motet::spin(); what is pending for this

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A turn lets one fiber at a time use a stream in one direction, in the order in which the fibers
-// asked: the kernel promises no order among operations on one descriptor, a stream does.
+// A turn lets one fiber at a time use a direction of a stream, or a listener, in the order in which
+// the fibers asked: the kernel promises no order among operations on one descriptor, a stream does.
 #pragma once
 
 #include <atomic>

@@ -57,8 +57,8 @@ class group {
   ~group();
 
   /// Starts a fiber in this group; otherwise as motet::spin(). `body` may borrow what outlives the
-  /// group. Any fiber of the owner's thread may call this; but a fiber of a full group that waits
-  /// for room takes up room itself.
+  /// group. Any fiber of the owner's thread may call this; but a fiber of the group should not wait
+  /// for room, since it takes up room itself.
   /// Switchpoint if the group has a limit; else not a switchpoint.
   /// Throws: as motet::spin(); `cancelled` if the owner is ending; what is pending for this fiber.
   template <typename F>

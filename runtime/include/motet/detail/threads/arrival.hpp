@@ -21,8 +21,8 @@ struct station;
 struct executor_access;
 
 /// The travelling fiber goes on in the first call of an arrival; the call returns when the fiber
-/// leaves. When the last copy is destroyed without having been called, the fiber goes back, and its
-/// teleport() throws executor_stopped.
+/// leaves. When the last copy is destroyed without having been called, the fiber goes back, and
+/// executor_stopped is thrown in it.
 class arrival {
  public:
   explicit arrival(std::shared_ptr<hop> which) noexcept : hop_(std::move(which)) {}

@@ -64,8 +64,8 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// The chosen waiter `told` gets nothing, but may look again. Until it calls arrived(), the list
-  /// looks empty to the primitive, so that no waiter behind it is served first.
+  /// The chosen waiter `told` gets nothing, but may look again. Until it calls arrived(), choose()
+  /// and its like find no other waiter, so that none behind it is served first.
   void expect(waiter& told) noexcept {
     told.refused = true;
     filled_in_ |= expecting;

@@ -2,8 +2,9 @@
 // Waiting on a primitive. A fiber or thread that waits has a ticket, which ends once, and a waiter
 // in the list of the primitive; for a select(), one in each of several lists. A thread that has
 // something to hand over chooses, under the primitive's lock, the first ticket that is still open,
-// hands over the token, and tells the ticket. A chosen ticket stays in its frame until it is told;
-// the waiters of a ticket that ended otherwise are taken out of their lists by its own fiber.
+// hands over what the fiber waits for, and tells the ticket. A chosen ticket stays in its frame
+// until it is told; the waiters of a ticket that ended otherwise are taken out of their lists by
+// its own fiber, or by the primitive.
 #pragma once
 
 #include <atomic>

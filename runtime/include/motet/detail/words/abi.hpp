@@ -5,7 +5,7 @@
 // missing symbol says what was expected.
 #pragma once
 
-#include <version>  // which standard library it is, and of what kind
+#include <version>  // macros that tell which standard library this is, and of which kind
 
 #if !defined(__cpp_exceptions)
 #error "motet interrupts fibers by exceptions: build without -fno-exceptions"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A post: a message that one thread leaves in the mailbox of another. It lies in memory of its
-// sender, mostly in a frame.
+// A post: a message that one thread leaves in the mailbox of another. It needs no memory of its
+// own: it is part of a frame, or of an object that outlives the message.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
@@ -9,8 +9,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// arrive() is called once, on the thread that the post was left for, and may end the post's
-/// lifetime.
+/// arrive() is called once, on the receiving thread, and may end the post's lifetime.
 struct post {
   void (*arrive)(post&, thread_state&) noexcept = nullptr;
   post* next = nullptr;
