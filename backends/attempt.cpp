@@ -16,7 +16,9 @@
 #include "words/faults.hpp"
 #include "words/verb_table.hpp"
 
-namespace motet { inline namespace MOTET_ABI { namespace detail {
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
 
 namespace {
 
@@ -106,11 +108,17 @@ bool waits_in_vain(operation& op) noexcept {
   return again;
 }
 
-bool attempt(operation& op) noexcept {
+}  // namespace detail
+
+bool backend::attempt(operation& op) noexcept {
   do {
-    op.result = call_unless_refused(op);
+    op.result = detail::call_unless_refused(op);
   } while (op.result == -EINTR);
-  return op.result != -EAGAIN || may_not_wait(op);
+  return op.result != -EAGAIN || detail::may_not_wait(op);
 }
 
-}}}  // namespace motet::MOTET_ABI::detail
+short backend::readiness_of(const operation& op) noexcept {
+  return detail::readiness_of(op);
+}
+
+}}  // namespace motet::MOTET_ABI

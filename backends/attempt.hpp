@@ -10,11 +10,6 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Makes the call that `op` describes.
-/// Returns: true if the operation is over, with op.result set, perhaps to
-///          operation::would_block_thread; false if it must wait for readiness_of(op).
-bool attempt(operation& op) noexcept;
-
 /// Whether `fd` is a file or a disk: always ready, though its data may not be in memory.
 bool on_disk(int fd) noexcept;
 

@@ -43,15 +43,6 @@ bool raises_sigpipe(const operation& op) noexcept {
   return row_of(op.kind).may_raise_sigpipe;
 }
 
-/// What is at a file's position must keep its order, for which the ring does not care. What is at
-/// an offset may be at hand; if not, the ring waits for the disk.
-/// Returns: whether a plain call has settled it.
-bool settled_by_call(operation& op) noexcept {
-  const file_place at = row_of(op.kind).at;
-  if (at == file_place::position) return on_disk(op.fd) && attempt(op);
-  return at == file_place::offset && attempt(op) && op.result != operation::would_block_thread;
-}
-
 class uring_backend final : public backend {
  public:
   explicit uring_backend(const backend_options& options) : ring_(options) {}
@@ -108,6 +99,15 @@ class uring_backend final : public backend {
   }
 
  private:
+  /// What is at a file's position must keep its order, for which the ring does not care. What is at
+  /// an offset may be at hand; if not, the ring waits for the disk.
+  /// Returns: whether a plain call has settled it.
+  static bool settled_by_call(operation& op) noexcept {
+    const file_place at = row_of(op.kind).at;
+    if (at == file_place::position) return on_disk(op.fd) && attempt(op);
+    return at == file_place::offset && attempt(op) && op.result != operation::would_block_thread;
+  }
+
   /// Returns: an entry of the submission queue; a full queue is flushed first.
   io_uring_sqe* next_entry() noexcept {
     io_uring_sqe* entry = faults::next("io_uring_get_sqe") != 0 ? nullptr : ring_.entry();

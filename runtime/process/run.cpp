@@ -68,6 +68,11 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   sizes.submissions = chosen.ring_submissions;
   sizes.completions = chosen.ring_completions;
   sizes.on_notice = chosen.on_notice;
+  if (chosen.make_backend) {
+    std::unique_ptr<backend> own = chosen.make_backend(sizes);
+    require(own != nullptr, "options.make_backend has made no backend");
+    return own;
+  }
   const mapping_guard guard;
   return make_backend(name, sizes);
 }

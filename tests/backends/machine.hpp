@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "backends.hpp"
+#include "backends/poll_backend.hpp"
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -55,7 +56,11 @@ class machine {
   explicit machine(const backend_options& sizes = {})
       : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     const char* wanted = std::getenv("MOTET_BACKEND");
-    kernel_ = detail::make_backend(wanted == nullptr ? "" : wanted, sizes);
+    if (wanted != nullptr && std::string_view(wanted) == "poll") {
+      kernel_ = std::make_unique<poll_backend>();
+    } else {
+      kernel_ = detail::make_backend(wanted == nullptr ? "" : wanted, sizes);
+    }
     kernel_->listen(wake_.get());
   }
 

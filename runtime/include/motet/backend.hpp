@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the heart asks of the kernel, in nine verbs. A backend knows no fibers; it takes
+// The seam: what the heart asks of the kernel. A backend knows no fibers; it takes
 // operations and hands each back exactly once.
 #pragma once
 
@@ -118,7 +118,7 @@ class backend {
 
   virtual ~backend() = default;
 
-  /// Returns: "io_uring", "libev" or "sim".
+  /// Returns: "io_uring", "libev" or "sim", or what a program calls its own.
   virtual std::string_view name() const noexcept = 0;
 
   /// Returns: the present instant, read from the clock now.
@@ -154,6 +154,15 @@ class backend {
 
   /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.
   virtual void listen(int wake_descriptor) = 0;
+
+ protected:
+  /// For backends that wait until a descriptor is ready: makes the call that `op` describes, but
+  /// does not wait in it.
+  /// Returns: true if `op` is over, with op.result set; false if it is to be tried again when its
+  ///          descriptor is ready for readiness_of(op).
+  static bool attempt(operation& op) noexcept;
+  /// Returns: POLLIN, POLLOUT, or the mask of wait_fd. Source: poll(2).
+  static short readiness_of(const operation& op) noexcept;
 };
 
 /// How large a backend's queues are.

@@ -46,10 +46,12 @@ std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& er
 std::size_t readv(int fd, std::span<const iovec> buffers);
 std::size_t writev(int fd, std::span<const iovec> buffers);
 
-/// As read() and write(), at `offset` bytes from the beginning of a file, whose position stays as
-/// it is. Two fibers may use one file so at the same time. Returns: bytes read or written, in [0,
-/// buffer.size()]. Switchpoint. Throws: std::system_error, ESPIPE, where there is no such place, as
-/// in a pipe. Source: pread(2).
+/// As read() and write(), but `offset` bytes from the beginning of a file, and its position stays.
+/// So several fibers can use one file at the same time.
+/// Returns: bytes read or written, in [0, buffer.size()].
+/// Switchpoint.
+/// Throws: std::system_error: ESPIPE for a pipe or a socket, EINVAL for a negative offset.
+/// Source: pread(2).
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset);
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
                   std::error_code& error) noexcept;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <motet/backend.hpp>
 #include <string>
 #include <string_view>
@@ -17,6 +18,10 @@ struct options {
   /// "io_uring", "libev", "sim", or "auto": the first that works of the real backends. Empty: what
   /// the environment variable MOTET_BACKEND says, else "auto".
   std::string backend;
+
+  /// Makes a backend of the program's own for each thread with these options, on that thread; then
+  /// `backend` and MOTET_BACKEND are not looked at. After a fork the child calls it again.
+  std::function<std::unique_ptr<motet::backend>(const backend_options&)> make_backend;
 
   /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet takes up to 1 KiB of them.
   std::size_t stack_size = std::size_t{96} * 1024;
