@@ -197,8 +197,8 @@ class libev_backend final : public backend {
   std::shared_lock<std::shared_mutex> settle_idle(bool wait) {
     if (wait) stop_idle();
     if (idle_.empty()) return {};
-    std::shared_lock guard(closings_elsewhere::lock);
-    const std::uint64_t closed = closings_elsewhere::count.load(std::memory_order_relaxed);
+    std::shared_lock guard(remote_closings::lock);
+    const std::uint64_t closed = remote_closings::count.load(std::memory_order_relaxed);
     if (std::exchange(closings_seen_, closed) != closed) stop_idle();
     return guard;
   }

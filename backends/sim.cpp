@@ -69,7 +69,7 @@ class sim_backend final : public backend {
       if (deadline == time_point::max()) {
         wait_for_real(nullptr);
         try_all();
-      } else if (keeps_pace_ || work_elsewhere::under_way()) {
+      } else if (keeps_pace_ || remote_work::under_way()) {
         wait_until(deadline);
         try_all();
       } else if (deadline > now_) {

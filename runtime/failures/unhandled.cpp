@@ -62,8 +62,8 @@ bool given_to_program(const options& settings, const std::exception_ptr& error) 
 
 }  // namespace
 
-void tell_unhandled(const options& settings, const std::exception_ptr& error,
-                    const char* line) noexcept {
+void report_unhandled(const options& settings, const std::exception_ptr& error,
+                      const char* line) noexcept {
   if (given_to_program(settings, error)) return;
   failed.store(true, std::memory_order_relaxed);
   try {

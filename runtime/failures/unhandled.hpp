@@ -15,11 +15,11 @@ inline constexpr char never_thrown[] =
 
 /// Gives `error` to settings.on_unhandled; without one, prints a line and lets the process end with
 /// exit code 1. Any thread.
-[[gnu::noinline]] void tell_unhandled(const options& settings, const std::exception_ptr& error,
-                                      const char* line = fiber_failed) noexcept;
+[[gnu::noinline]] void report_unhandled(const options& settings, const std::exception_ptr& error,
+                                        const char* line = fiber_failed) noexcept;
 
 /// Holds an exception that raise() took and that no switchpoint has thrown; the destructor passes
-/// it to tell_unhandled(). It can be kept in a value_slot until a fiber destroys it.
+/// it to report_unhandled(). It can be kept in a value_slot until a fiber destroys it.
 class undelivered {
  public:
   undelivered(const options& settings, std::exception_ptr error) noexcept
@@ -27,7 +27,7 @@ class undelivered {
   undelivered(undelivered&&) noexcept = default;
   undelivered& operator=(undelivered&&) = delete;
   ~undelivered() {
-    if (error_ != nullptr) tell_unhandled(*settings_, error_, never_thrown);
+    if (error_ != nullptr) report_unhandled(*settings_, error_, never_thrown);
   }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class waiting_awake {
+class adaptive_spin {
  public:
   /// Sets how long a wait may last at the most. The first wait has the length 0.
   void set_length(std::chrono::nanoseconds length) noexcept {

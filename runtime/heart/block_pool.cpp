@@ -50,7 +50,7 @@ void* map_aligned(std::size_t size) {
 
 }  // namespace
 
-static_assert(block_slab::foreign + block_slab::foreign_room * block_slab::blocks +
+static_assert(block_slab::remote + block_slab::remote_room * block_slab::blocks +
                   sizeof(control_block) * block_slab::blocks + block_slab::first <=
               block_slab::size);
 

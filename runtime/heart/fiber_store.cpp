@@ -21,7 +21,7 @@ void destroy_block(control_block& block) noexcept {
     ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }
   if (cold_part* part = cold_if_any(block)) part->~cold_part();
-  if (block.went_abroad.load(std::memory_order_relaxed)) requests_of(block).~foreign_requests();
+  if (block.known_remotely.load(std::memory_order_relaxed)) requests_of(block).~remote_requests();
   block.~control_block();
 }
 
@@ -57,13 +57,13 @@ namespace {
 
 bool in_use_remotely(control_block& block) noexcept {
   const std::lock_guard guard(block.mail->lock());
-  const foreign_requests& remote = requests_of(block);
+  const remote_requests& remote = requests_of(block);
   return remote.queued || block.references + remote.references > 0;
 }
 
 bool unreferred(control_block& block) noexcept {
   if (--block.references > 0) return false;
-  return !block.went_abroad.load(std::memory_order_relaxed) || !in_use_remotely(block);
+  return !block.known_remotely.load(std::memory_order_relaxed) || !in_use_remotely(block);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ control_block* free_one(control_block& unreferred) noexcept {
   thread_state& home = home_of(unreferred);
   home.store.free(unreferred);
   if (parent == nullptr || home.is_home_of(*parent)) return parent;
-  release_abroad(*parent);
+  release_remotely(*parent);
   return nullptr;
 }
 
@@ -110,14 +110,14 @@ void release_after_end(control_block& unreferred) noexcept {
     guard.unlock();
     if (!unused) return;
     control_block* parent = block->parent;
-    const bool elsewhere = parent != nullptr && parent->mail != &mail;
+    const bool of_other_thread = parent != nullptr && parent->mail != &mail;
     destroy_block(*block);  // not under the lock: it runs destructors of the program
     guard.lock();
     block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;
     guard.unlock();
     if (last) mailbox::dispose(&mail);
-    if (elsewhere) {
+    if (of_other_thread) {
       detail::release(*parent);
       return;
     }

@@ -66,7 +66,7 @@ std::string_view name_of(const control_block& fiber) noexcept;
 
 /// Whether anybody but the thread itself refers to a fiber that runs.
 inline bool shared(const control_block& fiber) noexcept {
-  return fiber.references > 1 || fiber.went_abroad.load(std::memory_order_relaxed);
+  return fiber.references > 1 || fiber.known_remotely.load(std::memory_order_relaxed);
 }
 /// In a poll or a switch: gives up a reference, but leaves what is to be destroyed to the reaper.
 [[gnu::noinline]] void release_later(control_block& block) noexcept;

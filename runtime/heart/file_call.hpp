@@ -29,7 +29,7 @@ class file_call final : public blocking_call {
   void tell() noexcept override { end_.end(); }
 
   operation* op_;
-  errand end_;
+  remote_wait end_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -40,7 +40,7 @@ void go_to(control_block& owner) noexcept;
 /// Returns: for how many of its scopes a thread must have room for a timer.
 std::size_t timers_of_scopes(const scope_entry* innermost) noexcept;
 /// Returns: at home again, what a child abroad has failed with, if one has.
-std::exception_ptr failure_abroad(control_block& fiber) noexcept;
+std::exception_ptr failure_while_away(control_block& fiber) noexcept;
 /// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
 std::exception_ptr raised_too_late(control_block& fiber) noexcept;
 /// What has been asked of a fiber that is away is forwarded to it.

@@ -101,8 +101,8 @@ std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept 
   operation& op = *pending.op;
   file_call call(op, pending.wait.what);
   if (offload_threads::submit(call) != 0) return call_and_block(op);
-  const work_elsewhere meanwhile;
-  pending.elsewhere = &call;
+  const remote_work meanwhile;
+  pending.plain_call = &call;
   pending.wait.fiber = &thread_.running();
   table_.add(pending);
   ++on_threads_;
@@ -116,7 +116,7 @@ std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept 
 /// A file's position is under a lock: even a call that must not wait would wait for that.
 bool operations::any_on_thread(int fd) noexcept {
   auto* pending = table_.find(fd);
-  while (pending != nullptr && pending->elsewhere == nullptr) pending = table_.find(fd, pending);
+  while (pending != nullptr && pending->plain_call == nullptr) pending = table_.find(fd, pending);
   return pending != nullptr;
 }
 
@@ -146,8 +146,8 @@ bool operations::end_all_on(int fd) noexcept {
   closing_.push_back(mark);
   for (auto* pending = table_.find(fd); pending != nullptr; pending = table_.find(fd, pending)) {
     pending->closed = true;
-    if (pending->elsewhere != nullptr) {
-      pending->elsewhere->call_off();
+    if (pending->plain_call != nullptr) {
+      pending->plain_call->call_off();
     } else {
       thread_.kernel().cancel(*pending->op);
     }

@@ -36,7 +36,7 @@ void thread_state::collect_mail() noexcept {
 
 /// Returns: whether something came, or is due, before it was time to sleep.
 bool thread_state::wait_awake() noexcept {
-  return waiting_awake_.wait([this] { return mail_->filled(); },
+  return adaptive_spin_.wait([this] { return mail_->filled(); },
                              [this] {
                                if (anything_pending()) poll(false);
                                return !queue_.empty();
@@ -61,7 +61,7 @@ void thread_state::poll(bool wait) noexcept {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
-  if (wait && waiting_awake_.worthwhile() && wait_awake()) return;
+  if (wait && adaptive_spin_.worthwhile() && wait_awake()) return;
   auto deadline = backend::time_point::min();
   if (wait)
     deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
@@ -73,7 +73,7 @@ void thread_state::poll(bool wait) noexcept {
     kernel_->poll(deadline, done);
     awake_thread::wake();
     mail_->awake();
-    if (mail_->filled()) waiting_awake_.learn(schedule.polled_at());
+    if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
   } else {
     kernel_->poll(deadline, done);
   }

@@ -98,7 +98,7 @@ class thread_state : public thread_core {
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
   /// A fiber has ended, for which one that has called std::exit may wait.
-  void tell_exit() noexcept {
+  void notify_exit() noexcept {
     if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
   }
   /// Whether `fiber` has called std::exit and waits for the others.
@@ -123,7 +123,7 @@ class thread_state : public thread_core {
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
   wait_record* exit_waiter_ = nullptr;
-  waiting_awake waiting_awake_;
+  adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;
   int cancel_state_before_ = 0;  // of the thread, for pthread_cancel(3)
 };

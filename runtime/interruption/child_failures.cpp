@@ -20,7 +20,7 @@ control_block* take_failure(control_block& parent, const family* from) noexcept 
   control_block* taken = *place;
   if (taken == nullptr) return nullptr;
   *place = std::exchange(cold(*taken).next_failure, nullptr);
-  cold(*taken).told_to = nullptr;
+  cold(*taken).reported_to = nullptr;
   return taken;
 }
 
@@ -30,7 +30,7 @@ void forget_failure(control_block& parent, control_block& failed) noexcept {
   control_block** place = &cold(parent).failures;
   while (*place != &failed) place = &cold(**place).next_failure;
   *place = std::exchange(cold(failed).next_failure, nullptr);
-  cold(failed).told_to = nullptr;
+  cold(failed).reported_to = nullptr;
   refresh_failures(parent);
   release_at_home(failed);
 }
@@ -39,7 +39,7 @@ void forget_failure(control_block& parent, control_block& failed) noexcept {
 
 void withdraw_failure(control_block& failed) noexcept {
   cold_part* part = cold_if_any(failed);
-  if (part != nullptr && part->told_to != nullptr) forget_failure(*part->told_to, failed);
+  if (part != nullptr && part->reported_to != nullptr) forget_failure(*part->reported_to, failed);
 }
 
 void spare_keeper_of(const control_block& failed, const thread_core& thread) noexcept {
@@ -51,7 +51,7 @@ void spare_keeper_of(const control_block& failed, const thread_core& thread) noe
     if (told->error != failed.error) continue;
     // await() has just told a fiber of this thread of the failure, so the parent need not be told,
     // though it may have been woken for it.
-    if (parent == &thread.running() || cold(*told).told_to != nullptr)
+    if (parent == &thread.running() || cold(*told).reported_to != nullptr)
       forget_failure(*parent, *told);
     return;
   }
@@ -80,7 +80,7 @@ void refresh_failures(control_block& fiber) noexcept {
     const family* from = failed->belongs_to;
     const bool collected = from != nullptr && from->is_group && from->waiter != nullptr;
     if (collected) continue;
-    if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).told_to = nullptr;
+    if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).reported_to = nullptr;
     return;
   }
 }

@@ -73,7 +73,7 @@ void end_grace_later(thread_state& home, timer& alarm, const lasting_interruptio
   home.time.arm(alarm);
 }
 
-void tell_of_swallowing(const control_block& fiber) noexcept {
+void report_swallowing(const control_block& fiber) noexcept {
   try {
     notice(home_of(fiber).settings(), "fiber " + label_of(fiber) + ", spun at " + fiber.site.file +
                                           ":" + std::to_string(fiber.site.line) +
@@ -92,7 +92,7 @@ void let_others_run_before(thread_state& home, const lasting_interruption& about
     part.swallowed = 0;
     return;
   }
-  if (++part.swallowed == most_swallowed) tell_of_swallowing(fiber);
+  if (++part.swallowed == most_swallowed) report_swallowing(fiber);
   home.snooze();
 }
 

@@ -19,11 +19,11 @@ namespace {
 
 /// What has been asked for since the home thread last looked.
 struct requests_taken {
-  foreign_requests taken;
+  remote_requests taken;
 
   explicit requests_taken(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
-    foreign_requests& from = requests_of(fiber);
+    remote_requests& from = requests_of(fiber);
     from.queued = false;
     taken.asked = std::exchange(from.asked, std::uint8_t{0});
     taken.raise_at = std::exchange(from.raise_at, std::uint8_t{0});
@@ -47,8 +47,8 @@ struct requests_taken {
 
 /// Does what has been asked for from abroad, in the order in which it was.
 void arrive(post& item, thread_state& home) noexcept {
-  control_block& fiber = *static_cast<foreign_requests&>(item).fiber;
-  foreign_requests now = requests_taken(fiber).taken;
+  control_block& fiber = *static_cast<remote_requests&>(item).fiber;
+  remote_requests now = requests_taken(fiber).taken;
   ++fiber.references;
   for (std::uint8_t place = 1; place <= now.asked; ++place) {
     if (place == now.raise_at && raise_here(fiber, now.raised)) now.raised = nullptr;
@@ -85,7 +85,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   jitter();
   const std::lock_guard guard(fiber.mail->lock());
   if (fiber.mail->closed()) return false;
-  foreign_requests& requests = requests_of(fiber);
+  remote_requests& requests = requests_of(fiber);
   if (!change(requests) || requests.queued) return true;
   requests.queued = true;
   requests.arrive = &arrive;
@@ -93,19 +93,19 @@ bool ask(control_block& fiber, Change change) noexcept {
 }
 
 /// Gives a kind of request its place, unless it has one.
-void ask_in_turn(foreign_requests& requests, std::uint8_t& place) noexcept {
+void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
   if (place == 0) place = ++requests.asked;
 }
 
 }  // namespace
 
-void retain_abroad(control_block& fiber) noexcept {
+void retain_remotely(control_block& fiber) noexcept {
   const std::lock_guard guard(fiber.mail->lock());
   ++requests_of(fiber).references;
 }
 
-void release_abroad(control_block& fiber) noexcept {
-  const auto drop = [](foreign_requests& requests) {
+void release_remotely(control_block& fiber) noexcept {
+  const auto drop = [](remote_requests& requests) {
     --requests.references;
     return true;
   };
@@ -115,7 +115,7 @@ void release_abroad(control_block& fiber) noexcept {
 bool schedule(control_block& fiber, value_slot&& token) noexcept {
   if (at_home(fiber)) return give_token(fiber, std::move(token));
   if (fiber.dead()) return false;
-  return ask(fiber, [&](foreign_requests& requests) {
+  return ask(fiber, [&](remote_requests& requests) {
     ask_in_turn(requests, requests.token_at);
     std::swap(requests.token, token);  // the old one dies outside
     return true;
@@ -126,7 +126,7 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
   if (at_home(fiber)) return raise_here(fiber, std::move(error));
   if (fiber.dead()) return false;
   bool first = false;
-  const bool asked = ask(fiber, [&](foreign_requests& requests) {
+  const bool asked = ask(fiber, [&](remote_requests& requests) {
     first = requests.raised == nullptr;
     if (!first) return false;
     ask_in_turn(requests, requests.raise_at);
@@ -144,7 +144,7 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site 
                             Change change) noexcept {
   if (fiber.dead()) return cancel_result::finished;
   bool first = false;
-  const bool asked = ask(fiber, [&](foreign_requests& requests) {
+  const bool asked = ask(fiber, [&](remote_requests& requests) {
     first = requests.cancel_reason == nullptr;
     if (first) {
       requests.cancel_reason = reason;
@@ -162,12 +162,12 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site 
 
 cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept {
   if (at_home(fiber)) return cancel_here(fiber, reason, site);
-  return ask_to_cancel(fiber, reason, site, [](foreign_requests&, bool first) { return first; });
+  return ask_to_cancel(fiber, reason, site, [](remote_requests&, bool first) { return first; });
 }
 
 cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept {
   if (at_home(fiber)) return terminate_here(fiber, grace, site);
-  const auto insist = [&](foreign_requests& requests, bool) {
+  const auto insist = [&](remote_requests& requests, bool) {
     if (requests.insists && requests.grace <= grace) return false;
     requests.insists = true;
     requests.grace = grace;
@@ -179,14 +179,14 @@ cancel_result terminate(control_block& fiber, clock::duration grace, call_site s
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
   constexpr const char* reason = "it was stopped";
   if (at_home(fiber)) return give_result(fiber, reason, site, std::move(result));
-  return ask_to_cancel(fiber, reason, site, [&](foreign_requests& requests, bool first) {
+  return ask_to_cancel(fiber, reason, site, [&](remote_requests& requests, bool first) {
     if (first) requests.result = std::move(result);
     return first;
   });
 }
 
 void look_for_stops(control_block& fiber) noexcept {
-  ask(fiber, [](foreign_requests& requests) {
+  ask(fiber, [](remote_requests& requests) {
     ask_in_turn(requests, requests.stop_at);
     return true;
   });
@@ -199,7 +199,7 @@ void resume_with(control_block& fiber, std::uint64_t number, bool broken,
     return;
   }
   if (fiber.dead()) return;
-  ask(fiber, [&](foreign_requests& requests) {
+  ask(fiber, [&](remote_requests& requests) {
     if (number < requests.resume_number) return false;
     ask_in_turn(requests, requests.resume_at);
     requests.resume_number = number;

@@ -38,7 +38,7 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
   if (&fiber == &identity_of(thread.running())) refuse_to_await_oneself();
   thread.deliver();
   control_block& self = thread.running();
-  distant_awaiter* waiting = distant_awaiter::send(fiber, self);
+  remote_awaiter* waiting = remote_awaiter::send(fiber, self);
   if (waiting == nullptr) return;
   thread.pend(self);
   thread.park(waiting->wait);
@@ -60,7 +60,7 @@ void claim_failure(control_block& dead) noexcept {
   withdraw_failure(dead);
 }
 
-void await_elsewhere(control_block& fiber) {
+void await_remotely(control_block& fiber) {
   thread_state* thread = self();
   if (thread == nullptr) {
     if (!fiber.dead()) await_on_plain_thread(fiber);

@@ -100,7 +100,7 @@ void report_failure(control_block& failed) noexcept {
   control_block& parent = *from.owner;
   ++failed.references;
   if (from.is_group && !note_failure(static_cast<group_family&>(from), failed)) return;
-  cold(failed).told_to = &parent;
+  cold(failed).reported_to = &parent;
   control_block** last = &cold(parent).failures;
   while (*last != nullptr) last = &cold(**last).next_failure;
   *last = &failed;

@@ -67,7 +67,7 @@ void run_main(thread_state& thread, const body_kind& kind, void* function) noexc
 }
 
 std::exception_ptr next_failure(control_block& fiber) noexcept {
-  if (std::exception_ptr abroad = failure_abroad(fiber)) return abroad;
+  if (std::exception_ptr away = failure_while_away(fiber)) return away;
   return take_error_of_child(fiber);
 }
 
@@ -83,13 +83,13 @@ void inherit_failure(control_block& fiber) noexcept {
 
 void give_up_failures(control_block& parent) noexcept {
   const options& settings = home_of(parent).settings();
-  while (const std::exception_ptr error = next_failure(parent)) tell_unhandled(settings, error);
+  while (const std::exception_ptr error = next_failure(parent)) report_unhandled(settings, error);
 }
 
 void give_up_raised(control_block& fiber) noexcept {
   const options& settings = home_of(fiber).settings();
   const undelivered first(settings, std::exchange(fiber.raised, nullptr));
-  const undelivered abroad(settings, raised_too_late(fiber));
+  const undelivered away(settings, raised_too_late(fiber));
 }
 
 void disarm_own(timers& time, cold_part& part) noexcept {
@@ -115,7 +115,7 @@ void drop_result(control_block& fiber) noexcept {
 
 /// A fiber that has forked is the child's main fiber: the process ends with its body.
 [[noreturn]] void end_child_process(control_block& fiber) noexcept {
-  if (fiber.ended_by == outcome::error) tell_unhandled(home_of(fiber).settings(), fiber.error);
+  if (fiber.ended_by == outcome::error) report_unhandled(home_of(fiber).settings(), fiber.error);
   std::exit(EXIT_SUCCESS);
 }
 
@@ -137,12 +137,12 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
   const bool told = notify_awaiters(fiber);
   family& left = *fiber.belongs_to;
   const bool in_hand = left.is_group && shared(fiber);
-  const bool guest = is_guest(fiber);
-  if (fiber.ended_by == outcome::error && !told && !guest) report_failure(fiber);
+  const bool called = has_caller(fiber);
+  if (fiber.ended_by == outcome::error && !told && !called) report_failure(fiber);
   leave_family(fiber);
-  if (guest) tell_guest_over(fiber, told);
+  if (called) notify_caller(fiber, told);
   if (left.is_group) note_end(static_cast<group_family&>(left), fiber, in_hand);
-  thread.tell_exit();
+  thread.notify_exit();
 }
 
 /// Inlined into fiber_main(), because it does not return: a call without a return would make the

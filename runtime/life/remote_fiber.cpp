@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-bool guest_link::call_off_before_it_begins() noexcept {
+bool remote_link::call_off_before_it_begins() noexcept {
   progress asked = progress::asked_for;
   return reached.compare_exchange_strong(asked, progress::called_off) ||
          asked == progress::called_off;
@@ -23,7 +23,7 @@ std::exception_ptr stopped() noexcept {
 }
 
 /// Called when `fiber` has been made; it will run when its turn comes.
-void guest_job::begin(control_block& fiber) noexcept {
+void remote_job::begin(control_block& fiber) noexcept {
   if (parent != nullptr) {
     release_at_home(*fiber.parent);
     fiber.parent = parent;
@@ -33,8 +33,8 @@ void guest_job::begin(control_block& fiber) noexcept {
     cold(fiber).caller = link;
     link->fiber = refer_to(fiber);
     jitter();
-    auto asked = guest_link::progress::asked_for;
-    if (!link->reached.compare_exchange_strong(asked, guest_link::progress::begun)) {
+    auto asked = remote_link::progress::asked_for;
+    if (!link->reached.compare_exchange_strong(asked, remote_link::progress::begun)) {
       cancel_here(fiber, "it was called off", {});
     }
   }
@@ -44,9 +44,9 @@ void guest_job::begin(control_block& fiber) noexcept {
   }
 }
 
-void guest_job::refuse(std::exception_ptr why) noexcept {
-  guest_link* its_link = link;
-  guest_beginning* its_beginning = beginning;
+void remote_job::refuse(std::exception_ptr why) noexcept {
+  remote_link* its_link = link;
+  remote_start* its_beginning = beginning;
   if (parent != nullptr) detail::release(*parent);
   dispose();
   if (its_beginning != nullptr) {
@@ -58,8 +58,8 @@ void guest_job::refuse(std::exception_ptr why) noexcept {
   }
 }
 
-void tell_guest_over(control_block& fiber, bool somebody_told) noexcept {
-  guest_link& link = *std::exchange(cold(fiber).caller, nullptr);
+void notify_caller(control_block& fiber, bool somebody_told) noexcept {
+  remote_link& link = *std::exchange(cold(fiber).caller, nullptr);
   link.failed = fiber.ended_by == outcome::error && !somebody_told;
   link.over.end();
 }

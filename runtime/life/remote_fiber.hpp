@@ -14,14 +14,14 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The wait for a guest's beginning, in the frame of the fiber or thread that waits.
-struct guest_beginning {
-  errand known{"the beginning of a fiber of another thread"};
+struct remote_start {
+  remote_wait known{"the beginning of a fiber of another thread"};
   handle fiber;
   std::exception_ptr refused;
 };
 
 /// The wait for a guest's end, in the frame of the caller, or of the keeper in the parent's place.
-struct guest_link {
+struct remote_link {
   enum class progress : std::uint8_t { asked_for, begun, called_off };
 
   /// Prevents the guest's body from running, or cancels the guest.
@@ -32,7 +32,7 @@ struct guest_link {
   /// Returns: whether the wait was interrupted.
   bool await_end(const char* reason) noexcept;
 
-  errand over{"the end of a fiber of another thread"};
+  remote_wait over{"the end of a fiber of another thread"};
   handle fiber;  // the guest, once it has begun
   std::atomic<progress> reached{progress::asked_for};
   std::exception_ptr refused;
@@ -40,12 +40,12 @@ struct guest_link {
 };
 
 /// Whether another thread is to be told of the end of `fiber`.
-inline bool is_guest(const control_block& fiber) noexcept {
+inline bool has_caller(const control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
   return part != nullptr && part->caller != nullptr;
 }
 
 /// Called when the guest `fiber` is dead, on its thread.
-void tell_guest_over(control_block& fiber, bool somebody_told) noexcept;
+void notify_caller(control_block& fiber, bool somebody_told) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

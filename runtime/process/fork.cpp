@@ -62,7 +62,7 @@ void thread_state::forget_others(control_block& caller) noexcept {
   caller.is_main = true;
   caller.parent = nullptr;
   caller.belongs_to = nullptr;
-  if (caller.went_abroad.load(std::memory_order_relaxed)) requests_of(caller).abandon();
+  if (caller.known_remotely.load(std::memory_order_relaxed)) requests_of(caller).abandon();
   store.abandon(caller);
 }
 
@@ -89,7 +89,7 @@ void start_over_in_child() {
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();
-  work_elsewhere::abandon();
+  remote_work::abandon();
   roster_entry::abandon_all();
   if (thread_state* thread = self()) thread->start_over();
 }

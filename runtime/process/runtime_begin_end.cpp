@@ -55,7 +55,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
       store(first_number(visited)),
       cleaner(*this),
       dumps(*this) {
-  if (!time.virtual_time() && !foreign) waiting_awake_.set_length(options_.busy_wait);
+  if (!time.virtual_time() && !foreign) adaptive_spin_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
   mail_ = foreign ? new mailbox(mailbox::unopened{}) : new mailbox;

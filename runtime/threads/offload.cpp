@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/offload.hpp. The errand is in the frame of the caller, also for a call that can be
+// See motet/offload.hpp. The remote_wait is in the frame of the caller, also for a call that can be
 // left: a caller that leaves says so before the offload thread says that the call is over, or else
 // waits to be told.
 #include <cerrno>
@@ -31,7 +31,7 @@ void submit(blocking_call& work) {
 }  // namespace
 
 void throw_from_job(std::exception_ptr error) {
-  std::rethrow_exception(told_to_others(std::move(error), "an offloaded job"));
+  std::rethrow_exception(as_seen_by_others(std::move(error), "an offloaded job"));
 }
 
 void lent_call::await_end() {
@@ -42,10 +42,10 @@ void lent_call::await_end() {
   }
   thread->deliver();
   thread->check_may_wait();
-  errand waiting("end of an offloaded job");
+  remote_wait waiting("end of an offloaded job");
   caller_ = &waiting;
   submit(*this);
-  const work_elsewhere meanwhile;
+  const remote_work meanwhile;
   if (waiting.await()) return;
   if (offload_threads::withdraw(*this)) thread->throw_pending();
   stop_.request_stop();
@@ -70,10 +70,10 @@ void owned_call::await_end(std::unique_ptr<owned_call>& call) {
     return;
   }
   thread->deliver();
-  errand waiting("end of an offloaded job");
+  remote_wait waiting("end of an offloaded job");
   mine.caller_ = &waiting;
   submit(mine);
-  const work_elsewhere meanwhile;
+  const remote_work meanwhile;
   if (waiting.await()) return;
   if (offload_threads::withdraw(mine)) thread->throw_pending();
   std::stop_source asked = mine.stop_;

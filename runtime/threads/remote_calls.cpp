@@ -15,11 +15,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void guest_link::call_off(const char* reason) noexcept {
+void remote_link::call_off(const char* reason) noexcept {
   if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
 }
 
-bool guest_link::await_end(const char* reason) noexcept {
+bool remote_link::await_end(const char* reason) noexcept {
   if (over.await()) return false;
   call_off(reason);
   over.await_end();
@@ -29,10 +29,10 @@ bool guest_link::await_end(const char* reason) noexcept {
 namespace {
 
 struct refuse_job {
-  void operator()(guest_job* unused) const noexcept { unused->refuse(stopped()); }
+  void operator()(remote_job* unused) const noexcept { unused->refuse(stopped()); }
 };
 /// A job that is refused when it is destroyed, unless it was released before.
-using owned_job = std::unique_ptr<guest_job, refuse_job>;
+using owned_job = std::unique_ptr<remote_job, refuse_job>;
 
 /// Leaves `item` for the thread, or refuses it.
 void send(thread_link& to, owned_job item) noexcept {
@@ -47,7 +47,7 @@ void send(thread_link& to, owned_job item) noexcept {
 /// Makes the running fiber, if there is one, the parent of the fiber that `item` asks for, which
 /// inherits its locals.
 /// Throws: as heirlooms_here(), before anything has happened.
-void adopt(guest_job& item) {
+void adopt(remote_job& item) {
   item.heirlooms = heirlooms_here();
   thread_state* thread = self();
   if (thread == nullptr) return;
@@ -58,8 +58,8 @@ void adopt(guest_job& item) {
 /// The state that the spinner and the keeper, which are on one thread, share. The spinner may leave
 /// first.
 struct request {
-  errand* spinner = nullptr;
-  guest_link* link = nullptr;  // in the frame of the keeper
+  remote_wait* spinner = nullptr;
+  remote_link* link = nullptr;  // in the frame of the keeper
   handle made;
   std::exception_ptr refused;
 };
@@ -75,8 +75,8 @@ class keeper {
   }
 
   void operator()() {
-    guest_beginning beginning;
-    guest_link link;
+    remote_start beginning;
+    remote_link link;
     asked_->link = &link;
     item_->beginning = &beginning;
     item_->link = &link;
@@ -108,7 +108,7 @@ class keeper {
 };
 
 handle spin_from_plain_thread(thread_link& to, owned_job item) {
-  guest_beginning beginning;
+  remote_start beginning;
   item->beginning = &beginning;
   send(to, std::move(item));
   beginning.known.await_end();
@@ -118,7 +118,7 @@ handle spin_from_plain_thread(thread_link& to, owned_job item) {
 
 /// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
 /// throws, unless that fiber has begun.
-void leave_unless_begun(request& asked, const fiber_ref& its_keeper, errand& answered) {
+void leave_unless_begun(request& asked, const fiber_ref& its_keeper, remote_wait& answered) {
   const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
   if (never_begins) {
     asked.spinner = nullptr;
@@ -130,12 +130,12 @@ void leave_unless_begun(request& asked, const fiber_ref& its_keeper, errand& ans
 
 }  // namespace
 
-handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
+handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned) {
   owned_job item(owned);
   if (self() == nullptr) return spin_from_plain_thread(*to, std::move(item));
   self()->check_may_wait();
   const auto asked = std::make_shared<request>();
-  errand answered("the spin of a fiber on another thread");
+  remote_wait answered("the spin of a fiber on another thread");
   adopt(*item);
   const auto its_keeper = spin({.name = "keeper"}, keeper(to, std::move(item), asked), owned->site);
   cold(block_of(its_keeper)).keeps = true;
@@ -145,14 +145,14 @@ handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned) {
   return std::move(asked->made);
 }
 
-handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed) {
+handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed) {
   thread_state* thread = self();
   if (thread != nullptr) {
     thread->deliver();
     thread->check_may_wait();
   }
   const std::shared_ptr<thread_link> kept(to);
-  guest_link link;
+  remote_link link;
   borrowed.link = &link;
   adopt(borrowed);
   send(*kept, owned_job(&borrowed));

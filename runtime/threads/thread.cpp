@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include <motet/cancel.hpp>
-#include <motet/detail/waiting/waiter.hpp>
+#include <motet/detail/waiting/ticket.hpp>
 #include <motet/run.hpp>
 #include <motet/thread.hpp>
 #include <mutex>
@@ -31,7 +31,7 @@ namespace {
 /// In the frame of the fiber that starts a thread, until the new thread has begun.
 struct beginning_thread {
   std::shared_ptr<thread_link> link;
-  errand known{"the beginning of a thread"};
+  remote_wait known{"the beginning of a thread"};
   std::exception_ptr refused;
 };
 
@@ -53,7 +53,7 @@ void live(thread_state& home, thread_link& own) {
 }
 
 void tell_end(thread_link& own) noexcept {
-  errand* awaiting = nullptr;
+  remote_wait* awaiting = nullptr;
   {
     const std::lock_guard in(own.sharing);
     own.over = true;
@@ -65,7 +65,7 @@ void tell_end(thread_link& own) noexcept {
 void tell_unclaimed_failure(const thread_link& over) noexcept {
   if (over.failure_told.load(std::memory_order_relaxed)) return;
   const control_block& main = *over.main.get();
-  if (main.ended_by == outcome::error) tell_unhandled(over.how, main.error);
+  if (main.ended_by == outcome::error) report_unhandled(over.how, main.error);
 }
 
 void run_thread(beginning_thread& told) {
@@ -151,7 +151,7 @@ void thread::await_main() const {
 }
 
 void thread::await_over() const noexcept {
-  detail::errand awaited("the end of a thread");
+  detail::remote_wait awaited("the end of a thread");
   {
     const std::lock_guard in(link_->sharing);
     if (link_->over) return;

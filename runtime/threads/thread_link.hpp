@@ -32,7 +32,7 @@ struct thread_link {
 
   any_thread sharing;  // guards:
   bool over = false;
-  errand* awaiting_end = nullptr;
+  remote_wait* awaiting_end = nullptr;
 };
 
 inline bool in_this_process(const thread_link& link) noexcept {

@@ -34,7 +34,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
   std::exception_ptr first = next_failure(fiber);
-  while (const std::exception_ptr other = next_failure(fiber)) tell_unhandled(worker, other);
+  while (const std::exception_ptr other = next_failure(fiber)) report_unhandled(worker, other);
   return first;
 }
 
@@ -54,8 +54,8 @@ void count_finished(worker_load& worker, bool has_room) noexcept {
   if (has_room && pool.room) pool.room->release();
 }
 
-void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
-  tell_unhandled(worker.pool->how, error);
+void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
+  report_unhandled(worker.pool->how, error);
 }
 
 namespace {

@@ -19,13 +19,13 @@ hop::hop(station& from, const executor& where, bool returns) noexcept
     : its(from.whose),
       to(where),
       poster(&from.block),
-      origin(returns || from.origins > 0 ? from : its.home) {
+      answers_to(returns || from.portals > 0 ? from : its.home) {
   retain(its);
 }
 
 void send_back(const hop& failed, std::exception_ptr why) noexcept {
   failed.its.refused = std::move(why);
-  failed.origin.thread.mail().push(failed.origin.returning);
+  failed.answers_to.thread.mail().push(failed.answers_to.returning);
 }
 
 /// If the executor has not called the function, the traveller goes back: now it cannot be called.

@@ -175,7 +175,7 @@ void station::pass_on() noexcept {
     try {
       news.failures.push_back(error);
     } catch (const std::bad_alloc&) {
-      tell_unhandled(thread.settings(), error);
+      report_unhandled(thread.settings(), error);
     }
   }
   news.token_given = part.token.filled();

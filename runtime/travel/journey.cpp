@@ -25,7 +25,7 @@ void release(journey& used) noexcept {
 }
 
 /// From now on the journey does not lead to the fiber's block, which goes away.
-journey_keeper::~journey_keeper() {
+journey_owner::~journey_owner() {
   if (its == nullptr) return;
   if (in_this_process(*its)) {
     const std::lock_guard in(its->sharing);
@@ -120,12 +120,12 @@ bool leave_for(journey& its, const executor& to, bool returns) {
   auto how = std::make_shared<hop>(from, to, returns);
   const opened_home open(its);
   how->has_room = executor_access::take_room(to, its);
-  if (returns) ++from.origins;
+  if (returns) ++from.portals;
   its.leaving = std::move(how);
   depart(its);
   const bool called_back = std::exchange(its.called_back, false);
   if (!called_back && its.refused == nullptr) return true;
-  if (returns) --from.origins;
+  if (returns) --from.portals;
   if (its.refused != nullptr) std::rethrow_exception(std::exchange(its.refused, nullptr));
   return false;
 }
@@ -158,7 +158,7 @@ void come_back(station& origin) noexcept {
     its.back_to = &origin;
     depart(its);
   }
-  --origin.origins;
+  --origin.portals;
 }
 
 bool has_places(journey& its) noexcept {
@@ -205,7 +205,7 @@ void come_home(control_block& fiber) noexcept {
   ++self()->running().shields;
   while (has_places(its)) {
     if (&self()->running() != &fiber) {
-      its.at->origins = 0;
+      its.at->portals = 0;
       end_children(its.at->block);
       its.at->pass_on();
     }
@@ -228,7 +228,7 @@ journey* travels_of(const control_block& fiber) noexcept {
 }  // namespace
 
 /// A child's failure that was raised in the traveller, but not thrown there yet, counts as well.
-std::exception_ptr failure_abroad(control_block& fiber) noexcept {
+std::exception_ptr failure_while_away(control_block& fiber) noexcept {
   journey* travelled = travels_of(fiber);
   if (travelled == nullptr) return nullptr;
   const std::lock_guard in(travelled->sharing);

@@ -54,7 +54,7 @@ struct station {
 
   bool is_home() const noexcept;
   /// Whether the traveller may come back here, so that the station is kept when it leaves.
-  bool lasts() const noexcept { return is_home() || origins > 0 || leaves_children(); }
+  bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
   /// Whether the traveller must leave this station for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
   bool must_be_left() const noexcept { return thread.foreign || of != nullptr; }
@@ -88,7 +88,7 @@ struct station {
   thread_state& thread;
   control_block& block;
   station* next = nullptr;         // in the journey's list of stations
-  unsigned origins = 0;            // portals that lead back here
+  unsigned portals = 0;            // portals that lead back here
   std::optional<executor> served;  // the executor by which the traveller came
   visit* of = nullptr;             // the visited fiber goes on when the traveller has left
 
@@ -112,7 +112,7 @@ struct station {
  private:
   static void begin(void* home);
   bool leaves_children() const noexcept;
-  bool only_for_children() const noexcept { return !is_home() && origins == 0; }
+  bool only_for_children() const noexcept { return !is_home() && portals == 0; }
   void unlist_locked() noexcept;
   void take_leave() noexcept;
   bool post_on() noexcept;
@@ -204,7 +204,7 @@ struct hop {
   journey& its;
   const executor to;
   const control_block* const poster;
-  station& origin;           // where the traveller goes back to if no executor takes it
+  station& answers_to;       // where the traveller goes back to if no executor takes it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
   bool has_room = false;
   bool posting = true;   // read by the poster's thread alone

@@ -135,9 +135,9 @@ bool station::post_on() noexcept {
   {
     const std::lock_guard in(whose.sharing);
     mine->number = ++whose.hops;
-    whose.sender = &mine->origin;
+    whose.sender = &mine->answers_to;
     whose.on_its_way.store(mine->number, std::memory_order_release);
-    if (&mine->origin != this && (whose.wanted || whose.due != never)) nudge(whose);
+    if (&mine->answers_to != this && (whose.wanted || whose.due != never)) nudge(whose);
   }
   jitter();
   cold_part& part = cold(block);

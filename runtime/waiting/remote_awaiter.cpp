@@ -20,7 +20,7 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept {
   release_later(fiber);
 }
 
-distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noexcept
+remote_awaiter::remote_awaiter(handle awaited, handle from, wait_node* among) noexcept
     : target_(std::move(awaited)),
       from_(std::move(from)),
       block_(target_.get()),
@@ -29,11 +29,11 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
   wait.whom = &block_;
   for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
   enlisting_.arrive = [](post& item, thread_state&) noexcept {
-    distant_awaiter& self = *static_cast<letter&>(item).sender;
+    remote_awaiter& self = *static_cast<letter&>(item).sender;
     enlist(self, *self.target_.get());
   };
   tell = [](awaiter& listed) noexcept {
-    auto& self = static_cast<distant_awaiter&>(listed);
+    auto& self = static_cast<remote_awaiter&>(listed);
     const bool claims = self.claims_;
     auto expected = progress::waiting;
     if (!self.reached_.compare_exchange_strong(expected, progress::told)) return false;
@@ -44,28 +44,28 @@ distant_awaiter::distant_awaiter(handle awaited, handle from, waiter* among) noe
     static_cast<letter&>(item).sender->come_home(home);
   };
   fetching_.arrive = [](post& item, thread_state&) noexcept {
-    distant_awaiter* self = static_cast<letter&>(item).sender;
+    remote_awaiter* self = static_cast<letter&>(item).sender;
     self->unlink();
     delete self;
   };
 }
 
-distant_awaiter* distant_awaiter::send(control_block& target, control_block& waiting,
-                                       waiter* among) {
-  auto* sent = new distant_awaiter(refer_to(target), refer_to(waiting), among);
+remote_awaiter* remote_awaiter::send(control_block& target, control_block& waiting,
+                                     wait_node* among) {
+  auto* sent = new remote_awaiter(refer_to(target), refer_to(waiting), among);
   if (target.mail->push(sent->enlisting_)) return sent;
   delete sent;
   return nullptr;
 }
 
-bool distant_awaiter::give_up() noexcept {
+bool remote_awaiter::give_up() noexcept {
   auto expected = progress::waiting;
   if (!reached_.compare_exchange_strong(expected, progress::given_up)) return false;
   if (!target_.get()->mail->push(fetching_)) delete this;
   return true;
 }
 
-void distant_awaiter::come_home(thread_state& home) noexcept {
+void remote_awaiter::come_home(thread_state& home) noexcept {
   if (abandoned_) {
     delete this;
     return;

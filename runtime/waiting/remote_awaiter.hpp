@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/wait_record.hpp>
-#include <motet/detail/waiting/waiter.hpp>
+#include <motet/detail/waiting/ticket.hpp>
 #include <motet/detail/words/post.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -19,14 +19,14 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept;
 /// busy, so the awaiter is on the heap and not in its frame. It is posted to the other thread to be
 /// enlisted, and posted back when it is told; if the waiting fiber gives up, a second post unlinks
 /// it. The thread that has it last deletes it.
-class distant_awaiter : public awaiter {
+class remote_awaiter : public awaiter {
  public:
   /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends
   /// `wait`, and the failure of the awaited fiber is claimed.
   /// Returns: null if the thread of `target` takes no more posts: it is dead, or will never end.
   /// Throws: std::bad_alloc.
-  static distant_awaiter* send(control_block& target, control_block& waiting,
-                               waiter* among = nullptr);
+  static remote_awaiter* send(control_block& target, control_block& waiting,
+                              wait_node* among = nullptr);
 
   /// Calls the wait off; the awaiter will then be deleted.
   /// Returns: false if the awaited fiber has ended first: the news is under way.
@@ -42,19 +42,19 @@ class distant_awaiter : public awaiter {
 
  private:
   struct letter : post {
-    distant_awaiter* sender = nullptr;
+    remote_awaiter* sender = nullptr;
   };
   enum class progress : std::uint8_t { waiting, told, given_up };
 
-  distant_awaiter(handle awaited, handle from, waiter* among) noexcept;
-  ~distant_awaiter() = default;
+  remote_awaiter(handle awaited, handle from, wait_node* among) noexcept;
+  ~remote_awaiter() = default;
 
   void come_home(thread_state& home) noexcept;
 
   handle target_;
   handle from_;           // the waiting fiber; keeps its mailbox alive
   control_block* block_;  // of target_
-  waiter* among_;
+  wait_node* among_;
   const bool claims_;
   bool abandoned_ = false;
   bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone

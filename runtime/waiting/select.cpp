@@ -153,19 +153,19 @@ bool end_case::enter(thread_core& thread) {
     block_->awaiters.push_back(*this);
     return false;
   }
-  distant_ = distant_awaiter::send(*block_, thread.running(), this);
-  if (distant_ == nullptr) return true;
+  remote_ = remote_awaiter::send(*block_, thread.running(), this);
+  if (remote_ == nullptr) return true;
   full(thread).pend(thread.running());
   return false;
 }
 
 void end_case::leave_list() noexcept {
-  if (distant_ == nullptr) {
+  if (remote_ == nullptr) {
     list<awaiter, awaiters_tag>::remove(*this);
     return;
   }
-  full(arrived_core()).unpend(*of->fiber);
-  distant_awaiter* left = std::exchange(distant_, nullptr);
+  full(present_core()).unpend(*of->fiber);
+  remote_awaiter* left = std::exchange(remote_, nullptr);
   if (left->give_up()) return;
   if (left->over()) {
     left->dispose();
@@ -175,9 +175,9 @@ void end_case::leave_list() noexcept {
 }
 
 void end_case::finish() {
-  if (distant_ == nullptr) return;
-  full(arrived_core()).unpend(*of->fiber);
-  std::exchange(distant_, nullptr)->dispose();
+  if (remote_ == nullptr) return;
+  full(present_core()).unpend(*of->fiber);
+  std::exchange(remote_, nullptr)->dispose();
 }
 
 // A descriptor.
@@ -217,7 +217,7 @@ bool ready_case::enter(thread_core& thread) {
 void ready_case::leave_list() noexcept {
   if (pending_.done) return;
   pending_.won = nullptr;
-  full(arrived_core()).calls.call_off(pending_);
+  full(present_core()).calls.call_off(pending_);
   pending_.won = win_at_end;
 }
 
@@ -250,12 +250,12 @@ bool time_case::enter(thread_core& thread) {
 }
 
 void time_case::leave_list() noexcept {
-  full(arrived_core()).time.disarm(alarm_);
+  full(present_core()).time.disarm(alarm_);
   finish();
 }
 
 void time_case::finish() {
-  full(arrived_core()).time.unreserve();
+  full(present_core()).time.unreserve();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

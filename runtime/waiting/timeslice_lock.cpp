@@ -30,15 +30,15 @@ clock::duration checked(detail::timespan quantum) {
 
 }  // namespace
 
-struct timeslice_lock::waiter {
-  explicit waiter(std::uintptr_t who) noexcept : mark(who) {}
+struct timeslice_lock::wait_node {
+  explicit wait_node(std::uintptr_t who) noexcept : mark(who) {}
 
   const std::uintptr_t mark;
   const clock::time_point since = clock::now();
-  waiter* next = nullptr;
+  wait_node* next = nullptr;
   bool has_turn = false;
   bool refused = false;
-  detail::errand called{"its turn with a timeslice_lock"};
+  detail::remote_wait called{"its turn with a timeslice_lock"};
 };
 
 timeslice_lock::timeslice_lock(detail::timespan quantum,
@@ -50,10 +50,10 @@ timeslice_lock::timeslice_lock(detail::timespan quantum,
 timeslice_lock::~timeslice_lock() {
   sharing_.lock_at_end();
   forget_gone();
-  waiter* each = std::exchange(first_, nullptr);
+  wait_node* each = std::exchange(first_, nullptr);
   sharing_.unlock();
   while (each != nullptr) {
-    waiter& sent_away = *each;
+    wait_node& sent_away = *each;
     each = each->next;
     sent_away.refused = true;
     sent_away.called.end();
@@ -74,7 +74,7 @@ void timeslice_lock::forget_gone() noexcept {
   waiting_.store(0, std::memory_order_relaxed);
 }
 
-void timeslice_lock::line_up(waiter& late) noexcept {
+void timeslice_lock::line_up(wait_node& late) noexcept {
   forget_gone();
   *(first_ == nullptr ? &first_ : &last_->next) = &late;
   last_ = &late;
@@ -83,9 +83,9 @@ void timeslice_lock::line_up(waiter& late) noexcept {
 
 /// Makes the first waiter the holder.
 /// Returns: that waiter, which is to be told; null if none waits, and the lock is free.
-timeslice_lock::waiter* timeslice_lock::choose_next() noexcept {
+timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
   forget_gone();
-  waiter* next = first_;
+  wait_node* next = first_;
   if (next == nullptr) {
     holder_.store(0, std::memory_order_relaxed);
     return nullptr;
@@ -119,7 +119,7 @@ void timeslice_lock::lock() {
     sharing_.unlock();
     detail::refuse_to_lock_again();
   }
-  waiter mine(me);
+  wait_node mine(me);
   line_up(mine);
   sharing_.unlock();
   await_turn(mine);
@@ -136,7 +136,7 @@ bool timeslice_lock::try_lock() {
 void timeslice_lock::unlock() {
   check_held(detail::self_core());
   sharing_.lock();
-  waiter* next = choose_next();
+  wait_node* next = choose_next();
   sharing_.unlock();
   if (next != nullptr) next->called.end();
 }
@@ -151,9 +151,9 @@ void timeslice_lock::yield_if_over() {
     sharing_.unlock();
     return;
   }
-  waiter mine(holder_.load(std::memory_order_relaxed));
+  wait_node mine(holder_.load(std::memory_order_relaxed));
   line_up(mine);
-  waiter* next = choose_next();
+  wait_node* next = choose_next();
   ++counted_.forced;
   sharing_.unlock();
   next->called.end();
@@ -173,7 +173,7 @@ void timeslice_lock::lock_again() noexcept {
     sharing_.unlock();
     return;
   }
-  waiter mine(me);
+  wait_node mine(me);
   line_up(mine);
   sharing_.unlock();
   mine.called.await_end();
@@ -181,13 +181,13 @@ void timeslice_lock::lock_again() noexcept {
 
 /// An interruption, or an exception of on_stall, gives up the place in line, and the turn if that
 /// has just come.
-void timeslice_lock::await_turn(waiter& mine) {
-  using detail::errand;
+void timeslice_lock::await_turn(wait_node& mine) {
+  using detail::remote_wait;
   try {
     for (;;) {
-      const errand::result found = mine.called.await_until(stalls_at(mine));
-      if (found == errand::result::over) break;
-      if (found == errand::result::interrupted) detail::throw_interruption();
+      const remote_wait::result found = mine.called.await_until(stalls_at(mine));
+      if (found == remote_wait::result::over) break;
+      if (found == remote_wait::result::interrupted) detail::throw_interruption();
       look_for_stall(mine);
     }
   } catch (...) {
@@ -198,10 +198,10 @@ void timeslice_lock::await_turn(waiter& mine) {
     throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
 }
 
-void timeslice_lock::leave_line(waiter& mine) noexcept {
+void timeslice_lock::leave_line(wait_node& mine) noexcept {
   sharing_.lock();
-  waiter** place = &first_;
-  waiter* before = nullptr;
+  wait_node** place = &first_;
+  wait_node* before = nullptr;
   while (*place != nullptr && *place != &mine) {
     before = *place;
     place = &before->next;
@@ -219,7 +219,7 @@ void timeslice_lock::leave_line(waiter& mine) noexcept {
 }
 
 /// Returns: when the first in line should look for a stall; never without on_stall.
-clock::time_point timeslice_lock::stalls_at(const waiter& mine) const noexcept {
+clock::time_point timeslice_lock::stalls_at(const wait_node& mine) const noexcept {
   if (on_stall_ == nullptr) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;
   const std::lock_guard in(sharing_);
@@ -230,7 +230,7 @@ clock::time_point timeslice_lock::stalls_at(const waiter& mine) const noexcept {
   return detail::deadline_after(clock::now(), quantum_ * left);
 }
 
-void timeslice_lock::look_for_stall(const waiter& mine) {
+void timeslice_lock::look_for_stall(const wait_node& mine) {
   std::uint64_t quanta = 0;
   {
     const std::lock_guard in(sharing_);

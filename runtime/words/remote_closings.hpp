@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct closings_elsewhere {
+struct remote_closings {
   /// Held, shared, by each backend while it watches descriptors without an operation.
   static inline std::shared_mutex lock;
   /// A backend that sees another number than before stops to watch all such descriptors.
@@ -20,10 +20,10 @@ struct closings_elsewhere {
 };
 
 /// Lives while a thread closes a descriptor that other threads' backends may watch.
-class closing_elsewhere {
+class remote_closing {
  public:
-  closing_elsewhere() : alone_(closings_elsewhere::lock) {
-    closings_elsewhere::count.fetch_add(1, std::memory_order_relaxed);
+  remote_closing() : alone_(remote_closings::lock) {
+    remote_closings::count.fetch_add(1, std::memory_order_relaxed);
   }
 
  private:

@@ -10,12 +10,12 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Lives while a fiber waits for such work.
-class work_elsewhere {
+class remote_work {
  public:
-  work_elsewhere() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  work_elsewhere(const work_elsewhere&) = delete;
-  work_elsewhere& operator=(const work_elsewhere&) = delete;
-  ~work_elsewhere() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  remote_work() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  remote_work(const remote_work&) = delete;
+  remote_work& operator=(const remote_work&) = delete;
+  ~remote_work() { count_.fetch_sub(1, std::memory_order_relaxed); }
 
   /// Returns: whether any fiber of the process waits for such work.
   static bool under_way() noexcept { return count_.load(std::memory_order_relaxed) > 0; }

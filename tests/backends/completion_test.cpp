@@ -421,7 +421,7 @@ TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate li
   }
   for (connected& each : streams) {
     if (elsewhere) {
-      const detail::closing_elsewhere guard;
+      const detail::remote_closing guard;
       each.ends.close_first();
     } else {
       m.kernel().forget(each.ends.first());

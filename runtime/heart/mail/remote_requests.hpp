@@ -12,7 +12,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Guarded by the mailbox's lock. Made when somebody abroad first needs it, ended with the block.
-struct foreign_requests : post {
+struct remote_requests : post {
   control_block* fiber = nullptr;
   bool queued = false;
   /// How many kinds of request there are, and for each its place among them; 0: not asked for.
@@ -45,23 +45,23 @@ struct foreign_requests : post {
   }
 };
 
-static_assert(sizeof(foreign_requests) <= block_slab::foreign_room);
+static_assert(sizeof(remote_requests) <= block_slab::remote_room);
 
 /// The mailbox's lock must be held, or the fiber's thread have ended.
-inline foreign_requests& requests_of(control_block& fiber) noexcept {
-  void* place = block_slab::beside(fiber, block_slab::foreign, block_slab::foreign_room);
-  if (fiber.went_abroad.load(std::memory_order_relaxed)) {
-    return *static_cast<foreign_requests*>(place);
+inline remote_requests& requests_of(control_block& fiber) noexcept {
+  void* place = block_slab::beside(fiber, block_slab::remote, block_slab::remote_room);
+  if (fiber.known_remotely.load(std::memory_order_relaxed)) {
+    return *static_cast<remote_requests*>(place);
   }
-  auto* made = ::new (place) foreign_requests;
+  auto* made = ::new (place) remote_requests;
   made->fiber = &fiber;
-  fiber.went_abroad.store(true, std::memory_order_relaxed);
+  fiber.known_remotely.store(true, std::memory_order_relaxed);
   return *made;
 }
 
 /// References that are held abroad. As requests_of(), but makes nothing.
 inline int references_abroad(control_block& fiber) noexcept {
-  return fiber.went_abroad.load(std::memory_order_relaxed) ? requests_of(fiber).references : 0;
+  return fiber.known_remotely.load(std::memory_order_relaxed) ? requests_of(fiber).references : 0;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

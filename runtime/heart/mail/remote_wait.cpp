@@ -8,14 +8,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-errand::errand(const char* what, std::int64_t subject) noexcept
+remote_wait::remote_wait(const char* what, std::int64_t subject) noexcept
     : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
   arrive = [](post& item, thread_state& home) noexcept {
-    static_cast<errand&>(item).come_home(home);
+    static_cast<remote_wait&>(item).come_home(home);
   };
 }
 
-void errand::end() noexcept {
+void remote_wait::end() noexcept {
   if (home_ == nullptr) {
     gate_.open();
   } else if (home_ == self()) {
@@ -25,7 +25,7 @@ void errand::end() noexcept {
   }
 }
 
-void errand::come_home(thread_state& home) noexcept {
+void remote_wait::come_home(thread_state& home) noexcept {
   if (home.left_out(*fiber_)) return;
   over_ = true;
   if (waited_for_) home.resume(wait_, wake_reason::handed);
@@ -33,7 +33,7 @@ void errand::come_home(thread_state& home) noexcept {
 
 /// What is over before it is waited for wakes nobody: its fiber may be in another wait.
 template <typename Park>
-void errand::wait(Park park) noexcept {
+void remote_wait::wait(Park park) noexcept {
   if (home_ == nullptr) {
     gate_.wait();
     over_ = true;
@@ -44,7 +44,7 @@ void errand::wait(Park park) noexcept {
   }
 }
 
-bool errand::await() noexcept {
+bool remote_wait::await() noexcept {
   wait([this] {
     home_->pend(*fiber_);
     home_->park(wait_);
@@ -69,7 +69,7 @@ struct alarm : timer {
 }  // namespace
 
 /// The fiber sleeps nowhere else: there is room for its timer.
-errand::result errand::await_until(clock::time_point when) noexcept {
+remote_wait::result remote_wait::await_until(clock::time_point when) noexcept {
   if (home_ == nullptr) {
     over_ = gate_.wait_until(when);
     return over_ ? result::over : result::late;
@@ -87,7 +87,7 @@ errand::result errand::await_until(clock::time_point when) noexcept {
   return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;
 }
 
-void errand::await_end() noexcept {
+void remote_wait::await_end() noexcept {
   wait([this] { home_->park_until_over(wait_); });
 }
 

@@ -11,12 +11,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class errand : public post {
+class remote_wait : public post {
  public:
   /// For whoever calls this; the words are for people, as those of a wait_record.
-  explicit errand(const char* what, std::int64_t subject = -1) noexcept;
-  errand(const errand&) = delete;
-  errand& operator=(const errand&) = delete;
+  explicit remote_wait(const char* what, std::int64_t subject = -1) noexcept;
+  remote_wait(const remote_wait&) = delete;
+  remote_wait& operator=(const remote_wait&) = delete;
 
   /// It is over, and with that perhaps its lifetime. Any thread, once.
   void end() noexcept;

@@ -64,7 +64,7 @@ class basic_channel {
         return;
       if (now == answer::closed) throw_channel_closed();
     } while (sharing_.becomes_fiber(thread));
-    lone_waiter waiting("push to a channel", thread, Sharing::shared);
+    single_wait waiting("push to a channel", thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
     sharing_.unlock();
@@ -110,7 +110,7 @@ class basic_channel {
       if (take(item, thread) != answer::wait) [[likely]]
         return item;
     } while (sharing_.becomes_fiber(thread));
-    lone_waiter waiting("pop from a channel", thread, Sharing::shared);
+    single_wait waiting("pop from a channel", thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     takers_.push_back(waiting);
     sharing_.unlock();
@@ -138,7 +138,7 @@ class basic_channel {
     sharing_.lock();
     closed_ = true;
     for (wait_list* each : {&givers_, &takers_}) {
-      while (waiter* next = each->choose(thread)) {
+      while (wait_node* next = each->choose(thread)) {
         next->refused = true;
         refused.add(*next);
       }
@@ -163,7 +163,7 @@ class basic_channel {
 
   /// Called under the lock, which is released unless the answer is to wait.
   [[gnu::always_inline]] answer give(T& item, thread_core* thread) {
-    waiter* taker = takers_.choose(thread);
+    wait_node* taker = takers_.choose(thread);
     if (taker == nullptr) return keep(item, thread);
     sharing_.unlock();
     static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
@@ -197,7 +197,7 @@ class basic_channel {
   /// Called under the lock, which is released unless the answer is to wait.
   [[gnu::always_inline]] answer take(std::optional<T>& item, thread_core* thread) {
     if (items_.size() > 0) return take_kept(item, thread);
-    waiter* giver = givers_.choose(thread);
+    wait_node* giver = givers_.choose(thread);
     if (giver == nullptr && !closed_) return answer::wait;
     sharing_.unlock();
     if (giver == nullptr) return answer::closed;
@@ -208,7 +208,7 @@ class basic_channel {
 
   [[gnu::noinline]] answer take_kept(std::optional<T>& item, thread_core* thread) {
     typename item_queue<T>::room unused = items_.pop(item);  // freed without the lock
-    waiter* giver = givers_.choose(thread);
+    wait_node* giver = givers_.choose(thread);
     if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
     sharing_.unlock();
     if (giver != nullptr) giver->of->tell(thread);

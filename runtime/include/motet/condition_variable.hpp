@@ -22,7 +22,7 @@ class basic_condition_variable {
   template <typename Lock>
   void wait(Lock& held) {
     thread_core* thread = Sharing::enter_to_wait();
-    lone_waiter waiting("wait on a condition_variable", thread, Sharing::shared);
+    single_wait waiting("wait on a condition_variable", thread, Sharing::shared);
     changed_.enter(waiting);
     try {
       held.unlock();
@@ -59,7 +59,7 @@ class basic_condition_variable {
 
  private:
   /// Takes back a wait that has not begun; another thread may have notified it by now.
-  void withdraw(lone_waiter& waiting) {
+  void withdraw(single_wait& waiting) {
     if (waiting.own.wait.claim(wake_reason::interrupted)) {
       leave(changed_.sharing_, waiting, [] {});
       return;

@@ -30,7 +30,7 @@ class basic_event {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    lone_waiter waiting("wait for an event", thread, Sharing::shared);
+    single_wait waiting("wait for an event", thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();
     stand_by(sharing_, waiting);
@@ -43,7 +43,7 @@ class basic_event {
     chosen_ones all;
     sharing_.lock();
     set_ = true;
-    while (waiter* next = waiting_.choose(thread)) all.add(*next);
+    while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     sharing_.unlock();
     all.tell(thread);
   }

@@ -165,7 +165,7 @@ fiber_ref current();
   detail::thread_core& thread = detail::here_core();
   thread.deliver();
   thread.snooze();
-  detail::arrived_core().deliver();
+  detail::present_core().deliver();
 }
 
 /// For loops that compute: throws what is pending, submits the operations queued for the kernel,

@@ -23,8 +23,8 @@ namespace detail {
 std::exception_ptr broken_promise() noexcept;
 /// Returns: `error`; but for a `cancelled`, which concerns one fiber only, a fiber_cancelled that
 ///          names `who`.
-std::exception_ptr told_to_others(std::exception_ptr error,
-                                  const char* who = "who made a promise") noexcept;
+std::exception_ptr as_seen_by_others(std::exception_ptr error,
+                                     const char* who = "who made a promise") noexcept;
 
 struct nothing_more {};
 
@@ -142,7 +142,7 @@ class promise {
     try {
       state_->value.emplace(std::forward<Args>(args)...);
     } catch (...) {
-      state_->error = detail::told_to_others(std::current_exception());
+      state_->error = detail::as_seen_by_others(std::current_exception());
       state_->publish();
       throw;
     }
@@ -156,7 +156,7 @@ class promise {
   bool set_exception(std::exception_ptr error) {
     check();
     if (!state_->decide()) return false;
-    state_->error = detail::told_to_others(std::move(error));
+    state_->error = detail::as_seen_by_others(std::move(error));
     state_->publish();
     return true;
   }

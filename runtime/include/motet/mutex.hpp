@@ -76,7 +76,7 @@ class basic_mutex {
         refuse_to_lock_again();
       }
     } while (sharing_.becomes_fiber(thread));
-    lone_waiter waiting("lock of a mutex", thread, Sharing::shared);
+    single_wait waiting("lock of a mutex", thread, Sharing::shared);
     waiting.number = me;
     waiting_.push_back(waiting);
     sharing_.unlock();
@@ -107,7 +107,7 @@ class basic_mutex {
     if (!held_by(thread)) [[unlikely]]
       refuse_to_unlock();
     sharing_.lock();
-    waiter* next = waiting_.choose(thread);
+    wait_node* next = waiting_.choose(thread);
     if (next == nullptr) {
       holder_.store(0, std::memory_order_relaxed);
       sharing_.unlock();
@@ -140,7 +140,7 @@ class basic_mutex {
         sharing_.unlock();
         return;
       }
-      lone_waiter waiting("lock of a mutex", thread, Sharing::shared);
+      single_wait waiting("lock of a mutex", thread, Sharing::shared);
       waiting.number = me;
       waiting_.push_front(waiting);
       sharing_.unlock();

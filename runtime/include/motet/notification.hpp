@@ -25,7 +25,7 @@ class basic_notification {
   ///         meanwhile.
   void wait() {
     thread_core* thread = Sharing::enter_to_wait();
-    lone_waiter waiting("wait for a notification", thread, Sharing::shared);
+    single_wait waiting("wait for a notification", thread, Sharing::shared);
     enter(waiting);
     stand_by(sharing_, waiting);
   }
@@ -36,7 +36,7 @@ class basic_notification {
   bool notify_one() {
     thread_core* thread = self_core();
     sharing_.lock();
-    waiter* first = waiting_.choose(thread);
+    wait_node* first = waiting_.choose(thread);
     sharing_.unlock();
     if (first != nullptr) first->of->tell(thread);
     return first != nullptr;
@@ -49,7 +49,7 @@ class basic_notification {
     thread_core* thread = self_core();
     chosen_ones all;
     sharing_.lock();
-    while (waiter* next = waiting_.choose(thread)) all.add(*next);
+    while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     sharing_.unlock();
     return all.tell(thread) > 0;
   }
@@ -58,7 +58,7 @@ class basic_notification {
   template <typename>
   friend class basic_condition_variable;
 
-  void enter(waiter& one) {
+  void enter(wait_node& one) {
     const std::lock_guard in(sharing_);
     waiting_.push_back(one);
   }

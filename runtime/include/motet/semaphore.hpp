@@ -41,7 +41,7 @@ class basic_semaphore {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    lone_waiter waiting("acquire of a semaphore", thread, Sharing::shared);
+    single_wait waiting("acquire of a semaphore", thread, Sharing::shared);
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);
     sharing_.unlock();
@@ -104,7 +104,7 @@ class basic_semaphore {
   }
 
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
-    while (waiter* next = waiting_.first_left()) {
+    while (wait_node* next = waiting_.first_left()) {
       const auto wanted = static_cast<std::ptrdiff_t>(next->number);
       if (wanted > free_) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now

@@ -158,9 +158,9 @@ class basic_shared_mutex {
     freed.tell(thread);
   }
 
-  struct candidate : lone_waiter {
+  struct candidate : single_wait {
     candidate(thread_core* thread, way wanted, std::uintptr_t me) noexcept
-        : lone_waiter(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", thread,
+        : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", thread,
                       Sharing::shared),
           who(me) {
       number = wanted;
@@ -175,7 +175,7 @@ class basic_shared_mutex {
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.
   void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
-    while (waiter* next = waiting_.first_left()) {
+    while (wait_node* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       take(next->number, static_cast<candidate*>(next)->who);
@@ -186,7 +186,7 @@ class basic_shared_mutex {
   /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
   /// looks again.
   void invite(chosen_ones& freed, const thread_core* chooser) noexcept {
-    while (waiter* next = waiting_.first_left()) {
+    while (wait_node* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       waiting_.expect(*next);

@@ -28,8 +28,8 @@ bool runs_here(const thread_link& link) noexcept;
 class arrival;
 bool runs_here(const thread& where);
 void give(const thread& where, const arrival& fiber);
-handle spin_there(const std::shared_ptr<thread_link>& to, guest_job* owned);
-handle call_there(const std::shared_ptr<thread_link>& to, guest_job& borrowed);
+handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned);
+handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed);
 
 }  // namespace detail
 

@@ -82,21 +82,21 @@ class timeslice_lock {
   statistics stats() const;
 
  private:
-  struct waiter;
+  struct wait_node;
 
   void yield_if_over();
   void lock_again() noexcept;
   void check_held(const detail::thread_core* thread) const;
   // Called with `sharing_` locked:
   void take(std::uintptr_t mark) noexcept;
-  void line_up(waiter& late) noexcept;
+  void line_up(wait_node& late) noexcept;
   void forget_gone() noexcept;
-  waiter* choose_next() noexcept;
+  wait_node* choose_next() noexcept;
   // Called with `sharing_` unlocked:
-  void await_turn(waiter& mine);
-  void look_for_stall(const waiter& mine);
-  void leave_line(waiter& mine) noexcept;
-  clock::time_point stalls_at(const waiter& mine) const noexcept;
+  void await_turn(wait_node& mine);
+  void look_for_stall(const wait_node& mine);
+  void leave_line(wait_node& mine) noexcept;
+  clock::time_point stalls_at(const wait_node& mine) const noexcept;
 
   const clock::duration quantum_;
   const std::uint64_t quantum_ticks_;
@@ -107,8 +107,8 @@ class timeslice_lock {
   std::uint64_t turn_began_ = 0;        // in ticks
   std::uint64_t turns_ = 0;
   std::uint64_t stalled_turn_ = 0;  // the turn in which on_stall was called last
-  waiter* first_ = nullptr;
-  waiter* last_ = nullptr;
+  wait_node* first_ = nullptr;
+  wait_node* last_ = nullptr;
   std::uint32_t filled_in_ = 0;  // the process in which the line was filled
   statistics counted_;
 };

@@ -222,7 +222,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      detail::tell_unhandled(detail::here().settings(), std::current_exception());
+      detail::report_unhandled(detail::here().settings(), std::current_exception());
     }
   };
   const auto serve_one = [&](tcp_stream peer) {

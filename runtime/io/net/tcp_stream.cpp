@@ -104,7 +104,7 @@ struct tcp_stream::state {
       return;
     }
     if (detail::thread_state* thread = detail::self()) thread->calls.end_all_on(socket.get());
-    const detail::closing_elsewhere guard;
+    const detail::remote_closing guard;
     ::close(socket.release());
   }
 };

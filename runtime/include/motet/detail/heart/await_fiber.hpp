@@ -25,7 +25,7 @@ struct home_awaiter : awaiter {
 [[noreturn]] void refuse_to_await_oneself();
 /// Parks a fiber of another thread, or blocks a thread that has no runtime; returns at once if the
 /// fiber is dead.
-void await_elsewhere(control_block& fiber);
+void await_remotely(control_block& fiber);
 /// Somebody else than the parent claims the failure of a dead fiber.
 void claim_failure(control_block& dead) noexcept;
 [[noreturn]] void throw_outcome(const control_block& dead);
@@ -49,7 +49,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   fiber.awaiters.push_back(waiting);
   if (thread.park(waiting.wait) == wake_reason::handed) return;
   waiting.unlink();
-  arrived_core().throw_pending();
+  present_core().throw_pending();
 }
 
 /// Waits until `fiber`, which a handle refers to, is dead.
@@ -59,7 +59,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   if (thread != nullptr && thread->is_home_of(fiber)) {
     await_at_home(fiber, *thread);
   } else {
-    await_elsewhere(fiber);
+    await_remotely(fiber);
   }
 }
 
@@ -79,7 +79,7 @@ class awaited {
       home_ = thread;
       ++fiber.references;
     } else {
-      retain_abroad(fiber);
+      retain_remotely(fiber);
     }
   }
   awaited(const awaited&) = delete;
@@ -88,7 +88,7 @@ class awaited {
     if (home_ != nullptr) {
       release_at_home(fiber_);
     } else {
-      release_abroad(fiber_);
+      release_remotely(fiber_);
     }
   }
 
@@ -97,7 +97,7 @@ class awaited {
     if (home_ != nullptr) {
       await_at_home(fiber_, *home_);
     } else {
-      await_elsewhere(fiber_);
+      await_remotely(fiber_);
     }
     if (fiber_.ended_by != outcome::value) throw_outcome(fiber_);
   }

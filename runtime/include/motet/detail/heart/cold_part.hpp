@@ -18,16 +18,16 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct guest_link;
+struct remote_link;
 struct journey;
 struct resume_wait;
 
 /// Keeps what is known of a fiber's stays on other threads.
-struct journey_keeper {
-  journey_keeper() noexcept = default;
-  journey_keeper(const journey_keeper&) = delete;
-  journey_keeper& operator=(const journey_keeper&) = delete;
-  ~journey_keeper();
+struct journey_owner {
+  journey_owner() noexcept = default;
+  journey_owner(const journey_owner&) = delete;
+  journey_owner& operator=(const journey_owner&) = delete;
+  ~journey_owner();
 
   journey* its = nullptr;  // null: it has never been away
 };
@@ -35,7 +35,7 @@ struct journey_keeper {
 /// Made by the fiber's home thread, ended with the block.
 struct cold_part {
   family own;                             // its children outside of groups, and its groups
-  control_block* told_to = nullptr;       // the parent that may still be spared its failure
+  control_block* reported_to = nullptr;   // the parent that may still be spared its failure
   control_block* next_failure = nullptr;  // there
   control_block* failures = nullptr;      // failed children that the fiber has not been told of
   value_slot token;
@@ -46,13 +46,13 @@ struct cold_part {
   timer grace;                        // of a handler of that
   timer insistence;                   // of terminate()
   bool insisted = false;
-  guest_link* caller = nullptr;         // on another thread: told of the end
+  remote_link* caller = nullptr;        // on another thread: told of the end
   bool keeps = false;                   // it is a keeper, which nobody is to see
   control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
   bool spared = false;                  // and whose failure somebody else has claimed
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
-  journey_keeper travels;
+  journey_owner travels;
   control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
   bool sends = false;               // it is giving one away
 };
@@ -61,10 +61,10 @@ struct block_slab {
   static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
   // Powers of two: a place in one array is found by shifting.
   static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
-  static constexpr std::size_t foreign_room = 256;
+  static constexpr std::size_t remote_room = 256;
   static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
   static constexpr std::size_t blocks =
-      (size - first) / (sizeof(control_block) + cold_room + small_result + foreign_room);
+      (size - first) / (sizeof(control_block) + cold_room + small_result + remote_room);
 
   static std::byte* base_of(const void* block) noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
@@ -81,7 +81,7 @@ struct block_slab {
 
   static constexpr std::size_t cold_parts = 0;
   static constexpr std::size_t results = cold_parts + cold_room * blocks;
-  static constexpr std::size_t foreign = results + small_result * blocks;
+  static constexpr std::size_t remote = results + small_result * blocks;
 };
 
 static_assert(alignof(cold_part) <= alignof(control_block));

@@ -94,8 +94,8 @@ struct alignas(std::max_align_t) control_block : switch_line,
   mailbox* mail;
   family* belongs_to;
   control_block* parent;  // referred to for as long as this block lives
-  int references;         // at home; those abroad are in its foreign_requests
-  std::atomic<bool> went_abroad{false};
+  int references;         // at home; those abroad are in its remote_requests
+  std::atomic<bool> known_remotely{false};
   bool ending = false;  // the body has been left
 
   // The outcome; never changes once `state` is dead.

@@ -8,8 +8,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// On another thread than the fiber's own.
-void retain_abroad(control_block& fiber) noexcept;
-void release_abroad(control_block& fiber) noexcept;
+void retain_remotely(control_block& fiber) noexcept;
+void release_remotely(control_block& fiber) noexcept;
 /// On its own thread, perhaps the last reference there.
 void release_last(control_block& fiber) noexcept;
 
@@ -22,7 +22,7 @@ inline void retain(control_block& fiber) noexcept {
   if (at_home(fiber)) {
     ++fiber.references;
   } else {
-    retain_abroad(fiber);
+    retain_remotely(fiber);
   }
 }
 
@@ -38,7 +38,7 @@ inline void release(control_block& fiber) noexcept {
   if (at_home(fiber)) {
     release_at_home(fiber);
   } else {
-    release_abroad(fiber);
+    release_remotely(fiber);
   }
 }
 

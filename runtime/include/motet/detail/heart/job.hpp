@@ -14,8 +14,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct guest_beginning;
-struct guest_link;
+struct remote_start;
+struct remote_link;
 
 /// Returns: an executor_stopped.
 std::exception_ptr stopped() noexcept;
@@ -43,30 +43,30 @@ class job {
 };
 
 /// One whose fiber has a parent, or a caller, on the thread that left it.
-class guest_job : public job {
+class remote_job : public job {
  public:
-  explicit guest_job(call_site from) noexcept : job(from) {}
+  explicit remote_job(call_site from) noexcept : job(from) {}
 
   void begin(control_block& fiber) noexcept override;
   void refuse(std::exception_ptr why) noexcept override;
 
   // Either, or both, are told: by begin(); or by refuse(), then the first that is there.
-  guest_beginning* beginning = nullptr;
-  guest_link* link = nullptr;
+  remote_start* beginning = nullptr;
+  remote_link* link = nullptr;
   control_block* parent = nullptr;  // counted for the fiber; null: the main one there
   local_list heirlooms;
 
  protected:
-  ~guest_job() = default;
+  ~remote_job() = default;
   virtual void dispose() noexcept = 0;
 };
 
 /// One that owns its function; its fiber's result is what that returns.
 template <typename F, typename Result>
-class spun final : public guest_job {
+class spun final : public remote_job {
  public:
   template <typename G>
-  spun(G&& function, call_site from) : guest_job(from), function_(std::forward<G>(function)) {}
+  spun(G&& function, call_site from) : remote_job(from), function_(std::forward<G>(function)) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
   void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<spun>(this)}; }
@@ -85,9 +85,9 @@ class spun final : public guest_job {
 
 /// One in the frame of its caller, who waits until it is over.
 template <typename F, typename Result>
-class called final : public guest_job {
+class called final : public remote_job {
  public:
-  called(F& function, call_site from) noexcept : guest_job(from), function_(&function) {}
+  called(F& function, call_site from) noexcept : remote_job(from), function_(&function) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
   void body(void* place) noexcept override { ::new (place) runner{function_}; }

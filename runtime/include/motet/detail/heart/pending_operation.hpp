@@ -22,7 +22,7 @@ struct pending_operation : tagged_link<in_flight_tag> {
   bool done = false;
   bool closed = false;  // its descriptor is being closed
   wait_record* closer = nullptr;
-  file_call* elsewhere = nullptr;  // another thread performs it, not the backend
+  file_call* plain_call = nullptr;  // another thread performs it, not the backend
   /// Set if the fiber waits for several things, of which this operation is one: called at its end,
   /// in place of resuming the fiber.
   void (*won)(pending_operation& ended, thread_core& home) noexcept = nullptr;

@@ -57,7 +57,7 @@ inline thread_core* self_core() noexcept {
 }
 
 /// Returns: the runtime of the thread on which a fiber finds itself after a switch.
-inline thread_core& arrived_core() noexcept {
+inline thread_core& present_core() noexcept {
   return *reinterpret_cast<thread_core*>(read_self());
 }
 

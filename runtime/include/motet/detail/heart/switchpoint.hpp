@@ -195,7 +195,7 @@ inline void thread_core::prefetch() noexcept {
   running_ = &next;
   calls_in_a_row_ = 0;
   switch_context(left.where, next.where, last);
-  arrived_core().bury();
+  present_core().bury();
 }
 
 [[gnu::always_inline]] inline void thread_core::hand_on_for_good() noexcept {

@@ -25,12 +25,12 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
   thread.deliver();
   if (token.filled()) {
     thread.snooze();
-    let_exception_displace_token(arrived_core(), fiber);
+    let_exception_displace_token(present_core(), fiber);
   } else {
     wait_record wait("suspend");
     wait.for_token = true;
     wait.ends_when_idle = fiber.is_main && !conditional;
-    if (thread.park(wait) == wake_reason::interrupted) arrived_core().throw_pending();
+    if (thread.park(wait) == wake_reason::interrupted) present_core().throw_pending();
   }
   return std::move(token);
 }

@@ -15,7 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class errand;
+class remote_wait;
 
 template <typename F>
 inline constexpr bool takes_stop_token = std::is_invocable_v<F, std::stop_token>;
@@ -94,7 +94,7 @@ class lent_call : public blocking_call {
   bool run() noexcept final;
   void tell() noexcept final;
 
-  errand* caller_ = nullptr;
+  remote_wait* caller_ = nullptr;
 };
 
 /// A call on the heap. It belongs to the caller that waits for it; a caller that is interrupted
@@ -121,7 +121,8 @@ class owned_call : public blocking_call {
 
   enum class phase : unsigned char { awaited, left, over };
   std::atomic<phase> phase_{phase::awaited};
-  errand* caller_ = nullptr;  // in the caller's frame: lives until the caller leaves, or is told
+  remote_wait* caller_ =
+      nullptr;  // in the caller's frame: lives until the caller leaves, or is told
 };
 
 template <typename F>

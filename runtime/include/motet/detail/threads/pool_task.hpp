@@ -43,7 +43,7 @@ std::exception_ptr left_undone() noexcept;
 /// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker, bool has_room) noexcept;
-void tell_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
+void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// A job. Its outcome is settled in its destructor, on its own fiber, whose children are over then.
 template <typename Work>
@@ -97,7 +97,7 @@ class pool_task {
     if (ended_ == job_end::value) {
       fail(std::move(error));
     } else {
-      tell_unhandled(*worker_, error);
+      report_unhandled(*worker_, error);
     }
   }
 
@@ -129,7 +129,7 @@ class submitted_work {
     }
   }
   void fail(const worker_load&, std::exception_ptr error) noexcept {
-    what_->error = told_to_others(std::move(error), "a job");
+    what_->error = as_seen_by_others(std::move(error), "a job");
   }
   void leave_undone() noexcept { what_->error = left_undone(); }
   static constexpr bool has_room() noexcept { return true; }
@@ -155,7 +155,7 @@ class posted_work {
 
   void run() { (*function_)(); }
   void fail(const worker_load& worker, const std::exception_ptr& error) noexcept {
-    tell_unhandled(worker, error);
+    report_unhandled(worker, error);
   }
   void leave_undone() noexcept {}
   static constexpr bool has_room() noexcept { return true; }

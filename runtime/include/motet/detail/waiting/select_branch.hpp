@@ -7,17 +7,17 @@
 #include <motet/clock.hpp>
 #include <motet/detail/heart/pending_operation.hpp>
 #include <motet/detail/heart/timer.hpp>
-#include <motet/detail/waiting/waiter.hpp>
+#include <motet/detail/waiting/ticket.hpp>
 #include <motet/fiber.hpp>
 #include <span>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class distant_awaiter;
+class remote_awaiter;
 
 /// A branch of a select(). As a waiter it is the ticket's place in the list of the channel, fiber,
 /// descriptor or timer that the branch waits for. It is not moved once it is made.
-class select_branch : public waiter {
+class select_branch : public wait_node {
  public:
   /// `any_thread`: another thread may choose this branch.
   explicit select_branch(bool any_thread) noexcept : shared(any_thread) {}
@@ -63,7 +63,7 @@ class end_case final : public select_branch, private awaiter {
 
   fiber_ref fiber_;
   control_block* block_;
-  distant_awaiter* distant_ = nullptr;  // for a fiber of another thread
+  remote_awaiter* remote_ = nullptr;  // for a fiber of another thread
 };
 
 class ready_case final : public select_branch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of the waiters on a primitive, and how the primitive serves them. See
-// detail/waiting/waiter.hpp.
+// detail/waiting/ticket.hpp.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/waiting/sharing.hpp>
-#include <motet/detail/waiting/waiter.hpp>
+#include <motet/detail/waiting/ticket.hpp>
 #include <motet/detail/words/list.hpp>
 #include <mutex>
 
@@ -22,43 +22,43 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// every call but send_away(), which takes it.
 class wait_list {
  public:
-  void push_back(waiter& one) noexcept {
+  void push_back(wait_node& one) noexcept {
     forget_gone();
     one.enter();
     waiting_.push_back(one);
   }
 
-  void push_front(waiter& one) noexcept {
+  void push_front(wait_node& one) noexcept {
     forget_gone();
     one.enter();
     waiting_.push_front(one);
   }
 
   /// Returns: the first waiter whose ticket is still open, without choosing it; or null.
-  waiter* front() noexcept {
-    waiter* each = first();
+  wait_node* front() noexcept {
+    wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
     return each;
   }
 
   /// The same, but takes the waiters in front of it, whose tickets have ended, out of the list.
-  waiter* first_left() noexcept {
-    waiter* each = first();
+  wait_node* first_left() noexcept {
+    wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
     return each;
   }
 
   /// Returns: whether another ticket than `own` waits in the list.
   bool others_wait(const ticket& own) noexcept {
-    for (waiter* each = first(); each != nullptr; each = waiting_.next(*each)) {
+    for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {
       if (each->of != &own && each->of->open()) return true;
     }
     return false;
   }
 
   /// Returns: the first waiter whose ticket could be chosen, taken out of the list; or null.
-  [[gnu::always_inline]] waiter* choose(const thread_core* chooser) noexcept {
-    waiter* oldest = first();
+  [[gnu::always_inline]] wait_node* choose(const thread_core* chooser) noexcept {
+    wait_node* oldest = first();
     if (oldest == nullptr || take(*oldest, chooser)) [[likely]]
       return oldest;
     return choose_behind(*oldest, chooser);
@@ -66,7 +66,7 @@ class wait_list {
 
   /// The chosen waiter `told` gets nothing, but may look again. Until it calls arrived(), choose()
   /// and its like find no other waiter, so that none behind it is served first.
-  void expect(waiter& told) noexcept {
+  void expect(wait_node& told) noexcept {
     told.refused = true;
     filled_in_ |= expecting;
   }
@@ -80,7 +80,7 @@ class wait_list {
 
   /// Chooses the ticket of `one`, and takes `one` out of the list.
   /// Returns: whether the ticket could be chosen.
-  [[gnu::always_inline]] static bool take(waiter& one, const thread_core* chooser) noexcept {
+  [[gnu::always_inline]] static bool take(wait_node& one, const thread_core* chooser) noexcept {
     if (!one.of->choose(chooser)) return false;
     one.of->chosen = &one;
     one.unlink();
@@ -92,7 +92,7 @@ class wait_list {
   void send_away(Sharing& sharing) noexcept;
 
  private:
-  waiter* first() noexcept {
+  wait_node* first() noexcept {
     if (waiting_.empty()) return nullptr;
     forget_gone();
     return (filled_in_ & expecting) == 0 ? waiting_.front() : nullptr;
@@ -107,21 +107,22 @@ class wait_list {
     filled_in_ = this_process();
   }
 
-  [[gnu::noinline]] waiter* choose_behind(waiter& ended, const thread_core* chooser) noexcept {
-    waiter* each = next_after_ended(ended);
+  [[gnu::noinline]] wait_node* choose_behind(wait_node& ended,
+                                             const thread_core* chooser) noexcept {
+    wait_node* each = next_after_ended(ended);
     while (each != nullptr && !take(*each, chooser)) each = next_after_ended(*each);
     return each;
   }
 
   /// Takes `ended`, whose ticket has ended, out of the list, unless its fiber is just doing so.
   /// Returns: the waiter behind `ended`, or null.
-  waiter* next_after_ended(waiter& ended) noexcept {
-    waiter* next = waiting_.next(ended);
+  wait_node* next_after_ended(wait_node& ended) noexcept {
+    wait_node* next = waiting_.next(ended);
     ended.send_away();
     return next;
   }
 
-  list<waiter, waiters_tag> waiting_;
+  list<wait_node, wait_nodes_tag> waiting_;
   static constexpr std::uint32_t expecting = std::uint32_t{1} << 31;
   std::uint32_t filled_in_ = 0;  // the process that filled the list, and the flag `expecting`
 };
@@ -132,11 +133,11 @@ extern template void wait_list::send_away(one_thread&) noexcept;
 /// Waiters that were chosen, and are to be told once the primitive's lock has been released.
 class chosen_ones {
  public:
-  void add(waiter& one) noexcept { waiting_.push_back(one); }
+  void add(wait_node& one) noexcept { waiting_.push_back(one); }
   /// Returns: how many waiters there were.
   std::size_t tell(thread_core* teller) noexcept {
     std::size_t count = 0;
-    while (waiter* each = waiting_.pop_front()) {
+    while (wait_node* each = waiting_.pop_front()) {
       each->of->tell(teller);
       ++count;
     }
@@ -144,13 +145,13 @@ class chosen_ones {
   }
 
  private:
-  list<waiter, waiters_tag> waiting_;
+  list<wait_node, wait_nodes_tag> waiting_;
 };
 
 /// Takes `one`, whose ticket was interrupted, out of its list, unless the primitive has done so or
 /// has ended. `then()` is called under the primitive's lock.
 template <typename Sharing, typename Then>
-void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
+void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
   if (!one.leave()) return;
   const std::lock_guard in(sharing);
   one.unlink();
@@ -162,7 +163,7 @@ void leave(Sharing& sharing, waiter& one, Then&& then) noexcept {
 ///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
 ///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one, Choose&& choose) {
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one, Choose&& choose) {
   if (one.own.stand_by()) [[likely]] {
     if (one.own.destroyed) [[unlikely]]
       throw_destroyed();
@@ -176,7 +177,7 @@ template <typename Sharing, typename Choose>
 
 /// The same for primitives on which no waiter holds up those behind it.
 template <typename Sharing>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, lone_waiter& one) {
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one) {
   stand_by(sharing, one, [](chosen_ones&) {});
 }
 

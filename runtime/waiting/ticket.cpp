@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rare and the long parts of waiting on a primitive. See detail/waiting/waiter.hpp,
+// The rare and the long parts of waiting on a primitive. See detail/waiting/ticket.hpp,
 // detail/waiting/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
@@ -81,7 +81,7 @@ void throw_interruption() {
   throw std::logic_error("this thread's runtime has ended");
 }
 
-void waiter::await_sent_away() const noexcept {
+void wait_node::await_sent_away() const noexcept {
   patience sender;
   while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
 }
@@ -93,7 +93,7 @@ bool ticket::block() noexcept {
   return true;
 }
 
-void ticket::tell_elsewhere() noexcept {
+void ticket::notify_remotely() noexcept {
   jitter();
   if (home_ == nullptr) {
     gate_.open();
@@ -115,7 +115,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
     bool left = false;
     sharing.lock_at_end();
     forget_gone();
-    for (waiter *each = waiting_.front(), *next; each != nullptr; each = next) {
+    for (wait_node *each = waiting_.front(), *next; each != nullptr; each = next) {
       next = waiting_.next(*each);
       if (take(*each, teller)) {
         each->of->destroyed = true;

@@ -18,8 +18,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct waiter;
-struct waiters_tag;
+struct wait_node;
+struct wait_nodes_tag;
 
 /// One wait on primitives, in the frame of the fiber, or of the thread without fibers, that waits.
 class ticket : public post {
@@ -62,19 +62,19 @@ class ticket : public post {
     if (home_ == teller && teller != nullptr) [[likely]] {
       wake(*teller);
     } else {
-      tell_elsewhere();
+      notify_remotely();
     }
   }
 
   wait_record wait;
   control_block* const fiber;  // any thread may read it, unlike `wait`; null: thread without fibers
-  waiter* chosen = nullptr;    // the waiter of the list from which the ticket was chosen
-  bool in_many = false;        // the ticket stands in several lists
-  bool destroyed = false;      // the primitive was destroyed during the wait
+  wait_node* chosen = nullptr;  // the waiter of the list from which the ticket was chosen
+  bool in_many = false;         // the ticket stands in several lists
+  bool destroyed = false;       // the primitive was destroyed during the wait
 
  private:
   bool block() noexcept;
-  void tell_elsewhere() noexcept;
+  void notify_remotely() noexcept;
   /// Called on the ticket's own thread, perhaps before its fiber has reached stand_by().
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
@@ -91,9 +91,9 @@ class ticket : public post {
 };
 
 /// A ticket's place in one list.
-struct waiter : tagged_link<waiters_tag> {
-  waiter() = default;
-  explicit waiter(ticket& its) noexcept : of(&its) {}
+struct wait_node : tagged_link<wait_nodes_tag> {
+  wait_node() = default;
+  explicit wait_node(ticket& its) noexcept : of(&its) {}
 
   ticket* of = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
@@ -136,9 +136,9 @@ struct waiter : tagged_link<waiters_tag> {
 };
 
 /// A ticket that waits on one primitive.
-struct lone_waiter : waiter {
-  lone_waiter(const char* what, thread_core* thread, bool shared) noexcept
-      : waiter(own), own(what, thread, shared) {}
+struct single_wait : wait_node {
+  single_wait(const char* what, thread_core* thread, bool shared) noexcept
+      : wait_node(own), own(what, thread, shared) {}
   ticket own;
 };
 
