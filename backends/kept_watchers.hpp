@@ -93,7 +93,7 @@ inline ev_io& watcher_of(operation& op) noexcept {
 
 /// Whether the operation waits for events that libev does not know.
 inline bool asks_more_than_library(const operation& op) noexcept {
-  return only_waits(op) && (op.flags & ~(POLLIN | POLLOUT)) != 0;
+  return (op.flags & ~(POLLIN | POLLOUT)) != 0 && only_waits(op);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

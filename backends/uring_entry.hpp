@@ -58,7 +58,7 @@ inline std::uint64_t second_word_of(const operation& op, const verb_row& row) no
   if (row.at == file_place::position) return current_position;
   if (row.carries == payload::address) return op.length;
   if (row.carries == payload::peer) return reinterpret_cast<std::uintptr_t>(op.address_length);
-  return op.offset;
+  return row.at == file_place::offset ? op.offset : 0;
 }
 
 inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
@@ -69,7 +69,8 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
 /// Source: io_uring_enter(2): all flags are at one place.
 inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, length_of(op, row),
+  const void* carried = row.carries == payload::nothing ? nullptr : op.buffer;
+  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, carried, length_of(op, row),
                      second_word_of(op, row));
   entry.msg_flags = static_cast<std::uint32_t>(op.flags);
   if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;

@@ -121,16 +121,17 @@ bool operations::any_on_thread(int fd) noexcept {
 }
 
 void operations::complete(operation& op) noexcept {
+  thread_state& thread = thread_;
   auto& pending = *static_cast<pending_operation*>(op.owner);
   in_flight::remove(pending);
-  thread_.unpend(*pending.wait.fiber);
+  thread.unpend(*pending.wait.fiber);
   pending.done = true;
   if (pending.won != nullptr) {
-    pending.won(pending, thread_);
+    pending.won(pending, thread);
   } else {
-    thread_.resume(pending.wait, wake_reason::handed);
+    thread.resume(pending.wait, wake_reason::handed);
   }
-  if (pending.closer != nullptr) thread_.resume(*pending.closer, wake_reason::handed);
+  if (pending.closer != nullptr) thread.resume(*pending.closer, wake_reason::handed);
 }
 
 bool operations::being_closed(int fd) noexcept {

@@ -96,11 +96,15 @@ operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
   return op;
 }
 
-/// Half of what was asked for would be lost with an interruption.
-void check_interruptible(int flags, const char* what) {
-  if ((flags & MSG_WAITALL) == 0) return;
+[[noreturn, gnu::noinline]] void refuse_to_wait_for_all(const char* what) {
   throw std::invalid_argument(std::string(what) +
                               ": MSG_WAITALL could not be interrupted without a loss");
+}
+
+/// Half of what was asked for would be lost with an interruption.
+void check_interruptible(int flags, const char* what) {
+  if ((flags & MSG_WAITALL) != 0) [[unlikely]]
+    refuse_to_wait_for_all(what);
 }
 
 /// The kernel takes -1 for the position of the descriptor.

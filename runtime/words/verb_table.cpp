@@ -11,9 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -147,49 +145,48 @@ std::int32_t look_at(operation& op, bool) noexcept {
 
 constexpr verb_row reading(const char* name, std::uint8_t ring_code, file_place at,
                            payload carries) {
-  return {name, ring_code, POLLIN, at, carries, true, false, false, &call_read, nullptr};
+  return {name, &call_read, nullptr, POLLIN, ring_code, at, carries, true, false, false};
 }
 
 /// A pipe, which may raise SIGPIPE, has no offset.
 constexpr verb_row writing(const char* name, std::uint8_t ring_code, file_place at,
                            payload carries) {
   const bool on_pipes = at == file_place::position;
-  return {name, ring_code, POLLOUT, at, carries, false, false, on_pipes, &call_write, nullptr};
+  return {name, &call_write, nullptr, POLLOUT, ring_code, at, carries, false, false, on_pipes};
 }
 
 /// On sockets alone.
 constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short readiness,
                              payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = readiness == POLLIN;
-  return {name, ring_code, readiness, file_place::none, carries, fills, true, false, call, nullptr};
+  return {name, call, nullptr, readiness, ring_code, file_place::none, carries, fills, true, false};
 }
 
-/// In the order of `verb`.
-constexpr std::array table{
+/// Which is neither.
+constexpr verb_row other(const char* name, std::uint8_t ring_code, short readiness, file_place at,
+                         payload carries, std::int32_t (*call)(operation&, bool) noexcept,
+                         void (*take_back)(int) noexcept = nullptr) {
+  const bool fills = carries == payload::peer;
+  return {name, call, take_back, readiness, ring_code, at, carries, fills, false, false};
+}
+
+}  // namespace
+
+constinit const std::array<verb_row, verbs> verb_table{
     reading("read", IORING_OP_READ, file_place::position, payload::buffer),
     writing("write", IORING_OP_WRITE, file_place::position, payload::buffer),
     reading("read", IORING_OP_READV, file_place::position, payload::vectors),
     writing("write", IORING_OP_WRITEV, file_place::position, payload::vectors),
     reading("pread", IORING_OP_READ, file_place::offset, payload::buffer),
     writing("pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
-    verb_row{"fsync", IORING_OP_FSYNC, POLLOUT, file_place::whole, payload::nothing, false, false,
-             false, &call_fsync, nullptr},
+    other("fsync", IORING_OP_FSYNC, POLLOUT, file_place::whole, payload::nothing, &call_fsync),
     messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
     messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
     messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),
-    verb_row{"accept", IORING_OP_ACCEPT, POLLIN, file_place::none, payload::peer, true, false,
-             false, &call_accept, nullptr},
-    verb_row{"connect", IORING_OP_CONNECT, POLLOUT, file_place::none, payload::address, false,
-             false, false, &call_connect, &take_back_connect},
-    verb_row{"wait_fd", IORING_OP_POLL_ADD, 0, file_place::none, payload::nothing, false, false,
-             false, &look_at, nullptr},
+    other("accept", IORING_OP_ACCEPT, POLLIN, file_place::none, payload::peer, &call_accept),
+    other("connect", IORING_OP_CONNECT, POLLOUT, file_place::none, payload::address, &call_connect,
+          &take_back_connect),
+    other("wait_fd", IORING_OP_POLL_ADD, 0, file_place::none, payload::nothing, &look_at),
 };
-static_assert(table.size() == verbs);
-
-}  // namespace
-
-const verb_row& row_of(verb kind) noexcept {
-  return table[static_cast<std::size_t>(kind)];
-}
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -5,6 +5,8 @@
 
 #include <poll.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <motet/backend.hpp>
 
@@ -22,23 +24,28 @@ enum class file_place : std::uint8_t {
 enum class payload : std::uint8_t { nothing, buffer, vectors, message, address, peer };
 
 struct verb_row {
-  const char* name;        // of its fault point
-  std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
-  short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
-  file_place at;
-  payload carries;
-  bool fills;              // the kernel writes to what it carries
-  bool has_message_flags;  // operation::flags are those of recv(2)
-  bool may_raise_sigpipe;
+  const char* name;  // of its fault point
   /// Makes the call. With `nowait` it answers -EAGAIN where it would wait, and -EOPNOTSUPP where it
   /// cannot be told not to.
   /// Returns: what the call returns, or minus an errno value.
   std::int32_t (*call)(operation& op, bool nowait) noexcept;
   /// Undoes what a call that was cancelled has begun; null: such a call has done nothing.
   void (*take_back)(int fd) noexcept;
+  short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
+  std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
+  file_place at;
+  payload carries;
+  bool fills;              // the kernel writes to what it carries
+  bool has_message_flags;  // operation::flags are those of recv(2)
+  bool may_raise_sigpipe;
 };
 
-const verb_row& row_of(verb kind) noexcept;
+/// In the order of `verb`. Read at several places on the way of each operation, so without a call.
+[[gnu::visibility("hidden")]] extern const std::array<verb_row, verbs> verb_table;
+
+inline const verb_row& row_of(verb kind) noexcept {
+  return verb_table[static_cast<std::size_t>(kind)];
+}
 
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 inline short readiness_of(const operation& op) noexcept {
