@@ -16,7 +16,7 @@ class block_pool {
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool() { leave(); }
 
-  /// Whether there is one that has been put back.
+  /// Whether a block has been put back that can be used again.
   bool has_used() const noexcept { return free_ != nullptr; }
   /// Returns: room for a control_block.
   void* take_used() noexcept {
@@ -41,7 +41,7 @@ class block_pool {
   void leave() noexcept;
   /// As put(), for a block whose thread has ended.
   [[gnu::noinline]] static void put_after_end(control_block& block) noexcept;
-  /// In a forked child: all blocks but `own` are somebody else's, in slabs that stay as they are.
+  /// In a forked child: all blocks but `own` are the parent's; their slabs stay as they are.
   void abandon(control_block& own) noexcept;
 
  private:

@@ -43,7 +43,7 @@ std::size_t timers_of_scopes(const scope_entry* innermost) noexcept;
 std::exception_ptr failure_while_away(control_block& fiber) noexcept;
 /// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
 std::exception_ptr raised_too_late(control_block& fiber) noexcept;
-/// What has been asked of a fiber that is away is forwarded to it.
+/// Requests to a fiber that is away are forwarded to the thread where it is.
 void forward_stops(control_block& fiber) noexcept;
 void forward_result(control_block& fiber, value_slot&& value) noexcept;
 

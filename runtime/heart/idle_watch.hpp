@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a thread does when no fiber is runnable and nothing that pends can wake one.
+// What a thread does when no fiber is runnable and nothing that pends can wake a fiber.
 #pragma once
 
 #include <motet/clock.hpp>

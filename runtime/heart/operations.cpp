@@ -95,8 +95,8 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
   return op.result;
 }
 
-/// Nobody can cancel what a plain thread has begun: an interruption waits for its end, and so does
-/// a fiber that closes the descriptor. If there is no such thread, this one is blocked.
+/// A call that a plain thread has begun cannot be cancelled: an interruption waits for its end, and
+/// so does a fiber that closes the descriptor. If there is no such thread, this one is blocked.
 std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept {
   operation& op = *pending.op;
   file_call call(op, pending.wait.what);

@@ -84,7 +84,7 @@ void thread_state::poll(bool wait) noexcept {
   until_look_ = schedule.countdown();
 }
 
-/// Nobody is runnable: sleeps until somebody may be.
+/// No fiber is runnable: sleeps until one may be.
 void thread_state::rest_now() noexcept {
   if (!lasting_pending() && !mail_->filled() && idle.end_idle()) return;
   // To give memory back takes longer than many a nap.

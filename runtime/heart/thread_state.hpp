@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page of one thread: its parts, and the steps that need several of them. Who runs and who is
-// runnable is in thread_core, which the parts share.
+// The page of one thread: its parts, and the steps that need several of them. Which fibers run or
+// are runnable is in thread_core, which the parts share.
 #pragma once
 
 #include <cstdint>
@@ -97,7 +97,7 @@ class thread_state : public thread_core {
   std::exception_ptr end(bool leave_first) noexcept;
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
-  /// A fiber has ended, for which one that has called std::exit may wait.
+  /// A fiber has ended; a fiber that has called std::exit may wait for that.
   void notify_exit() noexcept {
     if (exit_waiter_ != nullptr) resume(*exit_waiter_, wake_reason::handed);
   }

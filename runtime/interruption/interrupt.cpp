@@ -48,7 +48,7 @@ cancel_result cancel_here(control_block& fiber, const char* reason, call_site si
   return cancel_result::accepted;
 }
 
-/// Of several graces the one that ends first counts.
+/// Of several graces, that of the earliest end counts.
 cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept {
   const cancel_result answer = cancel_here(fiber, "it was terminated", site);
   if (answer == cancel_result::finished) return answer;

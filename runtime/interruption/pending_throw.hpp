@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a switchpoint throws, if anything: who of several that interrupt a fiber has the word. On
-// the fiber's home thread.
+// What a switchpoint throws, if anything: which of several interruptions of a fiber has the word.
+// On the fiber's home thread.
 #pragma once
 
 #include <motet/detail/heart/scope.hpp>

@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// What has been asked for since the home thread last looked.
+/// The requests that other threads have made since the home thread last looked.
 struct requests_taken {
   remote_requests taken;
 
@@ -45,7 +45,7 @@ struct requests_taken {
   }
 };
 
-/// Does what has been asked for from abroad, in the order in which it was.
+/// Does what other threads have asked for, in the order of their requests.
 void arrive(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
   remote_requests now = requests_taken(fiber).taken;
@@ -138,7 +138,7 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
 
 namespace {
 
-/// Who asked first is kept; `change(requests, first)` adds what else is asked for.
+/// The first request's reason and site are kept; `change(requests, first)` adds the rest.
 template <typename Change>
 cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site site,
                             Change change) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Entering scopes, ending them, leaving them. What an ended one does is in
+// Entering scopes, ending them, leaving them. What an ended scope does to its fiber is in
 // interruption/interrupt.cpp.
 #include <motet/cancel.hpp>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/dump_signal.hpp. Whoever gets the signal sends it on to each thread of the roster.
+// See process/dump_signal.hpp. The thread that gets the signal sends it on to each thread of the
+// roster.
 // What happens there is in process/dump_request.cpp.
 // Source: signal-safety(7); backtrace(3) is safe once it has been called.
 #include "process/dump_signal.hpp"
@@ -70,7 +71,7 @@ void call_previous(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
-/// If the kernel had no room to say who sent it, the thread's place knows.
+/// If the kernel had no room to note the sender, the thread's place in the roster knows.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
   thread_state* thread = self();

@@ -7,7 +7,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What the fiber finds there instead of one, and what another one has found there before.
+/// The runtime that a visiting fiber finds on that thread; there may be an earlier visitor's, which
+/// is put back at the end.
 class foreign_visit {
  public:
   /// Throws: std::bad_alloc; stack_unavailable if there is no memory for what it needs.

@@ -94,7 +94,8 @@ void start_over_in_child() {
   if (thread_state* thread = self()) thread->start_over();
 }
 
-/// When the library is loaded: whoever waits first, perhaps a thread without fibers, holds a lock.
+/// When the library is loaded: the first thread that waits, perhaps one without fibers, holds a
+/// lock.
 [[maybe_unused]] const int hooked = ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
 
 }  // namespace

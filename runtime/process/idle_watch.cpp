@@ -52,8 +52,8 @@ struct census {
   bool whole = false;
 };
 
-/// A listing that meets a thread which is just ending can miss those behind it: so it must have
-/// found as many as the directory says it holds.
+/// A listing that meets a thread which is just ending can miss the threads behind it: so it must
+/// have found as many as the directory says it holds.
 /// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
 census count_threads() noexcept {
   constexpr const char* place = "/proc/self/task";

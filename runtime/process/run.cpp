@@ -131,7 +131,7 @@ void end_with_process() {
 
 }  // namespace
 
-// What reads it is assembly, of which an optimiser of the whole program knows nothing.
+// It is read by assembly, of which an optimiser of the whole program knows nothing.
 [[gnu::used]] thread_local constinit thread_core* motet_self = nullptr;
 
 thread_core& begin_here() {

@@ -103,8 +103,8 @@ bool mailbox::nudge() noexcept {
   return end_sleep();
 }
 
-/// Whoever ends the sleep, the thread or another, ends its idleness: so nobody is counted as idle
-/// who has been given something.
+/// The thread that ends the sleep, this or another one, also ends its idleness: so a thread that
+/// has been given something does not count as idle.
 mailbox::rest mailbox::take_sleep() noexcept {
   const rest ended = resting_.exchange(rest::awake);
   if (ended == rest::idle) idle_workers.fetch_sub(1);

@@ -17,7 +17,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
  public:
   /// Throws: std::system_error if there is no descriptor for it.
   mailbox();
-  /// One without a descriptor: until open() its thread is not woken, but looks by itself.
+  /// A mailbox without a descriptor: until open() its thread is not woken, but looks by itself.
   struct unopened {};
   explicit mailbox(unopened) noexcept;
   mailbox(const mailbox&) = delete;
@@ -38,9 +38,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
   /// Returns: everything that has been left, oldest first.
   post* take() noexcept;
-  /// From here to awake() whoever leaves something also wakes. `idle`: it counts among the
-  /// idle_workers until then.
-  /// Returns: false if something has been left already; then it is no time to sleep.
+  /// From here to awake() a thread that leaves something also wakes this one. `idle`: it counts
+  /// among the idle_workers until then. Returns: false if something has been left already; then it
+  /// is no time to sleep.
   bool announce_sleep(bool idle) noexcept;
   void awake() noexcept {
     if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What foreign threads ask of a fiber, gathered until its home thread looks.
+// What other threads ask of a fiber, gathered until its home thread looks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Guarded by the mailbox's lock. Made when somebody abroad first needs it, ended with the block.
+/// Guarded by the mailbox's lock. Made when another thread first needs it, ended with the block.
 struct remote_requests : post {
   control_block* fiber = nullptr;
   bool queued = false;
@@ -34,7 +34,7 @@ struct remote_requests : post {
   value_slot result;  // of stop()
   value_slot resumed;
 
-  /// Nobody will look at what has been asked for.
+  /// In a forked child: what other threads have asked for is forgotten.
   void abandon() noexcept {
     queued = false;
     asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;

@@ -31,7 +31,8 @@ void remote_wait::come_home(thread_state& home) noexcept {
   if (waited_for_) home.resume(wait_, wake_reason::handed);
 }
 
-/// What is over before it is waited for wakes nobody: its fiber may be in another wait.
+/// News that comes before its fiber waits for it makes no fiber runnable: the fiber may be in
+/// another wait.
 template <typename Park>
 void remote_wait::wait(Park park) noexcept {
   if (home_ == nullptr) {

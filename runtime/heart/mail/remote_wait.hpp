@@ -13,7 +13,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class remote_wait : public post {
  public:
-  /// For whoever calls this; the words are for people, as those of a wait_record.
+  /// The wait is the calling fiber's, or thread's; `what` and `subject` are for people, as in a
+  /// wait_record.
   explicit remote_wait(const char* what, std::int64_t subject = -1) noexcept;
   remote_wait(const remote_wait&) = delete;
   remote_wait& operator=(const remote_wait&) = delete;

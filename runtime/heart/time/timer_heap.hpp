@@ -44,7 +44,7 @@ class timer_heap {
     }
   }
 
-  /// Takes out one that is due last, or nearly: a leaf, which no other depends on.
+  /// Takes out a timer that is due last, or nearly: a leaf, on which no other timer depends.
   timer& take_leaf() noexcept { return *entries_[--size_].item; }
 
   /// Takes `item`, which is in, out.

@@ -83,18 +83,18 @@ struct alignas(std::max_align_t) control_block : switch_line,
         spun_at(now),
         kind(its_kind) {}
 
-  // What it waits for and should throw.
+  // The fiber's wait, and what it is to throw.
   wait_record* wait = nullptr;
   std::exception_ptr raised;
   const char* cancel_reason = nullptr;  // null: nobody has asked
   scope_entry* scopes = nullptr;        // the innermost one it is in
 
-  // Whose it is.
+  // Its thread and its family.
   thread_core* home;
   mailbox* mail;
   family* belongs_to;
   control_block* parent;  // referred to for as long as this block lives
-  int references;         // at home; those abroad are in its remote_requests
+  int references;         // at home; those of other threads are in its remote_requests
   std::atomic<bool> known_remotely{false};
   bool ending = false;  // the body has been left
 
@@ -109,7 +109,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   call_site site;
   clock::time_point spun_at;
 
-  // What it runs and on what.
+  // Its body and its stack.
   const body_kind* kind;
   void* body = nullptr;
   stack runs_on;

@@ -59,12 +59,13 @@ struct group_family : family {
   explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
 
   std::size_t limit;  // 0: none
-  /// Somebody looks at how each of its fibers has ended: a failure cancels nobody, and is not told.
+  /// Its owner looks at how each of its fibers has ended: a failure cancels no other fiber, and is
+  /// not reported.
   bool looked_after = false;
   list<room_wait, room_tag> for_room;
   list<room_wait, room_tag> promised;  // given room, and about to take it
   std::size_t promises = 0;
-  /// Dead, in the order of their ends, as long as somebody has a handle to them.
+  /// Dead fibers, in the order of their ends, for as long as there is a handle to them.
   list<control_block, children_tag> ended;
   /// Of the last round in which something failed; a dead fiber for each but the first.
   std::exception_ptr first_failure;

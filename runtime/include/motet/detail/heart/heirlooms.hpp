@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a fiber that is asked for on another thread inherits: copies of the values of whoever asks,
-// made where that one is, before anything has happened.
+// What a fiber inherits that is asked for on another thread: copies of the asking fiber's values,
+// made on its thread, before anything has happened.
 #pragma once
 
 #include <memory>

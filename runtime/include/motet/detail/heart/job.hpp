@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fiber that somebody on another thread asks for.
+// A fiber that another thread asks for.
 #pragma once
 
 #include <exception>
@@ -20,14 +20,14 @@ struct remote_link;
 /// Returns: an executor_stopped.
 std::exception_ptr stopped() noexcept;
 
-/// Made by whoever asks; from body() on it is the fiber's, from refuse() on nobody's.
+/// Made by the asking thread; from body() on the new fiber owns it, after refuse() it is gone.
 class job {
  public:
   explicit job(call_site from) noexcept : site(from) {}
   job(const job&) = delete;
   job& operator=(const job&) = delete;
 
-  /// What its fiber is to run.
+  /// The kind of body that its fiber runs.
   virtual const body_kind& kind() const noexcept = 0;
   /// Constructs that in `place`.
   virtual void body(void* place) noexcept = 0;
@@ -42,7 +42,7 @@ class job {
   ~job() = default;
 };
 
-/// One whose fiber has a parent, or a caller, on the thread that left it.
+/// A job whose fiber has a parent, or a caller, on the thread that left it.
 class remote_job : public job {
  public:
   explicit remote_job(call_site from) noexcept : job(from) {}
@@ -61,7 +61,7 @@ class remote_job : public job {
   virtual void dispose() noexcept = 0;
 };
 
-/// One that owns its function; its fiber's result is what that returns.
+/// A job that owns its function; the fiber's result is what the function returns.
 template <typename F, typename Result>
 class spun final : public remote_job {
  public:
@@ -83,7 +83,7 @@ class spun final : public remote_job {
   F function_;
 };
 
-/// One in the frame of its caller, who waits until it is over.
+/// A job in the frame of its caller, which waits until the job is over.
 template <typename F, typename Result>
 class called final : public remote_job {
  public:

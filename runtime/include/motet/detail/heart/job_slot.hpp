@@ -32,7 +32,7 @@ class job_slot {
     }
     return made;
   }
-  /// One that is refused unless it is taken.
+  /// A slot for a job, which is refused unless it is taken.
   explicit job_slot(job& owned) noexcept : site(owned.site), kind_(&kind_of<owned_job>) {
     ::new (place_) owned_job{owned_pointer(&owned)};
   }

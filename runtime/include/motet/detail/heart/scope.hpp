@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct control_block;
 
-/// What is known of an interruption that lasts until its scope, or the fiber's body, is left.
+/// An interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
   std::uint64_t id = 0;           // by which its `cancelled` is known; no other has it
   call_site site;                 // where it was asked for
@@ -51,7 +51,7 @@ class shield_scope : public scope_entry {
   shield_scope() : scope_entry(scope_kind::shields) {}
 };
 
-/// One that can end. Makes room for one timer.
+/// A scope that can end. Makes room for one timer.
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
@@ -76,7 +76,7 @@ class scope : public scope_entry {
   scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };
 
-/// One that a deadline ends.
+/// A scope that a deadline ends.
 class timed_scope : public scope {
  public:
   timed_scope(clock::duration limit, call_site site);

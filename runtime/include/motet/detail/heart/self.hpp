@@ -10,7 +10,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct thread_core;
 
-/// motet's only thread-local: the thread's runtime; null; or 1, the mark of one that has ended.
+/// motet's only thread-local: the thread's runtime; null; or 1, the mark of a runtime that has
+/// ended.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit thread_core* motet_self asm(
     MOTET_SYMBOL("motet_self"));
 

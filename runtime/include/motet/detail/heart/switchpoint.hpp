@@ -15,7 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What every switch touches of its thread; the rest is in thread_state.
+/// The part of a thread that every switch touches; the rest is in thread_state.
 struct thread_core {
   control_block& running() const noexcept { return *running_; }
   bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
@@ -173,8 +173,8 @@ inline void thread_core::make_runnable(control_block& fiber) noexcept {
   return next;
 }
 
-/// Many fibers are not in the cache when it is their turn: the stack of one that is a few places
-/// behind is fetched, and the block of the one behind that.
+/// Many fibers are not in the cache when it is their turn: so the stack of a fiber a few places
+/// behind is fetched, and the block of the next fiber after it.
 inline void thread_core::prefetch() noexcept {
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;

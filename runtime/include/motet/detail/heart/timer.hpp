@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One timer; who keeps them in order is timer_queue.
+// One timer; timer_queue keeps them in order.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One wait, on the stack of the fiber that waits. It is claimed exactly once, by whoever ends it;
-// what is handed over moves only after the claim. Only one that is shared can be claimed by others
+// One wait, on the stack of the fiber that waits. It is claimed exactly once, by what ends it;
+// what is handed over moves only after the claim. Only a shared wait can be claimed by others
 // than the fiber's home thread.
 #pragma once
 
@@ -57,7 +57,8 @@ struct wait_record {
 
   wake_reason ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
-  /// It ended for another reason than the one it was claimed for. Nobody has seen that one.
+  /// The wait ended for another reason than it was claimed for, before its fiber has seen the
+  /// first.
   void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
 
   /// Opens it again, for the same fiber.
