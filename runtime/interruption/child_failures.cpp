@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "heart/thread_state.hpp"
-#include "interruption/interrupt.hpp"
+#include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -15,21 +15,6 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// An exception takes the place of a token that was given but not yet seen; every other hand-over
-/// stands, and the exception waits for the next switchpoint.
-bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
-  fiber.interrupts |= why;
-  wait_record* wait = fiber.wait;
-  if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;
-  thread_state& home = home_of(fiber);
-  if (home.resume(*wait, wake_reason::interrupted)) return true;
-  if (why == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
-    wait->end_instead(wake_reason::interrupted);
-    home.cleaner.drop_later(std::move(cold(fiber).token));
-  }
-  return false;
-}
-
 bool raise_here(control_block& fiber, std::exception_ptr error) noexcept {
   if (fiber.ending || fiber.raised != nullptr) return false;
   fiber.raised = std::move(error);
@@ -54,7 +39,7 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace, call_s
   if (answer == cancel_result::finished) return answer;
   cold_part& part = cold(fiber);
   timers& time = home_of(fiber).time;
-  const clock::time_point due = deadline_after(time.now(), grace);
+  const clock::time_point due = time.after(grace);
   timer& alarm = part.insistence;
   if (part.insisted || (alarm.armed() && alarm.due <= due)) return answer;
   time.disarm(alarm);

@@ -13,10 +13,6 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Notes why a fiber is to throw, and ends its wait unless something forbids it.
-/// Returns: whether that ended a wait of the fiber.
-bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
-
 /// Returns: false if the body has been left, or another exception waits to be thrown.
 bool raise_here(control_block& fiber, std::exception_ptr error) noexcept;
 cancel_result cancel_here(control_block& fiber, const char* reason, call_site site) noexcept;

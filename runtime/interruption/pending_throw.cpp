@@ -4,6 +4,7 @@
 #include "interruption/pending_throw.hpp"
 
 #include <motet/detail/heart/handle.hpp>
+#include <motet/detail/heart/stop_scope.hpp>
 #include <motet/detail/words/timespan.hpp>
 #include <new>
 #include <stdexcept>
@@ -13,7 +14,6 @@
 #include "failures/exception_object.hpp"
 #include "failures/notice.hpp"
 #include "interruption/child_failures.hpp"
-#include "interruption/interrupt.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -71,6 +71,15 @@ void end_grace_later(thread_state& home, timer& alarm, const lasting_interruptio
   alarm.due = grace_end(home, about);  // perhaps by now: then it fires at the next poll
   alarm.fire = [](timer& over) noexcept { interrupt_fiber(*over.fiber, interrupt_anew); };
   home.time.arm(alarm);
+}
+
+/// Tells the scopes inside of what is about to be thrown in `fiber`, up to `ended`; null: all.
+void announce_up_to(control_block& fiber, const scope* ended) noexcept {
+  ++fiber.shields;
+  for (scope_entry* each = fiber.scopes; each != nullptr && each != ended; each = each->outer) {
+    if (each->kind == scope_kind::announces) static_cast<announcing_scope*>(each)->announce();
+  }
+  --fiber.shields;
 }
 
 void report_swallowing(const control_block& fiber) noexcept {
@@ -139,6 +148,21 @@ speaker speaker_of(const control_block& fiber) noexcept {
   if (cancelled_now && !held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
   if ((fiber.interrupts & interrupt_failure) != 0) return {speaks::failure, nullptr};
   return found;
+}
+
+/// An exception takes the place of a token that was given but not yet seen; every other hand-over
+/// stands, and the exception waits for the next switchpoint.
+bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
+  fiber.interrupts |= why;
+  wait_record* wait = fiber.wait;
+  if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;
+  thread_state& home = home_of(fiber);
+  if (home.resume(*wait, wake_reason::interrupted)) return true;
+  if (why == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
+    wait->end_instead(wake_reason::interrupted);
+    home.cleaner.drop_later(std::move(cold(fiber).token));
+  }
+  return false;
 }
 
 bool thread_core::must_throw_slowly() noexcept {

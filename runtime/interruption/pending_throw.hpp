@@ -12,6 +12,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 speaker speaker_of(const control_block& fiber) noexcept;
 
+/// Notes why a fiber is to throw, and ends its wait unless something forbids it.
+/// Returns: whether that ended a wait of the fiber.
+bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
+
 /// Returns: how many of the fiber's exceptions are in flight, and how many shields it is under.
 inline unsigned shelter_of(const control_block& fiber, const thread_core& home) noexcept {
   const bool runs = &fiber == &home.running();
@@ -24,9 +28,6 @@ bool in_shield(const control_block& fiber) noexcept;
 
 /// Ends the scopes for which another thread has asked.
 void end_stopped_scopes(control_block& fiber) noexcept;
-/// Tells the scopes inside of what is about to be thrown in `fiber`, up to `ended`; null: all.
-void announce_up_to(control_block& fiber, const scope* ended) noexcept;
-
 [[gnu::noinline]] void end_passed_limits_now(thread_state& thread) noexcept;
 /// Ends what limits the running fiber and is due, though no poll has found it yet.
 inline void end_passed_limits(thread_state& thread) noexcept {

@@ -79,7 +79,7 @@ void end_passed_limits_now(thread_state& thread) noexcept {
 
 timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
   thread_state& thread = home_of(*fiber);
-  alarm.due = deadline_after(thread.time.now(), limit);
+  alarm.due = thread.time.after(limit);
   alarm.fire = [](timer& due_now) noexcept { static_cast<scope_timer&>(due_now).owner->end(); };
   thread.time.arm(alarm);
 }

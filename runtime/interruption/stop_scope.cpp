@@ -35,12 +35,4 @@ void end_stopped_scopes(control_block& fiber) noexcept {
   }
 }
 
-void announce_up_to(control_block& fiber, const scope* ended) noexcept {
-  ++fiber.shields;
-  for (scope_entry* each = fiber.scopes; each != nullptr && each != ended; each = each->outer) {
-    if (each->kind == scope_kind::announces) static_cast<announcing_scope*>(each)->announce();
-  }
-  --fiber.shields;
-}
-
 }}}  // namespace motet::MOTET_ABI::detail

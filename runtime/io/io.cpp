@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See io.hpp. Each call makes an operation in its own frame and performs it.
+#include "io/io.hpp"
+
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
@@ -12,7 +14,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See detail/threads/arrival.hpp: how a traveller goes on in the function that an executor calls.
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <motet/detail/heart/launch.hpp>
 #include <optional>
 #include <utility>
@@ -97,24 +100,38 @@ void receive_apart(const hop& mine, thread_state& home) noexcept {
   await_leave(guest, *runs_it.get());
 }
 
+/// Where the function of a hop has been called.
+enum class calling_place : std::uint8_t {
+  in_post,         // by the executor's post() itself, before it has returned
+  foreign_thread,  // on a thread that is not motet's
+  known_station,   // on a thread where the traveller has left something
+  own_fiber,       // in a fiber that was made for it
+  serving_fiber,   // in a fiber that goes on when the traveller has left
+};
+
+calling_place place_of_call(const hop& mine, bool alone) noexcept {
+  const thread_state* here = self();
+  if (here == nullptr) return calling_place::foreign_thread;
+  if (&here->running() == mine.poster && mine.posting) return calling_place::in_post;
+  if (place_on(mine.its, *here) != nullptr) return calling_place::known_station;
+  if (here->foreign) return calling_place::foreign_thread;
+  return alone ? calling_place::own_fiber : calling_place::serving_fiber;
+}
+
+/// What becomes of the traveller, in the order of calling_place.
+constexpr std::array<void (*)(hop&) noexcept, 5> arrivals{
+    [](hop& mine) noexcept { mine.at_once = true; },
+    [](hop& mine) noexcept { visit_foreign_thread(mine); },
+    [](hop& mine) noexcept { come_again(mine, *place_on(mine.its, *self())); },
+    [](hop& mine) noexcept { receive(mine, *self()); },
+    [](hop& mine) noexcept { receive_apart(mine, *self()); },
+};
+
 }  // namespace
 
 void arrive(hop& mine, bool alone) noexcept {
   if (!in_this_process(mine.its) || !mine.claim()) return;
-  thread_state* thread = self();
-  if (thread != nullptr && &thread->running() == mine.poster && mine.posting) {
-    mine.at_once = true;
-  } else if (thread == nullptr) {
-    visit_foreign_thread(mine);
-  } else if (station* known = place_on(mine.its, *thread)) {
-    come_again(mine, *known);
-  } else if (thread->foreign) {
-    visit_foreign_thread(mine);
-  } else if (alone) {
-    receive(mine, *thread);
-  } else {
-    receive_apart(mine, *thread);
-  }
+  arrivals[static_cast<std::size_t>(place_of_call(mine, alone))](mine);
 }
 
 void arrival::operator()() const {

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "ground/ticks.hpp"
-#include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
 #include "waiting/remote_awaiter.hpp"
 #include "words/saturating_time.hpp"

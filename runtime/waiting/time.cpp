@@ -41,7 +41,7 @@ void sleep_until(clock::time_point when) {
 }
 
 void sleep_for(detail::timespan span) {
-  sleep_until(detail::deadline_after(detail::here().time.now(), span.length));
+  sleep_until(detail::here().time.after(span.length));
 }
 
 void sleep() {

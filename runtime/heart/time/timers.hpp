@@ -2,13 +2,17 @@
 // The time of a thread: its clock, and what is to happen when.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <motet/backend.hpp>
 #include <motet/clock.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
 #include <motet/detail/heart/timer.hpp>
 
 #include "ground/tick_clock.hpp"
 #include "heart/time/timer_queue.hpp"
+#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -32,16 +36,37 @@ class timers {
   std::size_t size() const noexcept { return queue_.size(); }
   timer* first() const noexcept { return queue_.first(); }
 
+  /// Returns: the instant that is `span` from now; the last there is if it is beyond.
+  clock::time_point after(clock::duration span) noexcept { return deadline_after(now(), span); }
+
   /// reserve() must have made room.
-  void arm(timer& alarm) noexcept;
-  void disarm(timer& alarm) noexcept;
+  void arm(timer& alarm) noexcept {
+    queue_.push(alarm);
+    alarm.fiber->home->pend(*alarm.fiber);
+  }
+  void disarm(timer& alarm) noexcept {
+    if (!alarm.armed()) return;
+    queue_.remove(alarm);
+    alarm.fiber->home->unpend(*alarm.fiber);
+  }
   /// Moves an armed timer to where its changed `due` belongs.
   void rearm(timer& alarm) noexcept { queue_.update(alarm); }
-  /// Fires all that are due at `present`.
-  void fire_due(clock::time_point present) noexcept;
+  /// Fires all that are due at `present`. Firing makes fibers runnable and arms nothing, so a fiber
+  /// that sleeps again and again for no time cannot hold this loop.
+  void fire_due(clock::time_point present) noexcept {
+    for (timer* next = first(); next != nullptr && next->due <= present; next = first()) {
+      disarm(*next);
+      next->fire(*next);
+    }
+  }
   /// Returns: until when a thread may sleep with a timer armed, and until `limit` at the most;
   ///          time_point::min() if a timer is due.
-  clock::time_point end_of_sleep(clock::time_point limit) noexcept;
+  clock::time_point end_of_sleep(clock::time_point limit) noexcept {
+    const clock::time_point due = first()->due;
+    if (virtual_time_ || due > limit) return std::min(due, limit);
+    const clock::time_point present = now();
+    return due <= present ? clock::time_point::min() : std::max(due, present + shortest_sleep);
+  }
 
   /// Makes room for `more` timers, so that arm() need not.
   /// Throws: std::bad_alloc.
@@ -63,6 +88,10 @@ class timers {
   }
 
  private:
+  /// To fall asleep and to wake up takes about as long, and what is due meanwhile is served at
+  /// once. The kernel's own waits end as late by default: prctl(2), PR_SET_TIMERSLACK.
+  static constexpr std::chrono::microseconds shortest_sleep{50};
+
   backend* kernel_;
   const bool virtual_time_;
   tick_clock tick_clock_;

@@ -21,8 +21,8 @@
 
 #include "failures/notice.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
+#include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "words/faults.hpp"
 

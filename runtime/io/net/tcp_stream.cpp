@@ -14,8 +14,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "heart/perform_verbs.hpp"
 #include "heart/thread_state.hpp"
+#include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "words/faults.hpp"
 #include "words/remote_closings.hpp"
