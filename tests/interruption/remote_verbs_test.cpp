@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "catch.hpp"
 #include "fixtures.hpp"
@@ -44,6 +45,28 @@ struct slow_to_go {
 };
 
 }  // namespace
+
+TEST_CASE("what another thread leaves is taken in the order in which it was left", "[schedule]") {
+  run_here([] {
+    std::vector<int> order;
+    const auto note_turn = [&](int number) {
+      suspend();
+      order.push_back(number);
+    };
+    const auto first = spin([&] { note_turn(1); });
+    const auto second = spin([&] { note_turn(2); });
+    const auto third = spin([&] { note_turn(3); });
+    snooze();          // all three wait
+    std::thread([&] {  // this thread looks at its mail when all is there
+      first.schedule();
+      second.schedule();
+      third.schedule();
+    })
+        .join();
+    await_all(first, second, third);
+    CHECK(order == std::vector<int>{1, 2, 3});
+  });
+}
 
 TEST_CASE("raising from afar interrupts any wait", "[raise]") {
   run_here([] {
