@@ -8,7 +8,7 @@
 #include <deque>
 #include <exception>
 #include <motet/fiber.hpp>
-#include <motet/group.hpp>
+#include <motet/detail/life/group.hpp>
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <optional>

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <motet/cancel.hpp>
+#include <motet/executor.hpp>
 #include <stdexcept>
 #include <utility>
 

@@ -14,7 +14,7 @@
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/words/post.hpp>
-#include <motet/executor.hpp>
+#include <motet/detail/threads/executor.hpp>
 #include <optional>
 
 #include "heart/thread_state.hpp"

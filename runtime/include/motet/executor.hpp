@@ -3,81 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <motet/call_site.hpp>
-#include <motet/detail/threads/arrival.hpp>
+#include <motet/detail/threads/executor.hpp>  // class executor
 #include <motet/thread_pool.hpp>
 #include <type_traits>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI {
-
-/// Refers to an object that calls functions: a thread, a thread_pool, a strand, or any other object
-/// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
-/// When a fiber goes to an executor, it has left its stack before `post` is called: nothing
-/// interrupts a `post` that waits, and `post` cannot teleport. The object must live until all that
-/// was posted to it has been called or destroyed. Any thread may use an executor.
-class executor {
- public:
-  template <typename Where>
-    requires(!std::is_same_v<std::remove_const_t<Where>, executor> &&
-             requires(Where& where, detail::arrival f) { where.post(f); })
-  executor(Where& where) noexcept
-      : where_(const_cast<void*>(static_cast<const void*>(&where))), kind_(&kind_of<Where>) {}
-
-  /// Passes `f`, moved, to the object's post().
-  /// Switchpoint if that post() makes the caller wait; else not a switchpoint.
-  /// Throws: executor_stopped if it takes no more functions; std::bad_alloc; what post() throws.
-  template <typename F>
-  void post(F&& f) const {
-    auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(f));
-    kind_->post(where_, [held = std::move(held)] { (*held)(); });
-  }
-
- private:
-  friend struct detail::executor_access;
-
-  template <typename Where>
-  static void post_to(void* where, std::function<void()>&& f) {
-    static_cast<Where*>(where)->post(std::move(f));
-  }
-  template <typename Where>
-  static constexpr bool has_limit = requires(const Where& known, const detail::journey& traveller) {
-    detail::take_room(known, traveller);
-  };
-  template <typename Where>
-  static bool take_room_in(void* where, const detail::journey& traveller) {
-    if constexpr (has_limit<Where>) {
-      return detail::take_room(*static_cast<const Where*>(where), traveller);
-    } else {
-      return false;
-    }
-  }
-  template <typename Where>
-  static void send_to(void* where, const detail::arrival& fiber) {
-    if constexpr (requires(const Where& known) { detail::give(known, fiber); }) {
-      detail::give(*static_cast<const Where*>(where), fiber);
-    } else {
-      static_cast<Where*>(where)->post(fiber);
-    }
-  }
-  template <typename Where>
-  static bool is_here([[maybe_unused]] const void* where) {
-    if constexpr (requires(const Where& known) { detail::runs_here(known); }) {
-      return detail::runs_here(*static_cast<const Where*>(where));
-    } else {
-      return false;
-    }
-  }
-  template <typename Where>
-  static constexpr detail::executor_kind kind_of{&post_to<Where>, &is_here<Where>,
-                                                 has_limit<Where> ? &take_room_in<Where> : nullptr,
-                                                 &send_to<Where>};
-
-  void* where_;
-  const detail::executor_kind* kind_;
-};
 
 /// The executor that calls each function at once, on the calling fiber.
 class inline_executor {

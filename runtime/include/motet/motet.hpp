@@ -3,6 +3,7 @@
 #pragma once
 
 #include <motet/actor.hpp>
+#include <motet/await.hpp>  // and class group, as group.hpp has them
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/condition_variable.hpp>
@@ -13,7 +14,6 @@
 #include <motet/fd.hpp>
 #include <motet/fiber.hpp>
 #include <motet/future.hpp>
-#include <motet/group.hpp>
 #include <motet/io.hpp>
 #include <motet/local.hpp>
 #include <motet/mutex.hpp>

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <map>
 #include <motet/errors.hpp>
-#include <motet/group.hpp>
+#include <motet/detail/life/group.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/thread.hpp>
 #include <motet/thread_pool.hpp>

@@ -7,7 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <motet/group.hpp>
+#include <motet/detail/life/group.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <system_error>

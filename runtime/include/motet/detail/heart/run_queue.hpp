@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The runnable fibers of a thread, first in, first out. Linked in one direction, so that taking one
-// touches no other.
+// touches no other. The links are in the fibers, as `queued_behind`.
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/words/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+template <typename Fiber>
 class run_queue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
   std::size_t size() const noexcept { return size_; }
-  control_block* front() const noexcept { return first_; }
+  Fiber* front() const noexcept { return first_; }
 
-  void push_back(control_block& fiber) noexcept {
+  void push_back(Fiber& fiber) noexcept {
     fiber.queued_behind = nullptr;
     *(first_ == nullptr ? &first_ : &last_->queued_behind) = &fiber;
     last_ = &fiber;
@@ -22,8 +23,8 @@ class run_queue {
   }
 
   /// It must not be empty.
-  control_block& pop_front() noexcept {
-    control_block& taken = *first_;
+  Fiber& pop_front() noexcept {
+    Fiber& taken = *first_;
     first_ = taken.queued_behind;
     --size_;
     return taken;
@@ -31,7 +32,7 @@ class run_queue {
 
   /// Returns: one that stays a few places behind the front from call to call, if it is called after
   /// each pop_front(); or null.
-  control_block* look_ahead() noexcept {
+  Fiber* look_ahead() noexcept {
     if (ahead_ != nullptr) {
       ahead_ = ahead_->queued_behind;
     } else {
@@ -43,10 +44,10 @@ class run_queue {
   /// The calls have been interrupted.
   void look_no_further() noexcept { ahead_ = nullptr; }
 
-  void remove(control_block& fiber) noexcept {
+  void remove(Fiber& fiber) noexcept {
     run_queue others;
     while (!empty()) {
-      control_block& next = pop_front();
+      Fiber& next = pop_front();
       if (&next != &fiber) others.push_back(next);
     }
     *this = others;
@@ -56,10 +57,10 @@ class run_queue {
   /// As far as the memory is away, in switches.
   static constexpr int places_ahead = 4;
 
-  control_block* first_ = nullptr;
-  control_block* last_ = nullptr;
+  Fiber* first_ = nullptr;
+  Fiber* last_ = nullptr;
   std::size_t size_ = 0;
-  control_block* ahead_ = nullptr;
+  Fiber* ahead_ = nullptr;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -98,7 +98,7 @@ struct thread_core {
   static constexpr std::size_t lines_of_a_stack = 2;
 
   control_block* running_ = nullptr;
-  run_queue queue_;
+  run_queue<control_block> queue_;
   int until_look_ = 1;
   int calls_in_a_row_ = 0;  // that did not wait, since the last switch
   int calls_until_look_ = calls_between_looks;

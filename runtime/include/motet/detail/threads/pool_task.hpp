@@ -8,7 +8,6 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/heart/job_slot.hpp>
-#include <motet/future.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -104,40 +103,6 @@ class pool_task {
   worker_load* worker_;
   job_end ended_ = job_end::undone;
   Work work_;
-};
-
-/// The function of a submit(), and the state of its future, in one allocation.
-template <typename F, typename Result>
-struct submitted : future_state<Result> {
-  template <typename G>
-  explicit submitted(G&& given) : function(std::in_place, std::forward<G>(given)) {}
-  std::optional<F> function;
-};
-
-template <typename F, typename Result>
-class submitted_work {
- public:
-  explicit submitted_work(std::shared_ptr<submitted<F, Result>> what) noexcept
-      : what_(std::move(what)) {}
-
-  void run() {
-    if constexpr (std::is_void_v<Result>) {
-      (*what_->function)();
-      what_->value.emplace();
-    } else {
-      what_->value.emplace((*what_->function)());
-    }
-  }
-  void fail(const worker_load&, std::exception_ptr error) noexcept {
-    what_->error = as_seen_by_others(std::move(error), "a job");
-  }
-  void leave_undone() noexcept { what_->error = left_undone(); }
-  static constexpr bool has_room() noexcept { return true; }
-  void drop() noexcept { what_->function.reset(); }
-  void publish() noexcept { what_->publish(); }
-
- private:
-  std::shared_ptr<submitted<F, Result>> what_;
 };
 
 /// The function of a post(). No future waits for it: a failure goes to on_unhandled.

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/words/list.hpp>
 #include <motet/detail/words/post.hpp>
 
