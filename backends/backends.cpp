@@ -33,11 +33,11 @@ bool means_unsupported(const std::error_code& code) {
 }
 
 /// Calls options.on_notice each time; without one, prints the line once per process.
-void tell(const backend_options& options, const std::string& line) {
-  static std::atomic<bool> told{false};
+void announce(const backend_options& options, const std::string& line) {
+  static std::atomic<bool> announced{false};
   if (options.on_notice) {
     options.on_notice(line);
-  } else if (!told.exchange(true)) {
+  } else if (!announced.exchange(true)) {
     std::fprintf(stderr, "motet: %s\n", line.c_str());
   }
 }
@@ -48,7 +48,7 @@ std::unique_ptr<backend> first_that_works(const backend_options& options) {
     if (each.name == "sim" && table.size() > 1) continue;
     try {
       auto made = each.make(options);
-      if (!refusals.empty()) tell(options, refusals + "using " + std::string(each.name));
+      if (!refusals.empty()) announce(options, refusals + "using " + std::string(each.name));
       return made;
     } catch (const std::system_error& refused) {
       if (!means_unsupported(refused.code()) || &each == &table.back()) throw;
@@ -68,13 +68,13 @@ std::vector<std::string_view> backend_names() {
 
 std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options) {
   if (name.empty() || name == "auto") return first_that_works(options);
-  std::string known;
+  std::string names;
   for (const entry& each : table) {
     if (each.name == name) return each.make(options);
-    known += (known.empty() ? "" : ", ") + std::string(each.name);
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
   }
   throw std::invalid_argument("there is no backend \"" + std::string(name) +
-                              "\" in this build; it has " + known);
+                              "\" in this build; it has " + names);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

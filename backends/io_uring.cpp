@@ -220,7 +220,7 @@ class uring_backend final : public backend {
       return;
     }
     if (op.stage == stage_refused) take_refusal(op);
-    if (only_waits(op) && !told_what_was_asked(op)) return;
+    if (only_waits(op) && !reports_what_was_asked(op)) return;
     if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
       prepare(op);
@@ -247,7 +247,7 @@ class uring_backend final : public backend {
 
   /// Called when the ring's poll for a wait_fd is over.
   /// Returns: false if the wait goes on, because the ring has reported events not asked for.
-  bool told_what_was_asked(operation& op) noexcept {
+  bool reports_what_was_asked(operation& op) noexcept {
     bool in_vain = false;
     if (op.stage == stage_exact) {
       op.stage = 0;

@@ -73,10 +73,10 @@ class kept_watchers {
   std::vector<std::unique_ptr<room>> rooms_;
 };
 
-/// An operation's watcher, in the operation's scratch. If `kept` is null, it is `own`, which may
-/// watch another descriptor than the operation's: see exact_wait.hpp.
+/// An operation's watcher, in the operation's scratch. If `kept` is null, it is `private_watcher`,
+/// which may watch another descriptor than the operation's: see exact_wait.hpp.
 struct watch {
-  ev_io own;
+  ev_io private_watcher;
   kept_watcher* kept;
   std::optional<retry> pause;
 };
@@ -87,8 +87,8 @@ inline watch& watch_of(operation& op) noexcept {
 }
 
 inline ev_io& watcher_of(operation& op) noexcept {
-  watch& its = watch_of(op);
-  return its.kept != nullptr ? its.kept->io : its.own;
+  watch& used = watch_of(op);
+  return used.kept != nullptr ? used.kept->io : used.private_watcher;
 }
 
 /// Whether the operation waits for events that libev does not know.

@@ -128,16 +128,16 @@ class libev_backend final : public backend {
   /// Starts the operation's watcher.
   /// Returns: false, with op.result set, if that was refused.
   bool start(operation& op) noexcept {
-    watch& its = *::new (static_cast<void*>(op.scratch)) watch;
-    its.kept = kept_.place_for(op);
+    watch& used = *::new (static_cast<void*>(op.scratch)) watch;
+    used.kept = kept_.place_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
-      return start_exactly(op, its.own);
+      return start_exactly(op, used.private_watcher);
     ev_io& watcher = watcher_of(op);
-    if (its.kept != nullptr) its.kept->unlink();
-    if (its.kept == nullptr || its.kept->stream != op.stream) {
-      if (its.kept != nullptr) {  // the descriptor was another stream's before
+    if (used.kept != nullptr) used.kept->unlink();
+    if (used.kept == nullptr || used.kept->stream != op.stream) {
+      if (used.kept != nullptr) {  // the descriptor was another stream's before
         ev_io_stop(loop_.get(), &watcher);
-        its.kept->stream = op.stream;
+        used.kept->stream = op.stream;
       }
       ev_io_init(&watcher, &on_ready, op.fd, events_of(op));
     }
@@ -160,10 +160,10 @@ class libev_backend final : public backend {
 
   void finish(operation& op) noexcept {
     ev_io& watcher = watcher_of(op);
-    watch& its = watch_of(op);
+    watch& used = watch_of(op);
     watcher.data = nullptr;
-    if (its.kept != nullptr) {
-      idle_.push_back(*its.kept);
+    if (used.kept != nullptr) {
+      idle_.push_back(*used.kept);
     } else {
       ev_io_stop(loop_.get(), &watcher);
       if (watcher.fd != op.fd) [[unlikely]]

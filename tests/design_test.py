@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when DESIGN.md, or a room's README, names a file or a function that is not there.
+"""Fails when DESIGN.md, or a room's README, names a file, a function or a test that is not there.
 
 In DESIGN.md `path/file.cpp:function` names both; in the README of a room a path begins in the room, in runtime/, in
 runtime/include/motet/, or in backends/.
@@ -13,6 +13,7 @@ import re
 import sys
 
 NAMED = re.compile(r"`([\w./]+\.(?:cpp|hpp))(?::(\w+))?`")
+ROW = re.compile(r"^\| (\w+) \| `[^`]+` \| ([\w/, ]+) \|$", re.M)
 
 
 def places(root, page):
@@ -32,6 +33,15 @@ def problems(root, page):
                 yield f"{where}: {file} has no function {function}"
 
 
+def missing_tests(root):
+    """The tests in DESIGN.md's table of rooms that are not there, a sentence each."""
+    for room, names in ROW.findall((root / "DESIGN.md").read_text()):
+        for name in names.split(", "):
+            stem = root / "tests" / name if "/" in name else root / "tests" / room / name
+            if not any(stem.with_name(stem.name + end).is_file() for end in ("_test.cpp", "_test.py")):
+                yield f"DESIGN.md: the room {room} has no test {name}"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -39,6 +49,9 @@ def main():
     pages = [root / "DESIGN.md", *sorted((root / "runtime").glob("*/README.md"))]
     walks = sum(bool(function) for _, function in NAMED.findall((root / "DESIGN.md").read_text()))
     found = [problem for page in pages for problem in problems(root, page)]
+    found += missing_tests(root)
+    if len(ROW.findall((root / "DESIGN.md").read_text())) != 11:
+        found.append("DESIGN.md: the table of the rooms has not eleven rows")
     if walks < 30:
         found.append(f"DESIGN.md: only {walks} functions are named")
     print(*found, sep="\n")

@@ -66,9 +66,9 @@ std::size_t read_limit() noexcept {
 
 std::size_t usable_cores() noexcept {
   static const std::size_t limit = read_limit();
-  cpu_set_t mine;
-  const bool known = ::sched_getaffinity(0, sizeof mine, &mine) == 0;
-  return std::min(limit, known ? static_cast<std::size_t>(CPU_COUNT(&mine)) : 1);
+  cpu_set_t allowed;
+  const bool counted = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  return std::min(limit, counted ? static_cast<std::size_t>(CPU_COUNT(&allowed)) : 1);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -23,9 +23,9 @@ struct room;
 
 /// The part of a thread in the set.
 struct offload_worker {
-  offload_threads::room* its = nullptr;  // null: the thread is not in the set
-  std::size_t waits_for = 0;             // how many calls of its call's fibers it waits for
-  bool left = false;                     // the caller has left the call that the thread makes
+  offload_threads::room* works_in = nullptr;  // null: the thread is not in the set
+  std::size_t waits_for = 0;                  // how many calls of its call's fibers it waits for
+  bool left = false;                          // the caller has left the call that the thread makes
 
   bool excused() const noexcept { return waits_for > 0 || left; }
 };
@@ -36,7 +36,7 @@ struct idle_tag;
 
 /// In the frame of a thread of the set that has nothing to do.
 struct idle_thread : tagged_link<idle_tag> {
-  explicit idle_thread(offload_worker& whose) noexcept : itself(&whose) {}
+  explicit idle_thread(offload_worker& worker) noexcept : itself(&worker) {}
 
   offload_worker* const itself;
   blocking_call* given = nullptr;
@@ -71,9 +71,9 @@ struct room {
 
 template <typename Change>
 void change(offload_worker& worker, Change how) noexcept {
-  worker.its->excused -= worker.excused() ? 1 : 0;
+  worker.works_in->excused -= worker.excused() ? 1 : 0;
   how();
-  worker.its->excused += worker.excused() ? 1 : 0;
+  worker.works_in->excused += worker.excused() ? 1 : 0;
 }
 
 inline void begin_wait(offload_worker& worker, blocking_call& work) noexcept {
@@ -89,7 +89,7 @@ inline void end_wait_for(blocking_call& work) noexcept {
   if (offload_worker* waiting = std::exchange(work.nested_in, nullptr)) end_wait(*waiting);
 }
 
-inline void note_whose(offload_worker& worker, blocking_call& work) noexcept {
+inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept {
   work.by = &worker;
   if (work.left) change(worker, [&] { worker.left = true; });
 }
@@ -104,20 +104,20 @@ inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
 
 /// Returns: the next call, or null, for a thread that has just become free and counts as busy.
 inline blocking_call* next_for(offload_worker& worker) noexcept {
-  room& its = *worker.its;
-  blocking_call* next = its.nested.pop_front();
-  if (next == nullptr && its.busy() <= its.most.load()) next = its.line.pop_front();
-  if (next != nullptr) note_whose(worker, *next);
+  room& target = *worker.works_in;
+  blocking_call* next = target.nested.pop_front();
+  if (next == nullptr && target.busy() <= target.most.load()) next = target.line.pop_front();
+  if (next != nullptr) note_worker_of(worker, *next);
   return next;
 }
 
 /// Returns: the idle thread that has `work` now, whose gate is to be opened; or null.
-inline idle_thread* hand_over(room& its, blocking_call& work) noexcept {
-  idle_thread* idle = its.idle.pop_front();
+inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
+  idle_thread* idle = target.idle.pop_front();
   if (idle == nullptr) return nullptr;
-  --its.idle_count;
+  --target.idle_count;
   idle->given = &work;
-  note_whose(*idle->itself, work);
+  note_worker_of(*idle->itself, work);
   return idle;
 }
 

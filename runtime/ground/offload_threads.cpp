@@ -48,8 +48,8 @@ class signals_blocked {
   signals_blocked() noexcept {
     sigset_t others;
     sigfillset(&others);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-      sigdelset(&others, own);
+    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+      sigdelset(&others, synchronous);
     }
     ::pthread_sigmask(SIG_BLOCK, &others, &before_);
   }
@@ -62,9 +62,9 @@ class signals_blocked {
 };
 
 /// The lock is held. From here on the thread is not counted as idle; its name says that it ends.
-void leave(room& its) noexcept {
-  --its.idle_count;
-  --its.threads;
+void leave(room& target) noexcept {
+  --target.idle_count;
+  --target.threads;
   ::pthread_setname_np(::pthread_self(), name_of_ended);
 }
 
@@ -73,17 +73,17 @@ void leave(room& its) noexcept {
 blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& held,
                          blocking_call* done) noexcept {
   idle_thread self(worker);
-  worker.its->idle.push_front(self);
-  ++worker.its->idle_count;
+  worker.works_in->idle.push_front(self);
+  ++worker.works_in->idle_count;
   held.unlock();
   jitter();
-  if (done != nullptr) done->tell();
+  if (done != nullptr) done->notify();
   self.gate.wait_until(clock::now() + idle_time.load());
   jitter();
   held.lock();
   if (self.linked()) {
     self.unlink();
-    leave(*worker.its);
+    leave(*worker.works_in);
     return nullptr;
   }
   held.unlock();
@@ -97,8 +97,8 @@ void serve(blocking_call* work) noexcept {
   const std::uint32_t began_in = this_process();
   std::unique_lock held(all.lock);
   offload_worker& worker = here;
-  worker.its = &all.of(*work);
-  note_whose(worker, *work);
+  worker.works_in = &all.of(*work);
+  note_worker_of(worker, *work);
   held.unlock();
   while (work != nullptr) {
     blocking_call* done = work->run() ? work : nullptr;
@@ -111,7 +111,7 @@ void serve(blocking_call* work) noexcept {
       work = stay_idle(worker, held, done);
     } else {
       held.unlock();
-      if (done != nullptr) done->tell();
+      if (done != nullptr) done->notify();
     }
   }
 }
@@ -134,22 +134,22 @@ int begin_thread(blocking_call& first) noexcept {
 
 /// The lock is held. Begins a thread that makes the call `first`.
 /// Returns: 0, or an errno value.
-int grow(room& its, blocking_call& first) noexcept {
+int grow(room& target, blocking_call& first) noexcept {
   const int error = begin_thread(first);
-  if (error == 0) ++its.threads;
+  if (error == 0) ++target.threads;
   return error;
 }
 
 /// The lock is held, and one thread fewer is busy: gives calls in line to other threads.
-void give_out(room& its) noexcept {
-  while (its.may_begin()) {
-    line_of_calls& from = its.nested.empty() ? its.line : its.nested;
+void give_out(room& target) noexcept {
+  while (target.may_begin()) {
+    line_of_calls& from = target.nested.empty() ? target.line : target.nested;
     blocking_call* next = from.front();
     if (next == nullptr) return;
     line_of_calls::remove(*next);
-    if (idle_thread* idle = hand_over(its, *next)) {
+    if (idle_thread* idle = hand_over(target, *next)) {
       idle->gate.open();
-    } else if (!its.may_grow() || grow(its, *next) != 0) {
+    } else if (!target.may_grow() || grow(target, *next) != 0) {
       from.push_front(*next);
       return;
     }
@@ -159,19 +159,20 @@ void give_out(room& its) noexcept {
 /// The lock is held. Gives `work` to a thread, or puts it in line.
 /// Returns: as submit(); and in `idle` the idle thread that has got the call, whose gate the caller
 ///          opens.
-int place(room& its, blocking_call& work, idle_thread*& idle) noexcept {
-  if (its.may_begin()) {
-    idle = hand_over(its, work);
+int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
+  if (target.may_begin()) {
+    idle = hand_over(target, work);
     if (idle != nullptr) return 0;
     int error = EDEADLK;
-    if (its.may_grow()) error = grow(its, work);
+    if (target.may_grow()) error = grow(target, work);
     if (error == 0) return 0;
-    const bool stuck = its.threads == its.excused;
-    if (stuck && (error != EDEADLK || (work.nested_in != nullptr && work.nested_in->its == &its))) {
+    const bool stuck = target.threads == target.excused;
+    if (stuck &&
+        (error != EDEADLK || (work.nested_in != nullptr && work.nested_in->works_in == &target))) {
       return error;
     }
   }
-  (work.nested_in == nullptr ? its.line : its.nested).push_back(work);
+  (work.nested_in == nullptr ? target.line : target.nested).push_back(work);
   return 0;
 }
 
@@ -181,12 +182,12 @@ int submit(blocking_call& work) noexcept {
   thread_set& all = thread_set::get();
   jitter();
   std::unique_lock held(all.lock);
-  room* mine = here.its;
-  if (mine != nullptr) begin_wait(here, work);
+  room* entered = here.works_in;
+  if (entered != nullptr) begin_wait(here, work);
   idle_thread* idle = nullptr;
   const int error = place(all.of(work), work, idle);
   if (error != 0) end_wait_for(work);
-  if (mine != nullptr) give_out(*mine);
+  if (entered != nullptr) give_out(*entered);
   held.unlock();
   jitter();
   if (idle != nullptr) idle->gate.open();
@@ -208,14 +209,14 @@ void will_leave(blocking_call& work) noexcept {
   const std::lock_guard held(all.lock);
   work.left = true;
   if (work.by == nullptr) return;
-  note_whose(*work.by, work);
-  give_out(*work.by->its);
+  note_worker_of(*work.by, work);
+  give_out(*work.by->works_in);
 }
 
 void has_left() noexcept {
   jitter();
   const std::lock_guard held(thread_set::get().lock);
-  if (here.its != nullptr) end_wait(here);
+  if (here.works_in != nullptr) end_wait(here);
 }
 
 standstill::standstill() noexcept : held_(thread_set::get().lock) {}

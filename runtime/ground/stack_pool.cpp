@@ -165,16 +165,16 @@ bool stack_pool::trim() noexcept {
 }
 
 stack this_threads_stack() noexcept {
-  stack own;
+  stack all;
   pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return own;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return all;
   void* bottom = nullptr;
   std::size_t size = 0;
   ::pthread_attr_getstack(&attributes, &bottom, &size);
   ::pthread_attr_destroy(&attributes);
-  own.bottom = static_cast<std::byte*>(bottom);
-  own.top = own.bottom + size;
-  return own;
+  all.bottom = static_cast<std::byte*>(bottom);
+  all.top = all.bottom + size;
+  return all;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -30,9 +30,9 @@ inline bool watches() noexcept {
 
 /// Valgrind takes a change of the stack pointer for a switch only if it knows the stack.
 /// Returns: a number for forget_stack().
-inline unsigned know_stack([[maybe_unused]] const stack& known) noexcept {
+inline unsigned know_stack([[maybe_unused]] const stack& region) noexcept {
 #if defined(MOTET_VALGRIND)
-  return VALGRIND_STACK_REGISTER(known.bottom, known.top);
+  return VALGRIND_STACK_REGISTER(region.bottom, region.top);
 #else
   return 0;
 #endif

@@ -67,9 +67,9 @@ void block_pool::leave() noexcept {
   }
 }
 
-void block_pool::abandon(control_block& own) noexcept {
+void block_pool::abandon(control_block& main_block) noexcept {
   // Its other blocks have other mailboxes, under whose locks they go: it is never empty.
-  slab_of(&own).used = std::numeric_limits<std::size_t>::max() / 2;
+  slab_of(&main_block).used = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;
   made_ = 1;

@@ -41,8 +41,8 @@ class block_pool {
   void leave() noexcept;
   /// As put(), for a block whose thread has ended.
   [[gnu::noinline]] static void put_after_end(control_block& block) noexcept;
-  /// In a forked child: all blocks but `own` are the parent's; their slabs stay as they are.
-  void abandon(control_block& own) noexcept;
+  /// In a forked child: all blocks but `main_block` are the parent's; their slabs stay as they are.
+  void abandon(control_block& main_block) noexcept;
 
  private:
   struct slab;

@@ -26,7 +26,7 @@ void file_call::await_end() noexcept {
 void file_call::call_off() noexcept {
   if (!offload_threads::withdraw(*this)) return;
   op_->result = -ECANCELED;
-  tell();
+  notify();
 }
 
 bool file_call::run() noexcept {

@@ -26,7 +26,7 @@ class file_call final : public blocking_call {
 
  private:
   bool run() noexcept override;
-  void tell() noexcept override { end_.end(); }
+  void notify() noexcept override { end_.end(); }
 
   operation* op_;
   remote_wait end_;

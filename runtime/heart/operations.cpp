@@ -156,7 +156,7 @@ bool operations::end_all_on(int fd) noexcept {
   while (auto* pending = table_.find(fd)) {
     wait_record wait("close of fd", fd);
     wait.interruptible = false;
-    wait.whom = &pending->wait.fiber;
+    wait.target = &pending->wait.fiber;
     pending->closer = &wait;
     thread_.park(wait);
   }

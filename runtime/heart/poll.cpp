@@ -28,7 +28,7 @@ void thread_state::collect_mail() noexcept {
   const kept_errno here(*live_errno_);
   for (post* item = mail_->take(); item != nullptr;) {
     post* next = item->next;
-    item->arrive(*item, *this);
+    item->handle_post(*item, *this);
     item = next;
   }
   if (dumps.wanted()) dumps.write();

@@ -47,18 +47,19 @@ void spare_keeper_of(const control_block& failed, const thread_core& thread) noe
   cold_part* part =
       parent != nullptr && thread.is_home_of(*parent) ? cold_if_any(*parent) : nullptr;
   if (part == nullptr) return;
-  for (control_block* told = part->failures; told != nullptr; told = cold(*told).next_failure) {
-    if (told->error != failed.error) continue;
+  for (control_block* failure = part->failures; failure != nullptr;
+       failure = cold(*failure).next_failure) {
+    if (failure->error != failed.error) continue;
     // await() has just told a fiber of this thread of the failure, so the parent need not be told,
     // though it may have been woken for it.
-    if (parent == &thread.running() || cold(*told).reported_to != nullptr)
-      forget_failure(*parent, *told);
+    if (parent == &thread.running() || cold(*failure).reported_to != nullptr)
+      forget_failure(*parent, *failure);
     return;
   }
-  auto& children = part->own.children;
+  auto& children = part->own_family.children;
   for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
-    cold_part* its = cold_if_any(*each);
-    if (its != nullptr && its->stands_for == &failed) its->spared = true;
+    cold_part* keeper = cold_if_any(*each);
+    if (keeper != nullptr && keeper->stands_for == &failed) keeper->spared = true;
   }
 }
 

@@ -22,7 +22,7 @@ bool in_shield(const control_block& fiber) noexcept {
   for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind == scope_kind::shields) return true;
   }
-  return shelter_of(fiber, *fiber.home) > 0;
+  return unwind_depth(fiber, *fiber.home) > 0;
 }
 
 namespace {
@@ -37,7 +37,7 @@ clock::time_point grace_end(const thread_state& home, const lasting_interruption
 /// Whether the fiber is in a handler of this very interruption, and has not been there for long,
 /// from the first switchpoint in it on.
 bool held(const control_block& fiber, lasting_interruption& about) noexcept {
-  if (!about.told) return false;
+  if (!about.thrown) return false;
   thread_state& home = home_of(fiber);
   if (about.handled && home.time.now() >= grace_end(home, about)) return false;
   void* caught = &fiber == &home.running() ? home.exceptions().caught : fiber.caught;
@@ -51,18 +51,18 @@ bool held(const control_block& fiber, lasting_interruption& about) noexcept {
 
 /// What an outer interruption, visible from the scope `inner`, silences while a handler is busy
 /// with it: everything inside that is older than its telling.
-bool silenced(const scope& inner, unsigned shelter) noexcept {
+bool silenced(const scope& inner, unsigned depth) noexcept {
   const control_block& fiber = *inner.fiber;
   const auto silences = [&](lasting_interruption& outer) {
     return inner.about.id <= outer.scopes_then && held(fiber, outer);
   };
   for (scope_entry* each = inner.outer; each != nullptr; each = each->outer) {
-    if (each->shelter < shelter || each->kind == scope_kind::shields) return false;
+    if (each->depth < depth || each->kind == scope_kind::shields) return false;
     if (each->kind != scope_kind::ends) continue;
     auto& outer = static_cast<scope&>(*each);
     if (outer.ended && silences(outer.about)) return true;
   }
-  return shelter == 0 && (fiber.interrupts & interrupt_cancel) != 0 &&
+  return depth == 0 && (fiber.interrupts & interrupt_cancel) != 0 &&
          silences(cold_if_any(fiber)->cancellation);
 }
 
@@ -97,7 +97,7 @@ void report_swallowing(const control_block& fiber) noexcept {
 void let_others_run_before(thread_state& home, const lasting_interruption& about) noexcept {
   control_block& fiber = home.running();
   cold_part& part = cold(fiber);
-  if (!about.told) {
+  if (!about.thrown) {
     part.swallowed = 0;
     return;
   }
@@ -105,9 +105,9 @@ void let_others_run_before(thread_state& home, const lasting_interruption& about
   home.snooze();
 }
 
-void tell(thread_state& home, lasting_interruption& about) noexcept {
+void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
   if (held(home.running(), about)) return;  // spin() throws in a handler, too
-  about.told = true;
+  about.thrown = true;
   about.scopes_then = home.store.last_scope();
 }
 
@@ -120,7 +120,7 @@ void tell(thread_state& home, lasting_interruption& about) noexcept {
 }
 
 [[noreturn]] void throw_end_of(thread_state& home, scope& ended) {
-  tell(home, ended.about);
+  note_thrown(home, ended.about);
   announce_up_to(home.running(), &ended);
   interruption::throw_cancelled(ended.reason, ended.about.id, ended.about.site);
 }
@@ -128,22 +128,22 @@ void tell(thread_state& home, lasting_interruption& about) noexcept {
 }  // namespace
 
 /// From the inside outwards: the outermost that is not held speaks. A scope can interrupt only what
-/// is as sheltered as it was when it was entered: so nothing from outside reaches a destructor, but
-/// a time limit within it works.
+/// is no deeper in unwinding and shields than when the scope was entered: so nothing from outside
+/// reaches a destructor, but a time limit within it works.
 speaker speaker_of(const control_block& fiber) noexcept {
   speaker found;
   cold_part* part = cold_if_any(fiber);
-  const unsigned shelter = shelter_of(fiber, *fiber.home);
+  const unsigned depth = unwind_depth(fiber, *fiber.home);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
-  if (cancelled_now && part->insisted && shelter == 0) return {speaks::cancellation, nullptr};
+  if (cancelled_now && part->insisted && depth == 0) return {speaks::cancellation, nullptr};
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
-    if (each->shelter < shelter || each->kind == scope_kind::shields) return found;
+    if (each->depth < depth || each->kind == scope_kind::shields) return found;
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     if (!entered.ended || held(fiber, entered.about)) continue;
-    if (!silenced(entered, shelter)) found = {speaks::scope, &entered};
+    if (!silenced(entered, depth)) found = {speaks::scope, &entered};
   }
-  if (shelter > 0) return found;
+  if (depth > 0) return found;
   if (fiber.raised != nullptr) return {speaks::raised, nullptr};
   if (cancelled_now && !held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
   if ((fiber.interrupts & interrupt_failure) != 0) return {speaks::failure, nullptr};
@@ -218,7 +218,7 @@ void thread_core::throw_pending() {
 void throw_cancellation(thread_state& thread) {
   control_block& fiber = thread.running();
   lasting_interruption& about = cold(fiber).cancellation;
-  tell(thread, about);
+  note_thrown(thread, about);
   announce_up_to(fiber, nullptr);
   interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
 }

@@ -17,7 +17,7 @@ speaker speaker_of(const control_block& fiber) noexcept;
 bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
 
 /// Returns: how many of the fiber's exceptions are in flight, and how many shields it is under.
-inline unsigned shelter_of(const control_block& fiber, const thread_core& home) noexcept {
+inline unsigned unwind_depth(const control_block& fiber, const thread_core& home) noexcept {
   const bool runs = &fiber == &home.running();
   return (runs ? home.exceptions().uncaught : fiber.uncaught) + fiber.shields;
 }

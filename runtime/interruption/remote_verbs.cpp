@@ -46,7 +46,7 @@ struct requests_taken {
 };
 
 /// Does what other threads have asked for, in the order of their requests.
-void arrive(post& item, thread_state& home) noexcept {
+void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
   remote_requests now = requests_taken(fiber).taken;
   ++fiber.references;
@@ -88,7 +88,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   remote_requests& requests = requests_of(fiber);
   if (!change(requests) || requests.queued) return true;
   requests.queued = true;
-  requests.arrive = &arrive;
+  requests.handle_post = &do_requests;
   return fiber.mail->push_locked(requests);
 }
 

@@ -16,7 +16,7 @@ namespace detail {
 scope_entry::scope_entry(scope_kind which) : kind(which) {
   thread_core& thread = here_core();
   fiber = &thread.running();
-  shelter = shelter_of(*fiber, thread);
+  depth = unwind_depth(*fiber, thread);
   outer = fiber->scopes;
   fiber->scopes = this;
 }

@@ -11,17 +11,17 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 stop_scope::stop_scope(std::stop_token token, call_site site)
     : scope(site, "a stop was requested", &asked_),
-      whose_(identity_of(*fiber)),
+      owner_(identity_of(*fiber)),
       callback_(std::move(token), end_scope{this}) {}
 
 void stop_scope::stop_requested() noexcept {
   thread_state* here = self();
-  const bool own = here != nullptr && &identity_of(here->running()) == &whose_;
-  if (own || (whose_.home == here && !is_away(whose_))) {
+  const bool by_owner = here != nullptr && &identity_of(here->running()) == &owner_;
+  if (by_owner || (owner_.home == here && !is_away(owner_))) {
     end();
   } else {
     asked_.store(true, std::memory_order_release);
-    look_for_stops(whose_);
+    look_for_stops(owner_);
   }
 }
 

@@ -272,8 +272,8 @@ void connect(int fd, const sockaddr* address, socklen_t length, std::error_code&
 }
 
 short wait_fd(int fd, short events) {
-  constexpr short known = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
-  if (events == 0 || (events & ~known) != 0) {
+  constexpr short allowed = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+  if (events == 0 || (events & ~allowed) != 0) {
     throw std::invalid_argument(
         "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for the end of a fiber of another thread; a thread without fibers blocks.
 #include <motet/detail/ground/thread_gate.hpp>
-#include <motet/detail/heart/await_fiber.hpp>
+#include <motet/detail/life/await_fiber.hpp>
 #include <stdexcept>
 
 #include "interruption/child_failures.hpp"
@@ -15,12 +15,12 @@ namespace {
 /// The awaiter of a thread without a runtime.
 struct thread_awaiter : awaiter, post {
   explicit thread_awaiter(control_block& fiber) noexcept : target(&fiber) {
-    arrive = [](post& item, thread_state&) noexcept {
+    handle_post = [](post& item, thread_state&) noexcept {
       auto& waiting = static_cast<thread_awaiter&>(item);
       enlist(waiting, *waiting.target);
     };
-    tell = [](awaiter& told) noexcept {
-      static_cast<thread_awaiter&>(told).over.open();
+    notify = [](awaiter& record) noexcept {
+      static_cast<thread_awaiter&>(record).over.open();
       return true;
     };
   }

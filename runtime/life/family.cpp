@@ -46,7 +46,7 @@ void leave_to_owner(family& group, thread_state& thread) noexcept {
     if (line->belongs_to != &group) continue;
     cancel_here(*line, "its group has ended", {});
     leave_family(*line);
-    join_family(*line, cold(*group.owner).own);
+    join_family(*line, cold(*group.owner).own_family);
     return;
   }
 }
@@ -56,33 +56,33 @@ void leave_to_owner(family& group, thread_state& thread) noexcept {
 void end_children(control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
   if (part == nullptr) return;
-  part->own.closed = true;
-  while (family* group = part->own.next) {
+  part->own_family.closed = true;
+  while (family* group = part->own_family.next) {
     group->closed = true;
     while (control_block* child = group->children.front()) {
       leave_family(*child);
-      join_family(*child, part->own);
+      join_family(*child, part->own_family);
     }
     leave_owner(static_cast<group_family&>(*group));
   }
-  cancel_family(part->own, "its parent has ended");
+  cancel_family(part->own_family, "its parent has ended");
   ++fiber.shields;
-  await_family(part->own, until::all_over, false);
+  await_family(part->own_family, until::all_over, false);
   --fiber.shields;
 }
 
 void enter_owner(family& group, thread_state& thread) noexcept {
-  family& own = cold(thread.running()).own;
+  family& first = cold(thread.running()).own_family;
   group.owner = &thread.running();
-  group.next = own.next;
-  own.next = &group;
+  group.next = first.next;
+  first.next = &group;
   if (thread.foreign) group.closed = true;
 }
 
 /// Failures that the owner has not been told of stay with the owner.
 void leave_owner(group_family& group) noexcept {
   forget_ends(group);
-  family** place = &cold(*group.owner).own.next;
+  family** place = &cold(*group.owner).own_family.next;
   while (*place != &group) place = &(*place)->next;
   *place = group.next;
   control_block& owner = *std::exchange(group.owner, nullptr);

@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Whether fibers can be spun in `wanted`, of which there may be only the address: a group may go
 /// while a fiber waits that is none of its own.
 inline bool stands(control_block& owner, const family& wanted) noexcept {
-  const family* each = &cold(owner).own;
+  const family* each = &cold(owner).own_family;
   while (each != nullptr && each != &wanted) each = each->next;
   return each != nullptr && !each->closed;
 }

@@ -26,7 +26,8 @@ control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
 std::vector<control_block*> children_by_age(control_block& parent) {
   std::vector<control_block*> found;
   cold_part* part = cold_if_any(parent);
-  for (family* each = part == nullptr ? nullptr : &part->own; each != nullptr; each = each->next) {
+  for (family* each = part == nullptr ? nullptr : &part->own_family; each != nullptr;
+       each = each->next) {
     for (auto* child = each->children.front(); child; child = each->children.next(*child)) {
       found.push_back(child);
     }
@@ -66,8 +67,8 @@ void* take_result_of(control_block& dead) {
   return result;
 }
 
-control_block& block_of(const fiber_ref& known) {
-  return known.block();
+control_block& block_of(const fiber_ref& fiber) {
+  return fiber.block();
 }
 
 void refuse_empty_handle() {

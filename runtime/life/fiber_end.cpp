@@ -99,9 +99,10 @@ void disarm_own(timers& time, cold_part& part) noexcept {
 
 bool notify_awaiters(control_block& ended) noexcept {
   ended.state.store(fiber_state::dead, std::memory_order_release);
-  bool told = false;
-  while (awaiter* waiting = ended.awaiters.pop_front()) told = waiting->tell(*waiting) || told;
-  return told;
+  bool notified = false;
+  while (awaiter* waiting = ended.awaiters.pop_front())
+    notified = waiting->notify(*waiting) || notified;
+  return notified;
 }
 
 namespace {
@@ -123,7 +124,7 @@ void drop_result(control_block& fiber) noexcept {
 void publish(thread_state& thread, control_block& fiber) noexcept {
   bool travelled = false;
   if (cold_part* part = cold_if_any(fiber)) {
-    travelled = part->travels.its != nullptr;
+    travelled = part->travels.trip != nullptr;
     part->token.reset();
     part->locals.end();  // locals that destructors have made since
     come_home(fiber);
@@ -134,13 +135,13 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
   if (fiber.raised != nullptr || travelled) [[unlikely]]
     give_up_raised(fiber);
   thread.forget(fiber);
-  const bool told = notify_awaiters(fiber);
+  const bool notified = notify_awaiters(fiber);
   family& left = *fiber.belongs_to;
   const bool in_hand = left.is_group && shared(fiber);
   const bool called = has_caller(fiber);
-  if (fiber.ended_by == outcome::error && !told && !called) report_failure(fiber);
+  if (fiber.ended_by == outcome::error && !notified && !called) report_failure(fiber);
   leave_family(fiber);
-  if (called) notify_caller(fiber, told);
+  if (called) notify_caller(fiber, notified);
   if (left.is_group) note_end(static_cast<group_family&>(left), fiber, in_hand);
   thread.notify_exit();
 }

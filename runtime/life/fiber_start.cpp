@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a fiber may spin, and when: see motet/detail/heart/launch.hpp.
+// What a fiber may spin, and when: see motet/detail/life/fiber_start.hpp.
 #include <cstdio>
 #include <cstdlib>
 #include <motet/fiber.hpp>
@@ -66,18 +66,18 @@ void check_still_at(const thread_core& home) noexcept {
 
 }  // namespace
 
-[[gnu::flatten]] control_block& launch::make(family* parents, spin_options* how,
-                                             const body_kind& kind, call_site site) {
+[[gnu::flatten]] control_block& fiber_start::make(family* parents, spin_options* how,
+                                                  const body_kind& kind, call_site site) {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   cold_part* part = parents == nullptr ? &cold(spinner) : cold_if_any(spinner);
-  family& joined = parents == nullptr ? part->own : *parents;
+  family& joined = parents == nullptr ? part->own_family : *parents;
   if (part != nullptr && part->locals.has_values()) [[unlikely]]
     return make_with_copies(thread, joined, how, kind, site);
   return make_in(thread, joined, how, kind, site);
 }
 
-void launch::look_again() {
+void fiber_start::look_again() {
   control_block& fiber = *block_;
   check_still_at(*fiber.home);
   thread_state& thread = home_of(fiber);
@@ -92,7 +92,7 @@ void launch::look_again() {
   ++fiber.mail->blocks;
 }
 
-void launch::unmake() noexcept {
+void fiber_start::unmake() noexcept {
   check_still_at(*block_->home);
   unmake_fiber(*block_);
 }

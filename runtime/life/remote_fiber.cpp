@@ -40,27 +40,27 @@ void remote_job::begin(control_block& fiber) noexcept {
   }
   if (beginning != nullptr) {
     beginning->fiber = refer_to(fiber);
-    beginning->known.end();
+    beginning->over.end();
   }
 }
 
 void remote_job::refuse(std::exception_ptr why) noexcept {
-  remote_link* its_link = link;
-  remote_start* its_beginning = beginning;
+  remote_link* ending = link;
+  remote_start* starting = beginning;
   if (parent != nullptr) detail::release(*parent);
   dispose();
-  if (its_beginning != nullptr) {
-    its_beginning->refused = std::move(why);
-    its_beginning->known.end();
-  } else if (its_link != nullptr) {
-    its_link->refused = std::move(why);
-    its_link->over.end();
+  if (starting != nullptr) {
+    starting->refused = std::move(why);
+    starting->over.end();
+  } else if (ending != nullptr) {
+    ending->refused = std::move(why);
+    ending->over.end();
   }
 }
 
-void notify_caller(control_block& fiber, bool somebody_told) noexcept {
+void notify_caller(control_block& fiber, bool failure_is_claimed) noexcept {
   remote_link& link = *std::exchange(cold(fiber).caller, nullptr);
-  link.failed = fiber.ended_by == outcome::error && !somebody_told;
+  link.failed = fiber.ended_by == outcome::error && !failure_is_claimed;
   link.over.end();
 }
 

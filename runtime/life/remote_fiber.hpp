@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The wait for a guest's beginning, in the frame of the fiber or thread that waits.
 struct remote_start {
-  remote_wait known{"the beginning of a fiber of another thread"};
+  remote_wait over{"the beginning of a fiber of another thread"};
   handle fiber;
   std::exception_ptr refused;
 };
@@ -46,6 +46,6 @@ inline bool has_caller(const control_block& fiber) noexcept {
 }
 
 /// Called when the guest `fiber` is dead, on its thread.
-void notify_caller(control_block& fiber, bool somebody_told) noexcept;
+void notify_caller(control_block& fiber, bool failure_is_claimed) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

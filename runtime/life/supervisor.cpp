@@ -45,15 +45,16 @@ void stand_aside_for(control_block& child) noexcept {
 /// While this object lives, the running fiber, a keeper, is shown as its child.
 class standing_for {
  public:
-  explicit standing_for(control_block& child) noexcept : own_(cold(home_of(child).running())) {
-    own_.stands_for = &child;
+  explicit standing_for(control_block& child) noexcept
+      : keeper_part_(cold(home_of(child).running())) {
+    keeper_part_.stands_for = &child;
   }
   standing_for(const standing_for&) = delete;
   standing_for& operator=(const standing_for&) = delete;
-  ~standing_for() { own_.stands_for = nullptr; }
+  ~standing_for() { keeper_part_.stands_for = nullptr; }
 
  private:
-  cold_part& own_;
+  cold_part& keeper_part_;
 };
 
 clock::time_point after(clock::time_point start, clock::duration delay) noexcept {
@@ -96,7 +97,7 @@ void supervisor::start(supervised& child) {
   child.was_cancelled = true;
   child.error = nullptr;
   child.started = clock::now();
-  tell(kind::started, child);
+  announce(kind::started, child);
 }
 
 void supervisor::start_due() {
@@ -175,7 +176,7 @@ void supervisor::await_news() {
 void supervisor::acknowledge(supervised& child) {
   news_.erase(std::find(news_.begin(), news_.end(), &child));
   child.state = child_state::done;
-  tell(child.error == nullptr ? kind::ended : kind::failed, child);
+  announce(child.error == nullptr ? kind::ended : kind::failed, child);
 }
 
 void supervisor::look_at(supervised& ended) {
@@ -210,7 +211,7 @@ void supervisor::restart(supervised& ended) {
     supervised& each = children_[place];
     if (each.state != child_state::waiting) continue;
     each.due = due;
-    tell(kind::restarting, each, delay);
+    announce(kind::restarting, each, delay);
   }
 }
 
@@ -220,7 +221,7 @@ void supervisor::give_up(supervised& ended) {
     if (each.state == child_state::running) end(each);
     if (each.state == child_state::over) acknowledge(each);
   }
-  tell(kind::gave_up, ended);
+  announce(kind::gave_up, ended);
   throw too_many_restarts(ended.label, how_.restarts, ended.error);
 }
 
@@ -241,7 +242,7 @@ clock::duration supervisor::take_delay(supervised& child) {
   return full - std::chrono::duration_cast<clock::duration>(full * left_out);
 }
 
-void supervisor::tell(kind what, const supervised& child, clock::duration delay) const {
+void supervisor::announce(kind what, const supervised& child, clock::duration delay) const {
   if (!how_.on_event) return;
   const bool with_error = what == kind::failed || what == kind::gave_up;
   how_.on_event({what, child.label, with_error ? child.error : std::exception_ptr(), delay});

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <motet/fiber.hpp>
 #include <motet/detail/life/group.hpp>
+#include <motet/fiber.hpp>
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>
 #include <optional>
@@ -88,7 +88,7 @@ class supervisor {
   [[noreturn]] void give_up(supervised& ended);
   bool may_restart();
   clock::duration take_delay(supervised& child);
-  void tell(kind what, const supervised& child, clock::duration delay = {}) const;
+  void announce(kind what, const supervised& child, clock::duration delay = {}) const;
 
   const supervise_options& how_;
   std::vector<supervised*> news_;  // the children that are over, in the order of their ends

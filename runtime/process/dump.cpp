@@ -51,12 +51,12 @@ void describe_wait(std::ostream& out, control_block& fiber, clock::time_point pr
   const wait_record& wait = *fiber.wait;
   out << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
   if (wait.subject >= 0) out << ' ' << wait.subject;
-  if (wait.whom != nullptr) {
+  if (wait.target != nullptr) {
     out << (wait.subject >= 0 ? ", held up by " : " ");
-    name(out, **wait.whom);
+    name(out, **wait.target);
   }
   cold_part* parts = cold_if_any(fiber);
-  for (family* each = parts == nullptr ? nullptr : &parts->own; each != nullptr;
+  for (family* each = parts == nullptr ? nullptr : &parts->own_family; each != nullptr;
        each = each->next) {
     if (each->waiter == &wait) name_children(out, *each);
   }

@@ -29,12 +29,12 @@ using report_line = line<std::size_t{12} * 1024>;
 /// As backtrace_symbols_fd(3) does: "file(function+offset) [address]", or without the function.
 void describe_frame(report_line& out, void* address) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  Dl_info known{};
+  Dl_info symbol{};
   out << "  ";
-  if (::dladdr(address, &known) != 0 && known.dli_fname != nullptr) {
-    const bool named = known.dli_sname != nullptr;
-    const void* base = named ? known.dli_saddr : known.dli_fbase;
-    out << known.dli_fname << "(" << (named ? known.dli_sname : "") << "+";
+  if (::dladdr(address, &symbol) != 0 && symbol.dli_fname != nullptr) {
+    const bool named = symbol.dli_sname != nullptr;
+    const void* base = named ? symbol.dli_saddr : symbol.dli_fbase;
+    out << symbol.dli_fname << "(" << (named ? symbol.dli_sname : "") << "+";
     out.hex(at - reinterpret_cast<std::uintptr_t>(base)) << ") ";
   }
   (out << "[").hex(at) << "]\n";

@@ -50,12 +50,12 @@ void send_on(int signal, pid_t thread) noexcept {
 }
 
 void ask_all_others(int signal) noexcept {
-  const pid_t own = ::gettid();
+  const pid_t this_thread = ::gettid();
   bool any = false;
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
     const pid_t thread = each->thread.load();
     any = any || thread != 0;
-    if (thread == 0 || thread == own) continue;
+    if (thread == 0 || thread == this_thread) continue;
     each->dump_asked = true;
     send_on(signal, thread);
   }
@@ -99,8 +99,8 @@ int signal_named(std::string_view name) noexcept {
   if (error == std::errc() && end == name.data() + name.size()) return number;
   if (name.substr(0, 3) == "SIG") name.remove_prefix(3);
   for (number = 1; number < 32; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (known != nullptr && name == known) return number;
+    const char* abbreviation = ::sigabbrev_np(number);
+    if (abbreviation != nullptr && name == abbreviation) return number;
   }
   return 0;
 }

@@ -54,7 +54,7 @@ void thread_state::forget_others(control_block& caller) noexcept {
   exit_waiter_ = nullptr;
   fibers_.abandon();
   fibers_.push_back(caller);
-  for (family* each = &cold(caller).own; each != nullptr; each = each->next) abandon(*each);
+  for (family* each = &cold(caller).own_family; each != nullptr; each = each->next) abandon(*each);
   cold(caller).failures = nullptr;
   cold(caller).caller = nullptr;
   caller.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);

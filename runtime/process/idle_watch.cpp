@@ -85,9 +85,10 @@ company company_in_process() noexcept {
   census found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
   if (found.threads == 0) return company::others;
-  constexpr std::size_t own = sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
-  const std::size_t known = own + found.workers + still.idle();
-  const std::size_t strangers = found.threads - std::min(found.threads, known);
+  constexpr std::size_t main_and_sanitizer =
+      sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
+  const std::size_t accounted = main_and_sanitizer + found.workers + still.idle();
+  const std::size_t strangers = found.threads - std::min(found.threads, accounted);
   if (strangers <= idle_workers.load()) return company::none;
   return strangers <= worker_threads.load() ? company::workers : company::others;
 }

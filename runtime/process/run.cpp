@@ -69,9 +69,9 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   sizes.completions = chosen.ring_completions;
   sizes.on_notice = chosen.on_notice;
   if (chosen.make_backend) {
-    std::unique_ptr<backend> own = chosen.make_backend(sizes);
-    require(own != nullptr, "options.make_backend has made no backend");
-    return own;
+    std::unique_ptr<backend> made = chosen.make_backend(sizes);
+    require(made != nullptr, "options.make_backend has made no backend");
+    return made;
   }
   const mapping_guard guard;
   return make_backend(name, sizes);

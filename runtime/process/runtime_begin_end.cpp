@@ -73,9 +73,9 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   store.number_scopes_from(number);
   cleaner.fibers().owner = main_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
-  stack own;
-  if constexpr (sanitizer::reports_faults) own = this_threads_stack();
-  sanitizer::describe(main_->where.watched, own.bottom, own.size(), false);
+  stack main_stack;
+  if constexpr (sanitizer::reports_faults) main_stack = this_threads_stack();
+  sanitizer::describe(main_->where.watched, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
   until_look_ = schedule.countdown();
@@ -102,7 +102,7 @@ thread_state::~thread_state() {
 bool thread_state::only_waited() const noexcept {
   if (!for_waiting || living_ > 0 || main_->scopes != nullptr) return false;
   const cold_part* part = cold_if_any(*main_);
-  return part == nullptr || (part->own.next == nullptr && part->locals.empty());
+  return part == nullptr || (part->own_family.next == nullptr && part->locals.empty());
 }
 
 void thread_state::close_mail() noexcept {

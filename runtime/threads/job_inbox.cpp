@@ -20,10 +20,10 @@ constexpr std::size_t kept_chunks = 64;
 }  // namespace
 
 job_inbox::job_inbox() noexcept {
-  left_.keep(kept_chunks);
+  arrived_.keep(kept_chunks);
   taken_.keep(kept_chunks);
   wake_up_.inbox = this;
-  wake_up_.arrive = [](post& item, thread_state& home) noexcept {
+  wake_up_.handle_post = [](post& item, thread_state& home) noexcept {
     wait_record* wait = static_cast<wake_up&>(item).inbox->waiting_;
     if (wait != nullptr) home.resume(*wait, wake_reason::handed);
   };
@@ -31,14 +31,14 @@ job_inbox::job_inbox() noexcept {
 
 bool job_inbox::push(job_slot&& item) {
   std::unique_lock in(sharing_);
-  while (left_.lacks_room()) {
+  while (arrived_.lacks_room()) {
     in.unlock();
-    auto more = decltype(left_)::make_room();
+    auto more = decltype(arrived_)::make_room();
     in.lock();
-    left_.add(std::move(more));
+    arrived_.add(std::move(more));
   }
   if (closed_) return false;
-  left_.push(std::move(item));
+  arrived_.push(std::move(item));
   const bool wakes = std::exchange(awaited_, false);
   in.unlock();
   jitter();
@@ -50,7 +50,7 @@ bool job_inbox::push(job_slot&& item) {
 /// Returns: whether there is a job, or the inbox is closed; if not, push() will wake the owner.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard in(sharing_);
-  if (left_.size() > 0) taken_.swap(left_);
+  if (arrived_.size() > 0) taken_.swap(arrived_);
   awaited_ = empty() && !closed_;
   return !awaited_;
 }
@@ -75,7 +75,7 @@ void job_inbox::close(thread_state& home) noexcept {
   {
     const std::lock_guard in(sharing_);
     closed_ = true;
-    later.swap(left_);
+    later.swap(arrived_);
   }
   if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
 }

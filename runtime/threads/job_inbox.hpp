@@ -48,7 +48,7 @@ class job_inbox {
   bool fetch() noexcept;
 
   any_thread sharing_;  // guards:
-  item_queue<job_slot> left_;
+  item_queue<job_slot> arrived_;
   bool awaited_ = false;
   bool closed_ = false;
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <motet/cancel.hpp>
-#include <motet/detail/heart/launch.hpp>
+#include <motet/detail/life/fiber_start.hpp>
 #include <motet/time.hpp>
 #include <new>
 #include <optional>
@@ -89,19 +89,19 @@ class caller {
 };
 
 family& children_of_main(thread_state& home) noexcept {
-  return cold(home.main_fiber()).own;
+  return cold(home.main_fiber()).own_family;
 }
 
 /// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
 void start_caller(thread_state& home, job_inbox& from) {
-  launch fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind,
-               from.front().site);
+  fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind,
+                    from.front().site);
   ::new (fresh.body()) caller(home, from);
   fresh.start();
 }
 
 void start_job(thread_state& home, job& item) {
-  launch fresh(&children_of_main(home), nullptr, item.kind(), item.site);
+  fiber_start fresh(&children_of_main(home), nullptr, item.kind(), item.site);
   item.body(fresh.body());
   const handle fiber = fresh.start();
   item.begin(*fiber.get());

@@ -58,29 +58,29 @@ bool lent_call::run() noexcept {
   return true;
 }
 
-void lent_call::tell() noexcept {
+void lent_call::notify() noexcept {
   caller_->end();
 }
 
 void owned_call::await_end(std::unique_ptr<owned_call>& call) {
-  owned_call& mine = *call;
+  owned_call& lent = *call;
   thread_state* thread = self();
   if (thread == nullptr) {
-    mine.call();
+    lent.call();
     return;
   }
   thread->deliver();
   remote_wait waiting("end of an offloaded job");
-  mine.caller_ = &waiting;
-  submit(mine);
+  lent.caller_ = &waiting;
+  submit(lent);
   const remote_work meanwhile;
   if (waiting.await()) return;
-  if (offload_threads::withdraw(mine)) thread->throw_pending();
-  std::stop_source asked = mine.stop_;
+  if (offload_threads::withdraw(lent)) thread->throw_pending();
+  std::stop_source asked = lent.stop_;
   phase still = phase::awaited;
-  offload_threads::will_leave(mine);
+  offload_threads::will_leave(lent);
   jitter();
-  if (mine.phase_.compare_exchange_strong(still, phase::left)) {
+  if (lent.phase_.compare_exchange_strong(still, phase::left)) {
     call.release();
     offload_threads::has_left();
     asked.request_stop();
@@ -99,7 +99,7 @@ bool owned_call::run() noexcept {
   return false;
 }
 
-void owned_call::tell() noexcept {
+void owned_call::notify() noexcept {
   caller_->end();
 }
 

@@ -82,7 +82,7 @@ void pool_state::await_idle(std::size_t first, std::size_t how_many) {
 
 /// No wake is lost: a fiber raises awaiting_idle before it looks at the loads, and this worker has
 /// counted the job as finished before it looks at awaiting_idle.
-void pool_state::tell_idle(const worker_load& worker) noexcept {
+void pool_state::announce_idle(const worker_load& worker) noexcept {
   if (awaiting_idle.load() == 0 || worker.finished.load() != worker.given.load()) return;
   {
     const std::lock_guard looking(idling);

@@ -35,7 +35,7 @@ struct pool_state {
   /// Throws: what is pending for this fiber.
   void await_idle(std::size_t first, std::size_t how_many);
   /// Called by a worker that has finished a job: if it has no more, tells those in await_idle().
-  void tell_idle(const worker_load& worker) noexcept;
+  void announce_idle(const worker_load& worker) noexcept;
 
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;

@@ -81,18 +81,18 @@ class keeper {
     item_->beginning = &beginning;
     item_->link = &link;
     send(*to_, std::move(item_));
-    if (!beginning.known.await()) {
+    if (!beginning.over.await()) {
       link.call_off("its parent has ended");
-      beginning.known.await_end();
+      beginning.over.await_end();
     }
     asked_->link = nullptr;
     answer(beginning.fiber, beginning.refused);
     if (beginning.refused != nullptr) return;
-    cold_part& own = cold(self()->running());
-    own.stands_for = beginning.fiber.get();
+    cold_part& keeper_part = cold(self()->running());
+    keeper_part.stands_for = beginning.fiber.get();
     link.await_end("its parent has ended");
-    own.stands_for = nullptr;
-    if (link.failed && !own.spared) std::rethrow_exception(link.fiber.get()->error);
+    keeper_part.stands_for = nullptr;
+    if (link.failed && !keeper_part.spared) std::rethrow_exception(link.fiber.get()->error);
   }
 
  private:
@@ -111,7 +111,7 @@ handle spin_from_plain_thread(thread_link& to, owned_job item) {
   remote_start beginning;
   item->beginning = &beginning;
   send(to, std::move(item));
-  beginning.known.await_end();
+  beginning.over.await_end();
   if (beginning.refused != nullptr) std::rethrow_exception(beginning.refused);
   return std::move(beginning.fiber);
 }

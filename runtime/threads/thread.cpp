@@ -31,65 +31,65 @@ namespace {
 /// In the frame of the fiber that starts a thread, until the new thread has begun.
 struct beginning_thread {
   std::shared_ptr<thread_link> link;
-  remote_wait known{"the beginning of a thread"};
+  remote_wait over{"the beginning of a thread"};
   std::exception_ptr refused;
 };
 
 /// Throws: std::bad_alloc.
-void prepare(thread_state& home, thread_link& own) {
-  own.main = refer_to(home.main_fiber());
-  own.jobs.open(home.mail());
-  take_jobs(home, own.jobs);
+void prepare(thread_state& home, thread_link& link) {
+  link.main = refer_to(home.main_fiber());
+  link.jobs.open(home.mail());
+  take_jobs(home, link.jobs);
 }
 
 /// Calls the thread's function as the main fiber.
-void live(thread_state& home, thread_link& own) {
-  run_main(home, body_kind_of<job_slot, void>::kind, &*own.body);
+void live(thread_state& home, thread_link& link) {
+  run_main(home, body_kind_of<job_slot, void>::kind, &*link.body);
   shield([&] {
     take_no_more_jobs(home);
     end_children(home.main_fiber());
-    own.body.reset();  // after the children, like the captures of a spun fiber
+    link.body.reset();  // after the children, like the captures of a spun fiber
   });
 }
 
-void tell_end(thread_link& own) noexcept {
+void announce_end(thread_link& link) noexcept {
   remote_wait* awaiting = nullptr;
   {
-    const std::lock_guard in(own.sharing);
-    own.over = true;
-    awaiting = own.awaiting_end;
+    const std::lock_guard in(link.sharing);
+    link.over = true;
+    awaiting = link.awaiting_end;
   }
   if (awaiting != nullptr) awaiting->end();
 }
 
-void tell_unclaimed_failure(const thread_link& over) noexcept {
-  if (over.failure_told.load(std::memory_order_relaxed)) return;
+void report_unclaimed_failure(const thread_link& over) noexcept {
+  if (over.failure_claimed.load(std::memory_order_relaxed)) return;
   const control_block& main = *over.main.get();
   if (main.ended_by == outcome::error) report_unhandled(over.how, main.error);
 }
 
-void run_thread(beginning_thread& told) {
-  const std::shared_ptr<thread_link> own = told.link;
+void run_thread(beginning_thread& beginning) {
+  const std::shared_ptr<thread_link> link = beginning.link;
   std::optional<session> running;
   try {
-    running.emplace(own->how);
-    prepare(*self(), *own);
+    running.emplace(link->how);
+    prepare(*self(), *link);
   } catch (...) {
-    told.refused = std::current_exception();
+    beginning.refused = std::current_exception();
     running.reset();
-    told.known.end();
+    beginning.over.end();
     return;
   }
-  told.known.end();  // `told` may be gone from here on
-  live(*self(), *own);
+  beginning.over.end();  // `beginning` may be gone from here on
+  live(*self(), *link);
   running->end();
-  if (!in_this_process(*own)) return;
-  if (own->alone) tell_unclaimed_failure(*own);
-  tell_end(*own);
+  if (!in_this_process(*link)) return;
+  if (link->alone) report_unclaimed_failure(*link);
+  announce_end(*link);
 }
 
-void* enter_thread(void* told) {
-  run_thread(*static_cast<beginning_thread*>(told));
+void* enter_thread(void* beginning) {
+  run_thread(*static_cast<beginning_thread*>(beginning));
   return nullptr;
 }
 
@@ -118,7 +118,7 @@ thread::thread(const options& how, detail::local_list&& heirlooms, detail::job_s
   int error = detail::faults::next("pthread_create");
   if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);
   if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
-  begun.known.await_end();
+  begun.over.await_end();
   if (begun.refused == nullptr) return;
   ::pthread_join(link_->number, nullptr);
   std::rethrow_exception(begun.refused);
@@ -134,13 +134,13 @@ thread::~thread() {
   detail::cancel(*link_->main.get(), "its thread object was destroyed", {});
   await_over();
   ::pthread_join(link_->number, nullptr);
-  detail::tell_unclaimed_failure(*link_);
+  detail::report_unclaimed_failure(*link_);
 }
 
 void thread::await() const {
   const std::shared_ptr<detail::thread_link> kept = link();
   await_main();
-  kept->failure_told.store(true, std::memory_order_relaxed);
+  kept->failure_claimed.store(true, std::memory_order_relaxed);
   const detail::control_block& main = *kept->main.get();
   if (main.ended_by != detail::outcome::value) detail::throw_outcome(main);
 }

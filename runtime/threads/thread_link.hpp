@@ -27,7 +27,7 @@ struct thread_link {
   pthread_t number{};
   /// A forked child has no such thread.
   const std::uint32_t made_in = this_process();
-  std::atomic<bool> failure_told{false};
+  std::atomic<bool> failure_claimed{false};
   bool alone = false;  // the thread object was destroyed on its own thread
 
   any_thread sharing;  // guards:

@@ -50,7 +50,7 @@ void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept
 void count_finished(worker_load& worker, bool has_room) noexcept {
   pool_state& pool = *worker.pool;
   worker.finished.fetch_add(1);
-  pool.tell_idle(worker);
+  pool.announce_idle(worker);
   if (has_room && pool.room) pool.room->release();
 }
 

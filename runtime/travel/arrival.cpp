@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/heart/launch.hpp>
+#include <motet/detail/life/fiber_start.hpp>
 #include <optional>
 #include <utility>
 
@@ -19,52 +19,52 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 hop::hop(station& from, const executor& where, bool returns) noexcept
-    : its(from.whose),
+    : trip(from.trip),
       to(where),
       poster(&from.block),
-      answers_to(returns || from.portals > 0 ? from : its.home) {
-  retain(its);
+      answers_to(returns || from.portals > 0 ? from : trip.home) {
+  retain(trip);
 }
 
 void send_back(const hop& failed, std::exception_ptr why) noexcept {
-  failed.its.refused = std::move(why);
+  failed.trip.refused = std::move(why);
   failed.answers_to.thread.mail().push(failed.answers_to.returning);
 }
 
 /// If the executor has not called the function, the traveller goes back: now it cannot be called.
 hop::~hop() {
-  if (in_this_process(its) && claim()) {
+  if (in_this_process(trip) && claim()) {
     send_back(*this, made_exception<executor_stopped>());
   }
-  release(its);
+  release(trip);
 }
 
 namespace {
 
 /// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
 /// the executor has called this one.
-void visit_foreign_thread(const hop& mine) noexcept {
+void visit_foreign_thread(const hop& jump) noexcept {
   std::optional<foreign_visit> visited;
   try {
     visited.emplace();
   } catch (...) {
-    send_back(mine, std::current_exception());
+    send_back(jump, std::current_exception());
     return;
   }
-  receive(mine, *self());
+  receive(jump, *self());
 }
 
 /// Parks the fiber that serves the executor, the host, until the guest has left. If the host is
 /// cancelled, so is the guest's fiber; all other interruptions of the host wait.
-void await_leave(visit& guest, control_block& runs_it) noexcept {
-  thread_state& home = *guest.home;
+void await_leave(visit& stay, control_block& runs_it) noexcept {
+  thread_state& home = *stay.home;
   control_block& host = home.running();
   std::uint8_t waits = 0;
-  while (!guest.over && !home.in_exit(runs_it)) {
+  while (!stay.over && !home.in_exit(runs_it)) {
     wait_record wait("a fiber that visits it");
-    guest.waiting = &wait;
+    stay.waiting = &wait;
     home.park(wait);
-    guest.waiting = nullptr;
+    stay.waiting = nullptr;
     if ((host.interrupts & interrupt_cancel) != 0 && !in_shield(host)) {
       cancel_here(runs_it, "who let it run there ends", {});
     }
@@ -73,31 +73,32 @@ void await_leave(visit& guest, control_block& runs_it) noexcept {
   host.interrupts |= waits;
 }
 
-void come_again(const hop& mine, station& known) noexcept {
+void come_again(const hop& jump, station& place) noexcept {
   try {
-    known.keep_timers(timers_of_scopes(mine.its.its.scopes));
+    place.keep_timers(timers_of_scopes(jump.trip.traveller_state.scopes));
   } catch (...) {
-    send_back(mine, std::current_exception());
+    send_back(jump, std::current_exception());
     return;
   }
-  known.returning.arrive(known.returning, known.thread);
+  place.returning.handle_post(place.returning, place.thread);
 }
 
-void receive_apart(const hop& mine, thread_state& home) noexcept {
-  visit guest{.by = &mine, .home = &home};
+void receive_apart(const hop& jump, thread_state& home) noexcept {
+  visit stay{.by = &jump, .home = &home};
   handle runs_it;
   try {
-    launch fresh(&cold(home.main_fiber()).own, nullptr, body_kind_of<visit_body, void>::kind, {});
-    ::new (fresh.body()) visit_body(guest);
+    fiber_start fresh(&cold(home.main_fiber()).own_family, nullptr,
+                      body_kind_of<visit_body, void>::kind, {});
+    ::new (fresh.body()) visit_body(stay);
     runs_it = fresh.start();
   } catch (const cancelled&) {
-    send_back(mine, made_exception<executor_stopped>());
+    send_back(jump, made_exception<executor_stopped>());
     return;
   } catch (...) {
-    send_back(mine, std::current_exception());
+    send_back(jump, std::current_exception());
     return;
   }
-  await_leave(guest, *runs_it.get());
+  await_leave(stay, *runs_it.get());
 }
 
 /// Where the function of a hop has been called.
@@ -109,29 +110,29 @@ enum class calling_place : std::uint8_t {
   serving_fiber,   // in a fiber that goes on when the traveller has left
 };
 
-calling_place place_of_call(const hop& mine, bool alone) noexcept {
+calling_place place_of_call(const hop& jump, bool alone) noexcept {
   const thread_state* here = self();
   if (here == nullptr) return calling_place::foreign_thread;
-  if (&here->running() == mine.poster && mine.posting) return calling_place::in_post;
-  if (place_on(mine.its, *here) != nullptr) return calling_place::known_station;
+  if (&here->running() == jump.poster && jump.posting) return calling_place::in_post;
+  if (place_on(jump.trip, *here) != nullptr) return calling_place::known_station;
   if (here->foreign) return calling_place::foreign_thread;
   return alone ? calling_place::own_fiber : calling_place::serving_fiber;
 }
 
 /// What becomes of the traveller, in the order of calling_place.
 constexpr std::array<void (*)(hop&) noexcept, 5> arrivals{
-    [](hop& mine) noexcept { mine.at_once = true; },
-    [](hop& mine) noexcept { visit_foreign_thread(mine); },
-    [](hop& mine) noexcept { come_again(mine, *place_on(mine.its, *self())); },
-    [](hop& mine) noexcept { receive(mine, *self()); },
-    [](hop& mine) noexcept { receive_apart(mine, *self()); },
+    [](hop& jump) noexcept { jump.at_once = true; },
+    [](hop& jump) noexcept { visit_foreign_thread(jump); },
+    [](hop& jump) noexcept { come_again(jump, *place_on(jump.trip, *self())); },
+    [](hop& jump) noexcept { receive(jump, *self()); },
+    [](hop& jump) noexcept { receive_apart(jump, *self()); },
 };
 
 }  // namespace
 
-void arrive(hop& mine, bool alone) noexcept {
-  if (!in_this_process(mine.its) || !mine.claim()) return;
-  arrivals[static_cast<std::size_t>(place_of_call(mine, alone))](mine);
+void arrive(hop& jump, bool alone) noexcept {
+  if (!in_this_process(jump.trip) || !jump.claim()) return;
+  arrivals[static_cast<std::size_t>(place_of_call(jump, alone))](jump);
 }
 
 void arrival::operator()() const {

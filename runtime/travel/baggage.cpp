@@ -47,9 +47,9 @@ void station::arm_or_fire(timer& alarm) noexcept {
 
 void station::unpack_scopes() noexcept {
   // A thread under the simulated backend has a time of its own.
-  const bool other_time = thread.time.virtual_time() || whose.then_virtual;
+  const bool other_time = thread.time.virtual_time() || trip.departed_virtually;
   const clock::duration shift =
-      other_time ? thread.time.now() - whose.then : clock::duration::zero();
+      other_time ? thread.time.now() - trip.departed_at : clock::duration::zero();
   for (scope_entry* each = block.scopes; each != nullptr; each = each->outer) {
     each->fiber = &block;
     if (each->kind != scope_kind::ends) continue;
@@ -62,74 +62,74 @@ void station::unpack_scopes() noexcept {
 }
 
 void station::pack_scopes() noexcept {
-  whose.then = thread.time.now();
-  whose.then_virtual = thread.time.virtual_time();
-  whose.due = never;
-  for (scope_entry* each = whose.its.scopes; each != nullptr; each = each->outer) {
+  trip.departed_at = thread.time.now();
+  trip.departed_virtually = thread.time.virtual_time();
+  trip.due = never;
+  for (scope_entry* each = trip.traveller_state.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     if (!entered.alarm.armed()) continue;
     entered.alarm.packed = true;
-    whose.due = std::min(whose.due, entered.alarm.due);
+    trip.due = std::min(trip.due, entered.alarm.due);
     thread.time.disarm(entered.alarm);
   }
-  timers = timers_of_scopes(whose.its.scopes);
+  timers = timers_of_scopes(trip.traveller_state.scopes);
   clear(block, interrupt_scope);
 }
 
 void station::board() noexcept {
-  own.shields = std::exchange(block.shields, whose.its.shields);
-  own.scopes = std::exchange(block.scopes, whose.its.scopes);
+  station_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
+  station_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
   keep_timers(timers_of_scopes(block.scopes));
   unpack_scopes();
   cold_part& part = cold(block);
-  own.locals = std::exchange(part.locals, std::move(whose.its.locals));
+  station_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
   if (is_home()) {
-    whose.away = false;
+    trip.away = false;
     take_result();
   } else {
-    part.hosted = &whose.fiber;
+    part.hosted = &trip.fiber;
     block.hosts = true;
   }
   if (cancelled) block.interrupts |= interrupt_cancel;
-  if (whose.end.asked) lend_end();
+  if (trip.end.asked) lend_end();
   refresh_failures(block);
   forwarded news;
   {
-    const std::lock_guard in(whose.sharing);
-    whose.at = this;
-    whose.sender = nullptr;
-    whose.wanted = false;
-    news = std::exchange(whose.left, {});
+    const std::lock_guard in(trip.sharing);
+    trip.at = this;
+    trip.sender = nullptr;
+    trip.wanted = false;
+    news = std::exchange(trip.news, {});
   }
   apply(std::move(news));
 }
 
 void station::alight() noexcept {
-  whose.its.shields = std::exchange(block.shields, own.shields);
-  whose.its.scopes = std::exchange(block.scopes, own.scopes);
+  trip.traveller_state.shields = std::exchange(block.shields, station_state.shields);
+  trip.traveller_state.scopes = std::exchange(block.scopes, station_state.scopes);
   pack_scopes();
   cold_part& part = cold(block);
   thread.time.disarm(part.grace);
   take_back_end();
-  whose.its.locals = std::exchange(part.locals, std::move(own.locals));
-  if (is_home()) whose.away = true;
+  trip.traveller_state.locals = std::exchange(part.locals, std::move(station_state.locals));
+  if (is_home()) trip.away = true;
   block.hosts = false;
   forwarded pending;
   pending.raised = std::exchange(block.raised, nullptr);
   clear(block, interrupt_raised);
   pending.token_given = part.token.filled();
   pending.token = std::move(part.token);
-  const std::lock_guard in(whose.sharing);
-  whose.at = nullptr;
-  merge(pending, std::move(whose.left));  // `left` is newer
-  whose.left = std::move(pending);
+  const std::lock_guard in(trip.sharing);
+  trip.at = nullptr;
+  merge(pending, std::move(trip.news));  // `trip.news` is newer
+  trip.news = std::move(pending);
 }
 
 /// At home, puts in place the result that stop() has given the fiber while it was away.
 void station::take_result() noexcept {
-  if (!whose.result.filled() || block.result != result_state::none) return;
-  block.kind->place(result_place(block), whose.result);
+  if (!trip.result.filled() || block.result != result_state::none) return;
+  block.kind->place(result_place(block), trip.result);
   block.result = result_state::stands;
 }
 
@@ -138,11 +138,11 @@ void station::take_result() noexcept {
 void station::lend_end() noexcept {
   if (!is_home()) {
     if (block.cancel_reason != nullptr && !lent_end) return;
-    block.cancel_reason = whose.end.reason;
+    block.cancel_reason = trip.end.reason;
   }
   cold_part& part = cold(block);
-  if (!std::exchange(lent_end, true)) part.cancellation = whose.end.about;
-  part.insisted = part.insisted || whose.end.insisted;
+  if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
+  part.insisted = part.insisted || trip.end.insisted;
   block.interrupts |= interrupt_cancel;
 }
 
@@ -154,7 +154,7 @@ void station::take_back_end() noexcept {
     cancelled = true;
     return;
   }
-  whose.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+  trip.end = {true, part.insisted, block.cancel_reason, part.cancellation};
   lent_end = false;
   if (is_home()) return;
   block.cancel_reason = nullptr;
@@ -181,7 +181,7 @@ void station::pass_on() noexcept {
   news.token_given = part.token.filled();
   news.token = std::move(part.token);
   block.interrupts = 0;
-  forward(whose, std::move(news));
+  forward(trip, std::move(news));
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

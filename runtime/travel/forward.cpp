@@ -44,38 +44,38 @@ bool any(const forwarded& news) noexcept {
 }
 
 /// Runs on the thread that was nudged, which had the traveller then, or could call it back.
-void look(journey& its, thread_state& here) noexcept {
+void look(journey& trip, thread_state& here) noexcept {
   forwarded news;
   station* at = nullptr;
   station* sender = nullptr;
   {
-    const std::lock_guard in(its.sharing);
-    its.nudged = false;
-    if (its.at != nullptr && &its.at->thread == &here) {
-      at = its.at;
-      news = std::exchange(its.left, {});
-    } else if (its.at == nullptr && its.sender != nullptr && &its.sender->thread == &here) {
-      sender = its.sender;
-    } else if (its.at == nullptr || any(its.left)) {
-      nudge(its);
+    const std::lock_guard in(trip.sharing);
+    trip.nudged = false;
+    if (trip.at != nullptr && &trip.at->thread == &here) {
+      at = trip.at;
+      news = std::exchange(trip.news, {});
+    } else if (trip.at == nullptr && trip.sender != nullptr && &trip.sender->thread == &here) {
+      sender = trip.sender;
+    } else if (trip.at == nullptr || any(trip.news)) {
+      nudge(trip);
     }
   }
   if (at != nullptr) at->apply(std::move(news));
   if (sender != nullptr) sender->look();
-  release(its);
+  release(trip);
 }
 
 }  // namespace
 
-void nudge(journey& its) noexcept {
-  station* place = its.at != nullptr ? its.at : its.sender;
-  if (its.nudged || place == nullptr) return;
-  its.nudge.whose = &its;
-  its.nudge.arrive = [](post& item, thread_state& here) noexcept {
-    look(*static_cast<journey::nudge_post&>(item).whose, here);
+void nudge(journey& trip) noexcept {
+  station* place = trip.at != nullptr ? trip.at : trip.sender;
+  if (trip.nudged || place == nullptr) return;
+  trip.nudge.trip = &trip;
+  trip.nudge.handle_post = [](post& item, thread_state& here) noexcept {
+    look(*static_cast<journey::nudge_post&>(item).trip, here);
   };
-  its.nudged = place->thread.mail().push(its.nudge);
-  if (its.nudged) retain(its);
+  trip.nudged = place->thread.mail().push(trip.nudge);
+  if (trip.nudged) retain(trip);
 }
 
 void forward(journey& to, forwarded&& news) noexcept {
@@ -83,17 +83,16 @@ void forward(journey& to, forwarded&& news) noexcept {
   const bool urgent = interrupts(news);
   jitter();
   const std::lock_guard in(to.sharing);
-  merge(to.left, std::move(news));
+  merge(to.news, std::move(news));
   if (to.at == nullptr && !urgent) return;
   if (to.at == nullptr) to.wanted = true;
   nudge(to);
 }
 
 void station::apply(forwarded&& news) noexcept {
-  journey& its = whose;
   if (news.end.asked) {
-    if (!its.end.asked) its.end = news.end;
-    its.end.insisted = its.end.insisted || news.end.insisted;
+    if (!trip.end.asked) trip.end = news.end;
+    trip.end.insisted = trip.end.insisted || news.end.insisted;
     lend_end();
     interrupt_fiber(block, interrupt_cancel);
   }
@@ -102,28 +101,28 @@ void station::apply(forwarded&& news) noexcept {
   if (news.raised != nullptr && !raise_here(block, news.raised)) later.raised = news.raised;
   later.failures = std::move(news.failures);
   if (!later.failures.empty() && raise_here(block, later.failures.front())) {
-    its.told = std::move(later.failures.front());
+    trip.raised_failure = std::move(later.failures.front());
     later.failures.pop_front();
   }
   if (news.token_given) {
     give_token(block, std::move(news.token));
     thread.cleaner.drop_later(std::move(news.token));
   }
-  const std::lock_guard in(its.sharing);
-  merge(its.left, std::move(later));
+  const std::lock_guard in(trip.sharing);
+  merge(trip.news, std::move(later));
 }
 
 void forward_stops(control_block& fiber) noexcept {
   forwarded news;
   news.stops = true;
-  forward(*cold(fiber).travels.its, std::move(news));
+  forward(*cold(fiber).travels.trip, std::move(news));
 }
 
 /// The result that stop() gave takes its place when the fiber is at home again.
 void forward_result(control_block& fiber, value_slot&& value) noexcept {
-  journey& its = *cold(fiber).travels.its;
-  const std::lock_guard in(its.sharing);
-  its.result = std::move(value);
+  journey& trip = *cold(fiber).travels.trip;
+  const std::lock_guard in(trip.sharing);
+  trip.result = std::move(value);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -27,27 +27,27 @@ void release(journey& used) noexcept {
 
 /// From now on the journey does not lead to the fiber's block, which goes away.
 journey_owner::~journey_owner() {
-  if (its == nullptr) return;
-  if (in_this_process(*its)) {
-    const std::lock_guard in(its->sharing);
-    its->at = nullptr;
+  if (trip == nullptr) return;
+  if (in_this_process(*trip)) {
+    const std::lock_guard in(trip->sharing);
+    trip->at = nullptr;
   }
-  release(*its);
+  release(*trip);
 }
 
 journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
 
-station* place_on(journey& its, const thread_state& thread) noexcept {
-  const std::lock_guard in(its.sharing);
-  station* each = its.stations;
+station* place_on(journey& trip, const thread_state& thread) noexcept {
+  const std::lock_guard in(trip.sharing);
+  station* each = trip.stations;
   while (each != nullptr && &each->thread != &thread) each = each->next;
   return each;
 }
 
-bool has_place_in(const journey& its, const pool_state* pool) noexcept {
-  const std::lock_guard in(its.sharing);
-  const station* each = its.stations;
+bool has_place_in(const journey& trip, const pool_state* pool) noexcept {
+  const std::lock_guard in(trip.sharing);
+  const station* each = trip.stations;
   while (each != nullptr && each->thread.pool != pool) each = each->next;
   return each != nullptr;
 }
@@ -56,18 +56,18 @@ namespace {
 
 /// Leaves the thread, for where the journey says. A pointer to this thread that was read before is
 /// of another thread afterwards.
-void depart(journey& its) noexcept {
-  station& from = *its.at;
-  its.where.watched = from.block.where.watched;
-  switch_context(its.where, from.waiting);
-  if (its.home_closes) its.home.close();
+void depart(journey& trip) noexcept {
+  station& from = *trip.at;
+  trip.where.watched = from.block.where.watched;
+  switch_context(trip.where, from.waiting);
+  if (trip.home_closes) trip.home.close();
 }
 
 }  // namespace
 
 bool is_away(const control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
-  return part != nullptr && part->travels.its != nullptr && part->travels.its->away;
+  return part != nullptr && part->travels.trip != nullptr && part->travels.trip->away;
 }
 
 namespace {
@@ -88,7 +88,7 @@ bool takes_no_mail(const control_block& fiber) noexcept {
 
 /// A journey that was made in the parent process is replaced: its other threads are not here.
 journey& journey_of(control_block& fiber) {
-  journey*& made = cold(fiber).travels.its;
+  journey*& made = cold(fiber).travels.trip;
   if (made != nullptr && !in_this_process(*made)) {
     if (&self()->running() != &fiber) throw std::logic_error("a fiber that has forked abroad");
     release(*std::exchange(made, nullptr));
@@ -100,34 +100,34 @@ journey& journey_of(control_block& fiber) {
 /// Opens the home station, and closes it again if the fiber does not leave home after all.
 class opened_home {
  public:
-  explicit opened_home(journey& its) : its_(its) {
-    if (!its.home_open) its.home.open();
+  explicit opened_home(journey& trip) : trip_(trip) {
+    if (!trip.home_open) trip.home.open();
   }
   opened_home(const opened_home&) = delete;
   opened_home& operator=(const opened_home&) = delete;
   ~opened_home() {
-    if (its_.home_open && its_.at->is_home() && its_.home.ends_here()) its_.home.close();
+    if (trip_.home_open && trip_.at->is_home() && trip_.home.ends_here()) trip_.home.close();
   }
 
  private:
-  journey& its_;
+  journey& trip_;
 };
 
 /// Leaves for an executor.
 /// Returns: whether the traveller has arrived; false: it was called back.
 /// Throws: the exception by which the executor has refused it.
-bool leave_for(journey& its, const executor& to, bool returns) {
-  station& from = *its.at;
+bool leave_for(journey& trip, const executor& to, bool returns) {
+  station& from = *trip.at;
   auto how = std::make_shared<hop>(from, to, returns);
-  const opened_home open(its);
-  how->has_room = executor_access::take_room(to, its);
+  const opened_home open(trip);
+  how->has_room = executor_access::take_room(to, trip);
   if (returns) ++from.portals;
-  its.leaving = std::move(how);
-  depart(its);
-  const bool called_back = std::exchange(its.called_back, false);
-  if (!called_back && its.refused == nullptr) return true;
+  trip.leaving = std::move(how);
+  depart(trip);
+  const bool called_back = std::exchange(trip.called_back, false);
+  if (!called_back && trip.refused == nullptr) return true;
   if (returns) --from.portals;
-  if (its.refused != nullptr) std::rethrow_exception(std::exchange(its.refused, nullptr));
+  if (trip.refused != nullptr) std::rethrow_exception(std::exchange(trip.refused, nullptr));
   return false;
 }
 
@@ -143,36 +143,36 @@ station* go(const executor& to, bool returns) {
   control_block& fiber = identity_of(thread.running());
   if (!returns) check_comes_home(fiber);
   if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
-  journey& its = journey_of(fiber);
-  station& from = *its.at;
+  journey& trip = journey_of(fiber);
+  station& from = *trip.at;
   if (from.served && executor_access::same(*from.served, to)) return nullptr;
   if (returns && from.must_be_left()) {
     throw std::logic_error("a portal cannot lead back to a foreign executor");
   }
-  while (!leave_for(its, to, returns)) self()->deliver();
+  while (!leave_for(trip, to, returns)) self()->deliver();
   return &from;
 }
 
 void come_back(station& origin) noexcept {
-  journey& its = origin.whose;
-  if (its.at != &origin && in_this_process(its)) {
-    its.back_to = &origin;
-    depart(its);
+  journey& trip = origin.trip;
+  if (trip.at != &origin && in_this_process(trip)) {
+    trip.back_to = &origin;
+    depart(trip);
   }
   --origin.portals;
 }
 
-bool has_places(journey& its) noexcept {
-  const std::lock_guard in(its.sharing);
-  return its.stations != &its.home;
+bool has_places(journey& trip) noexcept {
+  const std::lock_guard in(trip.sharing);
+  return trip.stations != &trip.home;
 }
 
 /// Returns: a station other than the present one that the traveller has left something at; if there
 ///          is none, home.
-station& last_place_of(journey& its) noexcept {
-  const std::lock_guard in(its.sharing);
-  station* each = its.stations;
-  while (each == its.at && !each->is_home()) each = each->next;
+station& last_place_of(journey& trip) noexcept {
+  const std::lock_guard in(trip.sharing);
+  station* each = trip.stations;
+  while (each == trip.at && !each->is_home()) each = each->next;
   each->expected = true;
   return *each;
 }
@@ -182,38 +182,38 @@ station& last_place_of(journey& its) noexcept {
 /// Goes to the traveller's station whose block is `owner`, for example to end a group there.
 void go_to(control_block& owner) noexcept {
   const cold_part* part = cold_if_any(identity_of(self()->running()));
-  if (part == nullptr || part->travels.its == nullptr) return;
-  journey& its = *part->travels.its;
+  if (part == nullptr || part->travels.trip == nullptr) return;
+  journey& trip = *part->travels.trip;
   {
-    const std::lock_guard in(its.sharing);
-    station* each = its.stations;
+    const std::lock_guard in(trip.sharing);
+    station* each = trip.stations;
     while (each != nullptr && &each->block != &owner) each = each->next;
     if (each == nullptr) return;
-    its.back_to = each;
+    trip.back_to = each;
   }
-  depart(its);
+  depart(trip);
 }
 
 /// Ends the traveller's stations one after another; home is the last.
 void come_home(control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
-  if (part == nullptr || part->travels.its == nullptr) return;
-  journey& its = *part->travels.its;
-  if (!in_this_process(its)) {
+  if (part == nullptr || part->travels.trip == nullptr) return;
+  journey& trip = *part->travels.trip;
+  if (!in_this_process(trip)) {
     if (&self()->running() == &fiber) return;
     std::exit(std::uncaught_exceptions() > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
   }
   ++self()->running().shields;
-  while (has_places(its)) {
+  while (has_places(trip)) {
     if (&self()->running() != &fiber) {
-      its.at->portals = 0;
-      end_children(its.at->block);
-      its.at->pass_on();
+      trip.at->portals = 0;
+      end_children(trip.at->block);
+      trip.at->pass_on();
     }
-    its.back_to = &last_place_of(its);
-    depart(its);
+    trip.back_to = &last_place_of(trip);
+    depart(trip);
   }
-  if (its.home_open) its.home.close();  // the last other station ended without the traveller
+  if (trip.home_open) trip.home.close();  // the last other station ended without the traveller
   --fiber.shields;
 }
 
@@ -222,8 +222,8 @@ namespace {
 /// Returns: null if the fiber has never been away, or was in another process.
 journey* travels_of(const control_block& fiber) noexcept {
   const cold_part* part = cold_if_any(fiber);
-  journey* its = part == nullptr ? nullptr : part->travels.its;
-  return its != nullptr && in_this_process(*its) ? its : nullptr;
+  journey* trip = part == nullptr ? nullptr : part->travels.trip;
+  return trip != nullptr && in_this_process(*trip) ? trip : nullptr;
 }
 
 }  // namespace
@@ -233,21 +233,22 @@ std::exception_ptr failure_while_away(control_block& fiber) noexcept {
   journey* travelled = travels_of(fiber);
   if (travelled == nullptr) return nullptr;
   const std::lock_guard in(travelled->sharing);
-  if (!travelled->left.failures.empty()) {
-    std::exception_ptr first = std::move(travelled->left.failures.front());
-    travelled->left.failures.pop_front();
+  if (!travelled->news.failures.empty()) {
+    std::exception_ptr first = std::move(travelled->news.failures.front());
+    travelled->news.failures.pop_front();
     return first;
   }
-  if (travelled->told == nullptr || travelled->told != fiber.raised) return nullptr;
+  if (travelled->raised_failure == nullptr || travelled->raised_failure != fiber.raised)
+    return nullptr;
   fiber.raised = nullptr;
-  return std::exchange(travelled->told, nullptr);
+  return std::exchange(travelled->raised_failure, nullptr);
 }
 
 std::exception_ptr raised_too_late(control_block& fiber) noexcept {
   journey* travelled = travels_of(fiber);
   if (travelled == nullptr) return nullptr;
   const std::lock_guard in(travelled->sharing);
-  return std::exchange(travelled->left.raised, nullptr);
+  return std::exchange(travelled->news.raised, nullptr);
 }
 
 }  // namespace detail

@@ -12,9 +12,9 @@
 #include <memory>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/threads/executor.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/words/post.hpp>
-#include <motet/detail/threads/executor.hpp>
 #include <optional>
 
 #include "heart/thread_state.hpp"
@@ -84,7 +84,7 @@ struct station {
   /// Forwards the requests and failures that have come for the station's block to the traveller.
   void pass_on() noexcept;
 
-  journey& whose;
+  journey& trip;
   thread_state& thread;
   control_block& block;
   station* next = nullptr;         // in the journey's list of stations
@@ -93,7 +93,7 @@ struct station {
   visit* of = nullptr;             // the visited fiber goes on when the traveller has left
 
   context waiting;
-  baggage own;  // of the station's code, while the traveller runs here
+  baggage station_state;  // of the station's code, while the traveller runs here
   bool lent_end = false;
 
   // While the traveller is on another thread:
@@ -152,14 +152,14 @@ struct journey {
   const std::uint32_t made_in = this_process();
   station home;
   station* stations = &home;
-  std::exception_ptr told;  // a child's failure that was raised in the traveller
+  std::exception_ptr raised_failure;  // a child's failure that was raised in the traveller
 
   // The traveller's state while it does not run; while it runs, this is in the block it runs on.
   context where;
-  baggage its;
+  baggage traveller_state;
   end_request end;
-  clock::time_point then{};  // when it left its last thread, by the clock of that thread
-  bool then_virtual = false;
+  clock::time_point departed_at{};  // when it left its last thread, by the clock of that thread
+  bool departed_virtually = false;
   clock::time_point due{};  // by the same clock: when the first of its scopes ends
 
   // Where the traveller wants to go next, and how the try ended.
@@ -176,13 +176,13 @@ struct journey {
 
   mutable any_thread sharing;  // guards:
   std::uint64_t hops = 0;
-  forwarded left;
+  forwarded news;
   value_slot result;          // given by stop()
   station* at = &home;        // null: the traveller is on its way
   station* sender = nullptr;  // while it is on its way: the station that can call it back, or null
   bool wanted = false;        // the sender should call the traveller back
   struct nudge_post : post {
-    journey* whose = nullptr;
+    journey* trip = nullptr;
   } nudge;
   bool nudged = false;
 };
@@ -197,11 +197,12 @@ struct hop {
   /// Takes the traveller, unless the hop is over or another thread has taken it.
   /// Returns: whether the caller has the traveller now.
   bool claim() noexcept {
-    std::uint64_t mine = number;
-    return mine != 0 && its.on_its_way.compare_exchange_strong(mine, 0, std::memory_order_acq_rel);
+    std::uint64_t expected = number;
+    return expected != 0 &&
+           trip.on_its_way.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
   }
 
-  journey& its;
+  journey& trip;
   const executor to;
   const control_block* const poster;
   station& answers_to;       // where the traveller goes back to if no executor takes it
@@ -225,26 +226,26 @@ struct executor_access {
 
 void retain(journey& kept) noexcept;
 /// Returns: the traveller's station on `thread`, or null.
-station* place_on(journey& its, const thread_state& thread) noexcept;
+station* place_on(journey& trip, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
-inline bool in_this_process(const journey& its) noexcept {
-  return its.made_in == this_process();
+inline bool in_this_process(const journey& trip) noexcept {
+  return trip.made_in == this_process();
 }
 
 /// Whether the traveller has a station on a thread of that pool.
-bool has_place_in(const journey& its, const pool_state* pool) noexcept;
+bool has_place_in(const journey& trip, const pool_state* pool) noexcept;
 /// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
-void arrive(hop& mine, bool alone) noexcept;
+void arrive(hop& jump, bool alone) noexcept;
 /// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
 /// Adds `more` to what has been left for the traveller. Called under the journey's lock.
 void merge(forwarded& into, forwarded&& more) noexcept;
 /// Posts to the thread that the traveller is on, or that can call it back, to look for news. Called
 /// under the journey's lock.
-void nudge(journey& its) noexcept;
+void nudge(journey& trip) noexcept;
 /// Lets the traveller run in the calling fiber, which was made for that, until it leaves; then ends
 /// the visit `of`.
-void receive(const hop& mine, thread_state& here, visit* of = nullptr) noexcept;
+void receive(const hop& jump, thread_state& here, visit* of = nullptr) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

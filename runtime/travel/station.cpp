@@ -20,9 +20,9 @@ constexpr auto never = clock::time_point::max();
 }  // namespace
 
 station::station(journey& made_by, thread_state& there, control_block& as) noexcept
-    : whose(made_by), thread(there), block(as) {
+    : trip(made_by), thread(there), block(as) {
   returning.to = this;
-  returning.arrive = [](post& item, thread_state&) noexcept {
+  returning.handle_post = [](post& item, thread_state&) noexcept {
     station& reached = *static_cast<homing&>(item).to;
     reached.back = true;
     reached.look();
@@ -33,90 +33,92 @@ station::station(journey& made_by, thread_state& there, control_block& as) noexc
 }
 
 bool station::is_home() const noexcept {
-  return &block == &whose.fiber;
+  return &block == &trip.fiber;
 }
 
 bool station::ends_here() const noexcept {
-  const std::lock_guard in(whose.sharing);
-  return is_home() && whose.stations == this;
+  const std::lock_guard in(trip.sharing);
+  return is_home() && trip.stations == this;
 }
 
 bool station::leaves_children() const noexcept {
   const cold_part* part = cold_if_any(block);
-  return part->failures != nullptr || part->own.next != nullptr || part->own.size > 0;
+  return part->failures != nullptr || part->own_family.next != nullptr || part->own_family.size > 0;
 }
 
 void station::enlist() noexcept {
-  const std::lock_guard in(whose.sharing);
-  next = std::exchange(whose.stations, this);
+  const std::lock_guard in(trip.sharing);
+  next = std::exchange(trip.stations, this);
 }
 
 void station::unlist_locked() noexcept {
-  station** each = &whose.stations;
+  station** each = &trip.stations;
   while (*each != this) each = &(*each)->next;
   *each = next;
 }
 
 void station::unlist() noexcept {
-  const std::lock_guard in(whose.sharing);
+  const std::lock_guard in(trip.sharing);
   unlist_locked();
 }
 
 void station::open() {
   thread.time.reserve(1);  // to call it back
   try {
-    own.runs_on = thread.store.stacks.take(thread.settings().stack_size);
+    station_state.runs_on = thread.store.stacks.take(thread.settings().stack_size);
   } catch (...) {
     thread.time.unreserve();
     throw;
   }
-  const stack& given = own.runs_on;
-  own.exceptions = {};
+  const stack& given = station_state.runs_on;
+  station_state.exceptions = {};
   sanitizer::describe(waiting.watched, given.bottom, given.size(), true);
   const auto top = reinterpret_cast<std::uintptr_t>(given.top) & ~std::uintptr_t{15};
   lay_out(waiting, reinterpret_cast<void*>(top), &station::begin, this);
-  whose.home_open = true;
+  trip.home_open = true;
 }
 
 void station::close() noexcept {
-  whose.home_open = false;
+  trip.home_open = false;
   thread.time.unreserve();
-  sanitizer::forget(waiting.watched, own.runs_on.bottom, own.runs_on.size());
-  thread.store.stacks.give_back(own.runs_on);
+  sanitizer::forget(waiting.watched, station_state.runs_on.bottom, station_state.runs_on.size());
+  thread.store.stacks.give_back(station_state.runs_on);
 }
 
 /// The home station's code, which begins when the traveller has left home.
 void station::begin(void* home) {
-  station& own = *static_cast<station*>(home);
-  sanitizer::after_switch(own.waiting.watched);
-  own.take_leave();
-  while (own.send_on()) own.let_run();
+  station& home_station = *static_cast<station*>(home);
+  sanitizer::after_switch(home_station.waiting.watched);
+  home_station.take_leave();
+  while (home_station.send_on()) home_station.let_run();
   std::abort();  // send_on() never returns false at home, and the last let_run() does not return
 }
 
 void station::let_run() noexcept {
   board();
-  own.exceptions = std::exchange(thread.exceptions(), whose.its.exceptions);
-  own.error_number = std::exchange(thread.error_number(), whose.its.error_number);
-  waiting.watched = std::exchange(block.where.watched, whose.where.watched);
-  own.runs_on = std::exchange(block.runs_on, whose.its.runs_on);
-  whose.home_closes = ends_here();
-  switch_context(waiting, whose.where, whose.home_closes);
+  station_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
+  station_state.error_number =
+      std::exchange(thread.error_number(), trip.traveller_state.error_number);
+  waiting.watched = std::exchange(block.where.watched, trip.where.watched);
+  station_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
+  trip.home_closes = ends_here();
+  switch_context(waiting, trip.where, trip.home_closes);
   take_leave();
 }
 
 void station::take_leave() noexcept {
-  whose.its.exceptions = std::exchange(thread.exceptions(), own.exceptions);
-  whose.its.error_number = std::exchange(thread.error_number(), own.error_number);
+  trip.traveller_state.exceptions = std::exchange(thread.exceptions(), station_state.exceptions);
+  trip.traveller_state.error_number =
+      std::exchange(thread.error_number(), station_state.error_number);
   block.where.watched = waiting.watched;
-  whose.its.runs_on = std::exchange(block.runs_on, own.runs_on);
+  trip.traveller_state.runs_on = std::exchange(block.runs_on, station_state.runs_on);
   alight();
 }
 
 bool station::send_on() noexcept {
   const bool kept = lasts();
   if (!kept) unlist();
-  if (station* to = std::exchange(whose.back_to, nullptr)) {
+  if (station* to = std::exchange(trip.back_to, nullptr)) {
     jitter();
     to->thread.mail().push(to->returning);
   } else if (!post_on()) {
@@ -131,13 +133,13 @@ bool station::send_on() noexcept {
 
 /// Returns: false if the traveller has not left.
 bool station::post_on() noexcept {
-  const std::shared_ptr<hop> mine = std::move(whose.leaving);
+  const std::shared_ptr<hop> jump = std::move(trip.leaving);
   {
-    const std::lock_guard in(whose.sharing);
-    mine->number = ++whose.hops;
-    whose.sender = &mine->answers_to;
-    whose.on_its_way.store(mine->number, std::memory_order_release);
-    if (&mine->answers_to != this && (whose.wanted || whose.due != never)) nudge(whose);
+    const std::lock_guard in(trip.sharing);
+    jump->number = ++trip.hops;
+    trip.sender = &jump->answers_to;
+    trip.on_its_way.store(jump->number, std::memory_order_release);
+    if (&jump->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
   }
   jitter();
   cold_part& part = cold(block);
@@ -145,28 +147,28 @@ bool station::post_on() noexcept {
   ++block.shields;
   std::exception_ptr why;
   try {
-    executor_access::send(mine->to, arrival(mine));
+    executor_access::send(jump->to, arrival(jump));
   } catch (...) {
     why = std::current_exception();
   }
   --block.shields;
   part.sends = false;
-  mine->posting = false;
-  if (mine->at_once) return false;
-  if (why == nullptr || !mine->claim()) return true;
-  whose.refused = std::move(why);
+  jump->posting = false;
+  if (jump->at_once) return false;
+  if (why == nullptr || !jump->claim()) return true;
+  trip.refused = std::move(why);
   return false;
 }
 
 /// Takes the traveller back if it is still on its way from here.
 /// Returns: whether it was.
 bool station::call_back() noexcept {
-  const std::lock_guard in(whose.sharing);
-  std::uint64_t number = whose.hops;
-  if (whose.sender != this ||
-      !whose.on_its_way.compare_exchange_strong(number, 0, std::memory_order_acq_rel))
+  const std::lock_guard in(trip.sharing);
+  std::uint64_t number = trip.hops;
+  if (trip.sender != this ||
+      !trip.on_its_way.compare_exchange_strong(number, 0, std::memory_order_acq_rel))
     return false;
-  whose.called_back = true;
+  trip.called_back = true;
   return true;
 }
 
@@ -174,10 +176,10 @@ bool station::call_back() noexcept {
 ///          interruption was forwarded to it, else when the first of its scopes ends. Simulated
 ///          time does not pass on the way.
 clock::time_point station::recall_at() noexcept {
-  const std::lock_guard in(whose.sharing);
-  if (whose.sender != this) return never;
-  if (whose.wanted) return clock::time_point::min();
-  return whose.then_virtual || thread.time.virtual_time() ? never : whose.due;
+  const std::lock_guard in(trip.sharing);
+  if (trip.sender != this) return never;
+  if (trip.wanted) return clock::time_point::min();
+  return trip.departed_virtually || thread.time.virtual_time() ? never : trip.due;
 }
 
 void station::look() noexcept {
@@ -188,7 +190,7 @@ void station::await_news() noexcept {
   wait_record wait("its stack, which is on another thread");
   wait.for_token = true;
   away = &wait;
-  family& children = cold(block).own;
+  family& children = cold(block).own_family;
   children.waits_until = until::all_over;
   if (only_for_children()) children.waiter = &wait;
   thread.pend(block);
@@ -204,7 +206,7 @@ bool station::await_back() noexcept {
   while (!back) {
     pass_on();
     if (only_for_children() && cancelled) {
-      cancel_family(cold(block).own, "its thread ends");
+      cancel_family(cold(block).own_family, "its thread ends");
     }
     if (only_for_children() && try_to_leave()) return false;
     const clock::time_point due = recall_at();
@@ -223,25 +225,25 @@ bool station::await_back() noexcept {
 /// its way here to end it.
 bool station::try_to_leave() noexcept {
   if (leaves_children()) return false;
-  const std::lock_guard in(whose.sharing);
+  const std::lock_guard in(trip.sharing);
   if (expected) return false;
   unlist_locked();
   return true;
 }
 
-void receive(const hop& mine, thread_state& here, visit* of) noexcept {
-  journey& its = mine.its;
-  station at(its, here, here.running());
-  at.served = mine.to;
+void receive(const hop& jump, thread_state& here, visit* of) noexcept {
+  journey& trip = jump.trip;
+  station at(trip, here, here.running());
+  at.served = jump.to;
   at.of = of;
   if (here.foreign) {
     at.block.interrupts |= interrupt_waits;
-    cold(at.block).own.closed = true;
+    cold(at.block).own_family.closed = true;
   }
   try {
-    at.keep_timers(timers_of_scopes(its.its.scopes));
+    at.keep_timers(timers_of_scopes(trip.traveller_state.scopes));
   } catch (...) {
-    send_back(mine, std::current_exception());
+    send_back(jump, std::current_exception());
     if (of != nullptr) of->end();
     return;
   }

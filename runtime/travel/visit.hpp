@@ -31,22 +31,22 @@ void send_back(const hop& failed, std::exception_ptr why) noexcept;
 /// The body of the fiber made for a visit. That fiber may be ended before the body has begun.
 class visit_body {
  public:
-  explicit visit_body(visit& what) noexcept : its_(&what) {}
+  explicit visit_body(visit& stay) noexcept : stay_(&stay) {}
   visit_body(const visit_body&) = delete;
   visit_body& operator=(const visit_body&) = delete;
   ~visit_body() {
-    if (its_ == nullptr) return;
-    send_back(*its_->by, made_exception<executor_stopped>());
-    its_->end();
+    if (stay_ == nullptr) return;
+    send_back(*stay_->by, made_exception<executor_stopped>());
+    stay_->end();
   }
 
   void operator()() noexcept {
-    visit& its = *std::exchange(its_, nullptr);
-    receive(*its.by, *its.home, &its);
+    visit& stay = *std::exchange(stay_, nullptr);
+    receive(*stay.by, *stay.home, &stay);
   }
 
  private:
-  visit* its_;
+  visit* stay_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -15,8 +15,8 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept {
     fiber.awaiters.push_back(waiting);
     return;
   }
-  ++fiber.references;  // tell() may give up the last other reference
-  if (waiting.tell(waiting)) withdraw_failure(fiber);
+  ++fiber.references;  // notify() may give up the last other reference
+  if (waiting.notify(waiting)) withdraw_failure(fiber);
   release_later(fiber);
 }
 
@@ -26,24 +26,24 @@ remote_awaiter::remote_awaiter(handle awaited, handle from, wait_node* among) no
       block_(target_.get()),
       among_(among),
       claims_(among == nullptr) {
-  wait.whom = &block_;
+  wait.target = &block_;
   for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
-  enlisting_.arrive = [](post& item, thread_state&) noexcept {
+  enlisting_.handle_post = [](post& item, thread_state&) noexcept {
     remote_awaiter& self = *static_cast<letter&>(item).sender;
     enlist(self, *self.target_.get());
   };
-  tell = [](awaiter& listed) noexcept {
+  notify = [](awaiter& listed) noexcept {
     auto& self = static_cast<remote_awaiter&>(listed);
     const bool claims = self.claims_;
     auto expected = progress::waiting;
-    if (!self.reached_.compare_exchange_strong(expected, progress::told)) return false;
+    if (!self.reached_.compare_exchange_strong(expected, progress::notified)) return false;
     self.from_.get()->mail->push(self.news_);
     return claims;
   };
-  news_.arrive = [](post& item, thread_state& home) noexcept {
+  news_.handle_post = [](post& item, thread_state& home) noexcept {
     static_cast<letter&>(item).sender->come_home(home);
   };
-  fetching_.arrive = [](post& item, thread_state&) noexcept {
+  fetching_.handle_post = [](post& item, thread_state&) noexcept {
     remote_awaiter* self = static_cast<letter&>(item).sender;
     self->unlink();
     delete self;

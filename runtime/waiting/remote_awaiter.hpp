@@ -44,7 +44,7 @@ class remote_awaiter : public awaiter {
   struct letter : post {
     remote_awaiter* sender = nullptr;
   };
-  enum class progress : std::uint8_t { waiting, told, given_up };
+  enum class progress : std::uint8_t { waiting, notified, given_up };
 
   remote_awaiter(handle awaited, handle from, wait_node* among) noexcept;
   ~remote_awaiter() = default;

@@ -51,14 +51,14 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
 }
 
 /// One attempt to wait: a ticket, and the branches whose lists it has entered.
-class attempt {
+class selection {
  public:
-  attempt(std::span<select_branch*> branches, thread_core& thread) noexcept
-      : branches_(branches), thread_(thread), own_("select", &thread, any_shared(branches)) {
-    own_.in_many = true;
+  selection(std::span<select_branch*> branches, thread_core& thread) noexcept
+      : branches_(branches), thread_(thread), ticket_("select", &thread, any_shared(branches)) {
+    ticket_.in_many = true;
   }
-  attempt(const attempt&) = delete;
-  attempt& operator=(const attempt&) = delete;
+  selection(const selection&) = delete;
+  selection& operator=(const selection&) = delete;
 
   /// Returns: the branch that was taken; null if a branch was ready before the wait, and select()
   ///          must start again.
@@ -72,16 +72,16 @@ class attempt {
     }
     // Another thread may have chosen the ticket by now: then the claim fails, and that branch is
     // taken.
-    if (!waits && own_.wait.claim(wake_reason::interrupted)) {
+    if (!waits && ticket_.wait.claim(wake_reason::interrupted)) {
       leave_all();
       if (error != nullptr) std::rethrow_exception(error);
       return nullptr;
     }
-    const bool told = own_.stand_by();
+    const bool served = ticket_.stand_by();
     leave_all();
-    if (!told) throw_interruption();
-    if (own_.destroyed) throw_destroyed();
-    auto& taken = static_cast<select_branch&>(*own_.chosen);
+    if (!served) throw_interruption();
+    if (ticket_.destroyed) throw_destroyed();
+    auto& taken = static_cast<select_branch&>(*ticket_.chosen);
     taken.entered = false;
     taken.finish();
     return &taken;
@@ -98,7 +98,7 @@ class attempt {
   /// Returns: false if a branch is ready.
   bool enter_all() {
     for (select_branch* each : branches_) {
-      each->of = &own_;
+      each->of = &ticket_;
       if (each->enter(thread_)) return false;
       each->entered = true;
     }
@@ -107,14 +107,14 @@ class attempt {
 
   void leave_all() noexcept {
     for (select_branch* each : branches_) {
-      if (each == own_.chosen || !std::exchange(each->entered, false)) continue;
+      if (each == ticket_.chosen || !std::exchange(each->entered, false)) continue;
       each->leave_list();
     }
   }
 
   std::span<select_branch*> branches_;
   thread_core& thread_;
-  ticket own_;
+  ticket ticket_;
 };
 
 }  // namespace
@@ -125,7 +125,7 @@ select_branch& take_one(std::span<select_branch*> branches, bool as_they_are) {
   if (!as_they_are) shuffle(branches);
   for (;;) {
     if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
-    if (select_branch* taken = attempt(branches, thread).run()) return *taken;
+    if (select_branch* taken = selection(branches, thread).run()) return *taken;
   }
 }
 
@@ -134,8 +134,8 @@ select_branch& take_one(std::span<select_branch*> branches, bool as_they_are) {
 end_case::end_case(fiber_ref awaited)
     : select_branch(false), fiber_(std::move(awaited)), block_(fiber_.block_.get()) {
   if (block_ == nullptr) refuse_empty_handle();
-  tell = [](awaiter& told) noexcept {
-    auto& self = static_cast<end_case&>(told);
+  notify = [](awaiter& record) noexcept {
+    auto& self = static_cast<end_case&>(record);
     return self.win(*self.of->fiber->home);
   };
 }

@@ -59,12 +59,12 @@ std::exception_ptr broken_promise() noexcept {
   return made_exception<std::future_error>(std::future_errc::broken_promise);
 }
 
-std::exception_ptr as_seen_by_others(std::exception_ptr error, const char* who) noexcept {
+std::exception_ptr as_seen_by_others(std::exception_ptr error, const char* maker) noexcept {
   if (error == nullptr) return made_exception<std::invalid_argument>("no exception");
   try {
     std::rethrow_exception(error);
   } catch (const cancelled& asked) {
-    return made_exception<fiber_cancelled>(who, asked.reason());
+    return made_exception<fiber_cancelled>(maker, asked.reason());
   } catch (...) {
     return error;
   }

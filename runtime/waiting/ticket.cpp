@@ -99,33 +99,33 @@ void ticket::notify_remotely() noexcept {
     gate_.open();
     return;
   }
-  arrive = [](post& item, thread_state& home) noexcept {
-    auto& told = static_cast<ticket&>(item);
-    if (!home.left_out(*told.fiber)) told.wake(home);
+  handle_post = [](post& item, thread_state& home) noexcept {
+    auto& received = static_cast<ticket&>(item);
+    if (!home.left_out(*received.fiber)) received.wake(home);
   };
   fiber->mail->push(*this);
 }
 
 template <typename Sharing>
 void wait_list::send_away(Sharing& sharing) noexcept {
-  thread_core* teller = self_core();
+  thread_core* notifier = self_core();
   patience leaving;
   for (;;) {
-    chosen_ones told;
+    chosen_ones waiters;
     bool left = false;
     sharing.lock_at_end();
     forget_gone();
     for (wait_node *each = waiting_.front(), *next; each != nullptr; each = next) {
       next = waiting_.next(*each);
-      if (take(*each, teller)) {
+      if (take(*each, notifier)) {
         each->of->destroyed = true;
-        told.add(*each);
+        waiters.add(*each);
       } else if (!each->send_away()) {
         left = true;
       }
     }
     sharing.unlock();
-    told.tell(teller);
+    waiters.notify(notifier);
     if (!left) return;
     leaving.wait();
   }

@@ -31,7 +31,7 @@ clock::duration checked(detail::timespan quantum) {
 }  // namespace
 
 struct timeslice_lock::wait_node {
-  explicit wait_node(std::uintptr_t who) noexcept : mark(who) {}
+  explicit wait_node(std::uintptr_t holder) noexcept : mark(holder) {}
 
   const std::uintptr_t mark;
   const clock::time_point since = clock::now();
@@ -119,10 +119,10 @@ void timeslice_lock::lock() {
     sharing_.unlock();
     detail::refuse_to_lock_again();
   }
-  wait_node mine(me);
-  line_up(mine);
+  wait_node node(me);
+  line_up(node);
   sharing_.unlock();
-  await_turn(mine);
+  await_turn(node);
 }
 
 bool timeslice_lock::try_lock() {
@@ -151,14 +151,14 @@ void timeslice_lock::yield_if_over() {
     sharing_.unlock();
     return;
   }
-  wait_node mine(holder_.load(std::memory_order_relaxed));
-  line_up(mine);
+  wait_node node(holder_.load(std::memory_order_relaxed));
+  line_up(node);
   wait_node* next = choose_next();
   ++counted_.forced;
   sharing_.unlock();
   next->called.end();
-  mine.called.await_end();
-  if (mine.refused)
+  node.called.await_end();
+  if (node.refused)
     throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
   if (thread != nullptr) thread->deliver();
 }
@@ -173,68 +173,68 @@ void timeslice_lock::lock_again() noexcept {
     sharing_.unlock();
     return;
   }
-  wait_node mine(me);
-  line_up(mine);
+  wait_node node(me);
+  line_up(node);
   sharing_.unlock();
-  mine.called.await_end();
+  node.called.await_end();
 }
 
 /// An interruption, or an exception of on_stall, gives up the place in line, and the turn if that
 /// has just come.
-void timeslice_lock::await_turn(wait_node& mine) {
+void timeslice_lock::await_turn(wait_node& node) {
   using detail::remote_wait;
   try {
     for (;;) {
-      const remote_wait::result found = mine.called.await_until(stalls_at(mine));
+      const remote_wait::result found = node.called.await_until(stalls_at(node));
       if (found == remote_wait::result::over) break;
       if (found == remote_wait::result::interrupted) detail::throw_interruption();
-      look_for_stall(mine);
+      look_for_stall(node);
     }
   } catch (...) {
-    leave_line(mine);
+    leave_line(node);
     throw;
   }
-  if (mine.refused)
+  if (node.refused)
     throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
 }
 
-void timeslice_lock::leave_line(wait_node& mine) noexcept {
+void timeslice_lock::leave_line(wait_node& node) noexcept {
   sharing_.lock();
   wait_node** place = &first_;
   wait_node* before = nullptr;
-  while (*place != nullptr && *place != &mine) {
+  while (*place != nullptr && *place != &node) {
     before = *place;
     place = &before->next;
   }
-  const bool in_line = *place == &mine;
+  const bool in_line = *place == &node;
   if (in_line) {
-    *place = mine.next;
-    if (last_ == &mine) last_ = before;
+    *place = node.next;
+    if (last_ == &node) last_ = before;
     waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
   sharing_.unlock();
   if (in_line) return;
-  mine.called.await_end();
-  if (mine.has_turn) unlock();
+  node.called.await_end();
+  if (node.has_turn) unlock();
 }
 
 /// Returns: when the first in line should look for a stall; never without on_stall.
-clock::time_point timeslice_lock::stalls_at(const wait_node& mine) const noexcept {
+clock::time_point timeslice_lock::stalls_at(const wait_node& node) const noexcept {
   if (on_stall_ == nullptr) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;
   const std::lock_guard in(sharing_);
-  const bool asks = first_ == &mine && stalled_turn_ != turns_;
+  const bool asks = first_ == &node && stalled_turn_ != turns_;
   if (!asks) return detail::deadline_after(clock::now(), longest);
   const std::uint64_t held = (detail::ticks() - turn_began_) / quantum_ticks_;
   const auto left = held < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(held) : 0;
   return detail::deadline_after(clock::now(), quantum_ * left);
 }
 
-void timeslice_lock::look_for_stall(const wait_node& mine) {
+void timeslice_lock::look_for_stall(const wait_node& node) {
   std::uint64_t quanta = 0;
   {
     const std::lock_guard in(sharing_);
-    if (first_ != &mine || stalled_turn_ == turns_) return;
+    if (first_ != &node || stalled_turn_ == turns_) return;
     quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
     if (quanta < quanta_of_a_stall) return;
     stalled_turn_ = turns_;

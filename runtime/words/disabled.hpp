@@ -45,13 +45,13 @@ inline bool disabled(std::string_view feature) noexcept {
 /// Throws: std::invalid_argument if MOTET_DISABLE names an unknown feature.
 inline void check_disabled() {
   for_each_word(disabled_list(), [](std::string_view word) {
-    std::string known;
+    std::string names;
     for (const std::string_view each : features) {
       if (each == word) return;
-      known += (known.empty() ? "" : ", ") + std::string(each);
+      names += (names.empty() ? "" : ", ") + std::string(each);
     }
     throw std::invalid_argument("MOTET_DISABLE names \"" + std::string(word) +
-                                "\"; there are: " + known);
+                                "\"; there are: " + names);
   });
 }
 

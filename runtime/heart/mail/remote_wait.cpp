@@ -10,7 +10,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 remote_wait::remote_wait(const char* what, std::int64_t subject) noexcept
     : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
-  arrive = [](post& item, thread_state& home) noexcept {
+  handle_post = [](post& item, thread_state& home) noexcept {
     static_cast<remote_wait&>(item).come_home(home);
   };
 }
@@ -57,8 +57,9 @@ bool remote_wait::await() noexcept {
 namespace {
 
 struct alarm : timer {
-  alarm(control_block& whose, wait_record& woken, clock::time_point when) noexcept : wait(&woken) {
-    fiber = &whose;
+  alarm(control_block& waiting, wait_record& woken, clock::time_point when) noexcept
+      : wait(&woken) {
+    fiber = &waiting;
     due = when;
     fire = [](timer& over) noexcept {
       home_of(*over.fiber).resume(*static_cast<alarm&>(over).wait, wake_reason::handed);

@@ -50,9 +50,9 @@ class actor {
                                         : std::make_shared<channel<M>>(unbounded)),
         fiber_(spin(
             spin_options{.name = std::string(how.name)},
-            [own = closing(inbox_), body = std::move(body)]() mutable {
-              inbox its(*own.messages);
-              body(its);
+            [closer = closing(inbox_), body = std::move(body)]() mutable {
+              inbox messages(*closer.messages);
+              body(messages);
             },
             site)) {}
 

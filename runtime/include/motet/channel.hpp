@@ -144,7 +144,7 @@ class basic_channel {
       }
     }
     sharing_.unlock();
-    refused.tell(thread);
+    refused.notify(thread);
   }
 
   /// Pops until the channel is closed and empty.
@@ -167,7 +167,7 @@ class basic_channel {
     if (taker == nullptr) return keep(item, thread);
     sharing_.unlock();
     static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
-    taker->of->tell(thread);
+    taker->of->notify(thread);
     return answer::done;
   }
 
@@ -202,7 +202,7 @@ class basic_channel {
     sharing_.unlock();
     if (giver == nullptr) return answer::closed;
     item.emplace(std::move(*static_cast<T*>(giver->slot)));
-    giver->of->tell(thread);
+    giver->of->notify(thread);
     return answer::done;
   }
 
@@ -211,7 +211,7 @@ class basic_channel {
     wait_node* giver = givers_.choose(thread);
     if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
     sharing_.unlock();
-    if (giver != nullptr) giver->of->tell(thread);
+    if (giver != nullptr) giver->of->notify(thread);
     return answer::done;
   }
 

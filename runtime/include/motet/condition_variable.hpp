@@ -2,7 +2,7 @@
 // Waiting for a notification that the state which a lock guards has changed.
 #pragma once
 
-#include <motet/detail/heart/shelter.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/notification.hpp>
 
@@ -30,14 +30,14 @@ class basic_condition_variable {
       withdraw(waiting);
       throw;
     }
-    const bool told = waiting.own.stand_by();
-    if (waiting.own.destroyed) throw_destroyed();  // the mutex may be gone as well
-    if (!told) leave(changed_.sharing_, waiting, [] {});
+    const bool notified = waiting.lone_ticket.stand_by();
+    if (waiting.lone_ticket.destroyed) throw_destroyed();  // the mutex may be gone as well
+    if (!notified) leave(changed_.sharing_, waiting, [] {});
     {
-      const shelter safe;
+      const internal_shield safe;
       held.lock();
     }
-    if (!told) throw_interruption();
+    if (!notified) throw_interruption();
   }
 
   /// Waits until `ready()`, which is called with `held` locked, returns true.
@@ -60,13 +60,13 @@ class basic_condition_variable {
  private:
   /// Takes back a wait that has not begun; another thread may have notified it by now.
   void withdraw(single_wait& waiting) {
-    if (waiting.own.wait.claim(wake_reason::interrupted)) {
+    if (waiting.lone_ticket.wait.claim(wake_reason::interrupted)) {
       leave(changed_.sharing_, waiting, [] {});
       return;
     }
-    const shelter safe;
-    waiting.own.stand_by();
-    if (!waiting.own.destroyed) notify_one();
+    const internal_shield safe;
+    waiting.lone_ticket.stand_by();
+    if (!waiting.lone_ticket.destroyed) notify_one();
   }
 
   basic_notification<Sharing> changed_;  // its destructor ends every wait with a std::logic_error

@@ -45,7 +45,7 @@ class basic_event {
     set_ = true;
     while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     sharing_.unlock();
-    all.tell(thread);
+    all.notify(thread);
   }
 
   /// Clears the event: a wait that begins from now on lasts until another set().

@@ -7,10 +7,10 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/heart/await_fiber.hpp>
 #include <motet/detail/heart/cold_part.hpp>
-#include <motet/detail/heart/launch.hpp>
 #include <motet/detail/heart/token.hpp>
+#include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/life/fiber_start.hpp>
 #include <motet/detail/words/body.hpp>
 #include <motet/detail/words/states.hpp>
 #include <motet/detail/words/timespan.hpp>
@@ -33,7 +33,7 @@ namespace detail {
 
 class end_case;
 class race;
-control_block& block_of(const fiber_ref& known);
+control_block& block_of(const fiber_ref& fiber);
 [[noreturn]] void refuse_empty_handle();
 
 }  // namespace detail
@@ -126,7 +126,7 @@ class fiber_ref {
   friend class group;
   friend class detail::end_case;
   friend class detail::race;
-  friend detail::control_block& detail::block_of(const fiber_ref& known);
+  friend detail::control_block& detail::block_of(const fiber_ref& fiber);
   template <typename T>
   friend class resumer;
 
@@ -272,7 +272,7 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
                                                  call_site site) {
   using body_type = std::decay_t<F>;
   using result_type = result_of_body<F>;
-  launch fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
+  fiber_start fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
   ::new (fresh.body()) body_type(std::forward<F>(body));
   if constexpr (!std::is_trivially_copyable_v<body_type>) fresh.look_again();
   return fiber<result_type>(fresh.start());

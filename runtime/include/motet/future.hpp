@@ -24,7 +24,7 @@ std::exception_ptr broken_promise() noexcept;
 /// Returns: `error`; but for a `cancelled`, which concerns one fiber only, a fiber_cancelled that
 ///          names `who`.
 std::exception_ptr as_seen_by_others(std::exception_ptr error,
-                                     const char* who = "who made a promise") noexcept;
+                                     const char* maker = "who made a promise") noexcept;
 
 struct nothing_more {};
 
@@ -34,11 +34,11 @@ struct future_state {
 
   /// Returns: whether the caller is the first to decide; it must then call publish().
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
-  void publish() { known.set(); }
+  void publish() { published.set(); }
 
   std::atomic<bool> decided{false};
   std::atomic<bool> taken{false};
-  event known;
+  event published;
   std::optional<stored> value;
   std::exception_ptr error;
 };
@@ -56,11 +56,11 @@ class future {
   /// Waits until there is a value or an error.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::logic_error if there is no promise.
-  void wait() const { state().known.wait(); }
+  void wait() const { state().published.wait(); }
 
   /// Returns: whether wait() would return at once.
   /// Not a switchpoint.
-  bool ready() const { return state().known.is_set(); }
+  bool ready() const { return state().published.is_set(); }
 
   /// Waits for the value.
   /// Returns: the value, which lives as long as a future that refers to it.
@@ -69,7 +69,7 @@ class future {
   ///         promise was dropped; std::logic_error if the value has been taken, or there is no
   ///         promise; what is pending for this fiber.
   decltype(auto) get() const& {
-    known();
+    throw_error();
     if (state_->taken.load(std::memory_order_acquire)) detail::refuse_taken_value();
     if constexpr (!std::is_void_v<T>) return std::as_const(*state_->value);
   }
@@ -78,7 +78,7 @@ class future {
   /// returned then refers to a value that was moved from.
   /// Switchpoint.
   T get() && {
-    known();
+    throw_error();
     if (state_->taken.exchange(true, std::memory_order_acq_rel)) detail::refuse_taken_value();
     if constexpr (!std::is_void_v<T>) return std::move(*state_->value);
   }
@@ -94,7 +94,7 @@ class future {
     return *state_;
   }
 
-  void known() const {
+  void throw_error() const {
     wait();
     if (state_->error != nullptr) std::rethrow_exception(state_->error);
   }

@@ -119,7 +119,7 @@ class basic_mutex {
     if (thread != nullptr && thread->backs_off()) waiting_.expect(*next);
     holder_.store(next->refused ? 0 : next->number, std::memory_order_relaxed);
     sharing_.unlock();
-    next->of->tell(thread);
+    next->of->notify(thread);
   }
 
  private:

@@ -38,7 +38,7 @@ class basic_notification {
     sharing_.lock();
     wait_node* first = waiting_.choose(thread);
     sharing_.unlock();
-    if (first != nullptr) first->of->tell(thread);
+    if (first != nullptr) first->of->notify(thread);
     return first != nullptr;
   }
 
@@ -51,7 +51,7 @@ class basic_notification {
     sharing_.lock();
     while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     sharing_.unlock();
-    return all.tell(thread) > 0;
+    return all.notify(thread) > 0;
   }
 
  private:

@@ -92,7 +92,7 @@ class basic_semaphore {
     if (possible) choose(freed, thread);
     sharing_.unlock();
     if (!possible) refuse_permits();
-    freed.tell(thread);
+    freed.notify(thread);
   }
 
   /// Returns: false, without effect, if there would be more permits than can be counted.

@@ -77,9 +77,9 @@ class basic_shared_mutex {
     return writer_ == 0 && (wanted == reading || readers_ == 0);
   }
 
-  void take(std::size_t wanted, std::uintptr_t who) noexcept {
+  void take(std::size_t wanted, std::uintptr_t mark) noexcept {
     if (wanted == writing) {
-      writer_ = who;
+      writer_ = mark;
     } else {
       ++readers_;
     }
@@ -128,7 +128,7 @@ class basic_shared_mutex {
         take(wanted, me);
         choose(freed, thread);
         sharing_.unlock();
-        freed.tell(thread);
+        freed.notify(thread);
         return;
       }
       candidate waiting(thread, wanted, me);
@@ -155,17 +155,17 @@ class basic_shared_mutex {
       choose(freed, thread);
     }
     sharing_.unlock();
-    freed.tell(thread);
+    freed.notify(thread);
   }
 
   struct candidate : single_wait {
     candidate(thread_core* thread, way wanted, std::uintptr_t me) noexcept
         : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", thread,
                       Sharing::shared),
-          who(me) {
+          mark(me) {
       number = wanted;
     }
-    std::uintptr_t who;
+    std::uintptr_t mark;
   };
 
   void wait_in_line(candidate& waiting, thread_core* thread) {
@@ -178,7 +178,7 @@ class basic_shared_mutex {
     while (wait_node* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
-      take(next->number, static_cast<candidate*>(next)->who);
+      take(next->number, static_cast<candidate*>(next)->mark);
       freed.add(*next);
     }
   }

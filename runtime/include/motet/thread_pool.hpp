@@ -42,27 +42,27 @@ struct submitted : future_state<Result> {
 template <typename F, typename Result>
 class submitted_work {
  public:
-  explicit submitted_work(std::shared_ptr<submitted<F, Result>> what) noexcept
-      : what_(std::move(what)) {}
+  explicit submitted_work(std::shared_ptr<submitted<F, Result>> state) noexcept
+      : state_(std::move(state)) {}
 
   void run() {
     if constexpr (std::is_void_v<Result>) {
-      (*what_->function)();
-      what_->value.emplace();
+      (*state_->function)();
+      state_->value.emplace();
     } else {
-      what_->value.emplace((*what_->function)());
+      state_->value.emplace((*state_->function)());
     }
   }
   void fail(const worker_load&, std::exception_ptr error) noexcept {
-    what_->error = as_seen_by_others(std::move(error), "a job");
+    state_->error = as_seen_by_others(std::move(error), "a job");
   }
-  void leave_undone() noexcept { what_->error = left_undone(); }
+  void leave_undone() noexcept { state_->error = left_undone(); }
   static constexpr bool has_room() noexcept { return true; }
-  void drop() noexcept { what_->function.reset(); }
-  void publish() noexcept { what_->publish(); }
+  void drop() noexcept { state_->function.reset(); }
+  void publish() noexcept { state_->publish(); }
 
  private:
-  std::shared_ptr<submitted<F, Result>> what_;
+  std::shared_ptr<submitted<F, Result>> state_;
 };
 
 }  // namespace detail
@@ -102,9 +102,9 @@ class thread_pool {
     using result = std::invoke_result_t<body&>;
     detail::local_list heirlooms = detail::heirlooms_here();
     auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
-    future<result> its(job);
+    future<result> outcome(job);
     give(detail::submitted_work<body, result>(std::move(job)), std::move(heirlooms), site);
-    return its;
+    return outcome;
   }
 
   /// The same without a future: what `f` throws goes to on_unhandled.

@@ -93,10 +93,10 @@ class timeslice_lock {
   void forget_gone() noexcept;
   wait_node* choose_next() noexcept;
   // Called with `sharing_` unlocked:
-  void await_turn(wait_node& mine);
-  void look_for_stall(const wait_node& mine);
-  void leave_line(wait_node& mine) noexcept;
-  clock::time_point stalls_at(const wait_node& mine) const noexcept;
+  void await_turn(wait_node& node);
+  void look_for_stall(const wait_node& node);
+  void leave_line(wait_node& node) noexcept;
+  clock::time_point stalls_at(const wait_node& node) const noexcept;
 
   const clock::duration quantum_;
   const std::uint64_t quantum_ticks_;

@@ -6,40 +6,40 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/io/turn.hpp>
+#include <motet/detail/io/stream_queue.hpp>
 #include <motet/errors.hpp>
 #include <motet/net/endpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 /// Holds a turn until its end, or the reason why it has not got the turn.
-class turn_guard {
+class stream_turn {
  public:
   /// Throws: std::logic_error if a fiber of another thread has the turn.
-  turn_guard(detail::turn& turn, const char* what, int fd)
-      : turn_(turn), result_(turn.take(what, fd)) {}
-  turn_guard(const turn_guard&) = delete;
-  turn_guard& operator=(const turn_guard&) = delete;
-  ~turn_guard() {
-    if (result_ == detail::turn_result::taken) turn_.pass();
+  stream_turn(detail::stream_queue& queue, const char* what, int fd)
+      : queue_(queue), result_(queue.take(what, fd)) {}
+  stream_turn(const stream_turn&) = delete;
+  stream_turn& operator=(const stream_turn&) = delete;
+  ~stream_turn() {
+    if (result_ == detail::queue_result::taken) queue_.pass();
   }
 
   /// Returns: 0, -ECANCELED or -EBADF.
   std::int32_t refusal() const noexcept {
     switch (result_) {
-      case detail::turn_result::taken:
+      case detail::queue_result::taken:
         return 0;
-      case detail::turn_result::interrupted:
+      case detail::queue_result::interrupted:
         return -ECANCELED;
-      case detail::turn_result::closed:
+      case detail::queue_result::closed:
         return -EBADF;
     }
     return 0;
   }
 
  private:
-  detail::turn& turn_;
-  detail::turn_result result_;
+  detail::stream_queue& queue_;
+  detail::queue_result result_;
 };
 
 /// Returns: the endpoint that `get_name`, getsockname(2) or getpeername(2), reports for `fd`.

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <chrono>
 #include <map>
-#include <motet/errors.hpp>
 #include <motet/detail/life/group.hpp>
+#include <motet/errors.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/thread.hpp>
 #include <motet/thread_pool.hpp>
@@ -41,7 +41,7 @@ class failure_log {
   ~failure_log() {
     without_memory_silent([&] {
       for (const auto& [kind, count] : counts_) {
-        if (count > 1) tell("connections that failed as " + name_of(kind), count);
+        if (count > 1) report("connections that failed as " + name_of(kind), count);
       }
     });
   }
@@ -64,10 +64,10 @@ class failure_log {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
-      if (++counts_[typeid(e)] == 1) tell("a connection failed: " + std::string(e.what()), 1);
+      if (++counts_[typeid(e)] == 1) report("a connection failed: " + std::string(e.what()), 1);
     } catch (...) {
       const std::type_info* kind = abi::__cxa_current_exception_type();
-      if (++counts_[*kind] == 1) tell("a connection failed: " + name_of(*kind), 1);
+      if (++counts_[*kind] == 1) report("a connection failed: " + name_of(*kind), 1);
     }
   }
 
@@ -79,7 +79,7 @@ class failure_log {
     return name;
   }
 
-  static void tell(const std::string& what, std::size_t count) {
+  static void report(const std::string& what, std::size_t count) {
     detail::notice(detail::here().settings(),
                    count == 1 ? what : what + ": " + std::to_string(count) + " in all");
   }
@@ -132,11 +132,11 @@ struct tcp_listener::state {
   explicit state(fd listening) noexcept : socket(std::move(listening)) {}
 
   fd socket;
-  detail::turn turn;
+  detail::stream_queue queue;
 
   std::int32_t accept() {
-    const turn_guard mine(turn, "turn to accept on fd", socket.get());
-    if (mine.refusal() != 0) return mine.refusal();
+    const stream_turn accepting(queue, "turn to accept on fd", socket.get());
+    if (accepting.refusal() != 0) return accepting.refusal();
     operation op;
     op.kind = verb::accept;
     op.fd = socket.get();
@@ -200,12 +200,12 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
 /// The fibers in accept() must have left it before the state is destroyed.
 void tcp_listener::close() {
   if (state_ == nullptr) return;
-  if (state_->turn.taken_elsewhere()) refuse_other_thread();
+  if (state_->queue.taken_elsewhere()) refuse_other_thread();
   const std::unique_ptr<state> closed = std::move(state_);
-  closed->turn.close();
+  closed->queue.close();
   closed->socket.close();
   if (detail::thread_state* thread = detail::self()) {
-    while (closed->turn.in_use()) thread->snooze();
+    while (closed->queue.in_use()) thread->snooze();
   }
 }
 
@@ -216,7 +216,7 @@ int tcp_listener::native_handle() const noexcept {
 void tcp_listener::serve_each(const handler_function& handler, error_function on_error) {
   failure_log log;
   if (!on_error) on_error = [&log](const std::exception_ptr& error) { log(error); };
-  const auto tell = [&](const std::exception_ptr& error) {
+  const auto report = [&](const std::exception_ptr& error) {
     try {
       on_error(error);
     } catch (const cancelled&) {
@@ -231,7 +231,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      tell(std::current_exception());
+      report(std::current_exception());
     }
   };
   group connections;  // declared last: its fibers use all of the above until they are over
@@ -249,7 +249,7 @@ void tcp_listener::serve_each(const handler_function& handler, error_function on
         });
         continue;
       } catch (const std::bad_alloc&) {
-        tell(std::current_exception());
+        report(std::current_exception());
         error = std::make_error_code(std::errc::not_enough_memory);
       }
     }
@@ -273,8 +273,8 @@ void tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     shards.spin([&, i] {
       pool.worker(i).call([&] {
-        tcp_listener own = std::move(listeners[i]);
-        own.serve(handler, on_error);
+        tcp_listener listener = std::move(listeners[i]);
+        listener.serve(handler, on_error);
       });
     });
   }

@@ -26,7 +26,7 @@ namespace {
 
 /// One direction of a connection.
 struct direction {
-  detail::turn turn;
+  detail::stream_queue queue;
   bool drained = false;  // the last read took all the data there was
 };
 
@@ -70,19 +70,19 @@ struct tcp_stream::state {
   }
 
   std::int32_t read(std::span<std::byte> buffer) {
-    const turn_guard turn(in.turn, "turn to read on fd", socket.get());
+    const stream_turn turn(in.queue, "turn to read on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move(verb::recv, in, buffer.data(), buffer.size());
   }
 
   std::int32_t write(std::span<const std::byte> buffer) {
-    const turn_guard turn(out.turn, "turn to write on fd", socket.get());
+    const stream_turn turn(out.queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move(verb::send, out, buffer.data(), buffer.size());
   }
 
   std::int32_t write_all(std::span<const std::byte> buffer) {
-    const turn_guard turn(out.turn, "turn to write on fd", socket.get());
+    const stream_turn turn(out.queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     while (!buffer.empty()) {
       const std::int32_t sent = move(verb::send, out, buffer.data(), buffer.size());
@@ -93,7 +93,7 @@ struct tcp_stream::state {
   }
 
   void check_threads() {
-    if (in.turn.taken_elsewhere() || out.turn.taken_elsewhere()) {
+    if (in.queue.taken_elsewhere() || out.queue.taken_elsewhere()) {
       throw std::logic_error("a fiber of another thread reads or writes on the stream");
     }
   }
@@ -225,11 +225,11 @@ void tcp_stream::close() {
   if (state_ == nullptr) return;
   state_->check_threads();
   const std::unique_ptr<state> closed = std::move(state_);
-  closed->in.turn.close();
-  closed->out.turn.close();
+  closed->in.queue.close();
+  closed->out.queue.close();
   closed->close_socket();
   if (detail::thread_state* thread = detail::self()) {
-    while (closed->in.turn.in_use() || closed->out.turn.in_use()) thread->snooze();
+    while (closed->in.queue.in_use() || closed->out.queue.in_use()) thread->snooze();
   }
 }
 

@@ -29,12 +29,12 @@ struct journey_owner {
   journey_owner& operator=(const journey_owner&) = delete;
   ~journey_owner();
 
-  journey* its = nullptr;  // null: it has never been away
+  journey* trip = nullptr;  // null: it has never been away
 };
 
 /// Made by the fiber's home thread, ended with the block.
 struct cold_part {
-  family own;                             // its children outside of groups, and its groups
+  family own_family;                      // its children outside of groups, and its groups
   control_block* reported_to = nullptr;   // the parent that may still be spared its failure
   control_block* next_failure = nullptr;  // there
   control_block* failures = nullptr;      // failed children that the fiber has not been told of
@@ -103,8 +103,8 @@ inline cold_part& cold(control_block& block) noexcept {
   void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
   if (block.has_cold_part) return *static_cast<cold_part*>(place);
   auto* made = ::new (place) cold_part;
-  made->own.owner = &block;
-  made->own.closed = block.ending;
+  made->own_family.owner = &block;
+  made->own_family.closed = block.ending;
   block.has_cold_part = true;
   return *made;
 }

@@ -30,10 +30,10 @@ struct fibers_tag;
 struct children_tag;
 struct awaiters_tag;
 
-/// Who waits for a fiber's end. tell() is called once, on the home thread of the awaited fiber, and
-/// may end the awaiter's lifetime; it returns false if the wait had ended before.
+/// Who waits for a fiber's end. notify() is called once, on the home thread of the awaited fiber,
+/// and may end the awaiter's lifetime; it returns false if the wait had ended before.
 struct awaiter : tagged_link<awaiters_tag> {
-  bool (*tell)(awaiter&) noexcept = nullptr;
+  bool (*notify)(awaiter&) noexcept = nullptr;
 };
 
 /// Why a fiber should throw at its next switchpoint; several can be pending.
@@ -69,19 +69,20 @@ struct switch_line {
 struct alignas(std::max_align_t) control_block : switch_line,
                                                  tagged_link<fibers_tag>,
                                                  tagged_link<children_tag> {
-  /// `whose` and `its_kind` may be null: nobody's child, a main fiber.
+  /// `in_family` and `kind_of_body` may be null: nobody's child, a main fiber.
   control_block(thread_core& at, mailbox& inbox, int referred_to, std::uint64_t number,
-                clock::time_point now, family* whose = nullptr, control_block* child_of = nullptr,
-                const body_kind* its_kind = nullptr, call_site spun = {}) noexcept
+                clock::time_point now, family* in_family = nullptr,
+                control_block* child_of = nullptr, const body_kind* kind_of_body = nullptr,
+                call_site spun = {}) noexcept
       : home(&at),
         mail(&inbox),
-        belongs_to(whose),
+        belongs_to(in_family),
         parent(child_of),
         references(referred_to),
         id(number),
         site(spun),
         spun_at(now),
-        kind(its_kind) {}
+        kind(kind_of_body) {}
 
   // The fiber's wait, and what it is to throw.
   wait_record* wait = nullptr;

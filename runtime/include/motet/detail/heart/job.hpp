@@ -73,8 +73,8 @@ class spun final : public remote_job {
 
  private:
   struct runner {
-    std::unique_ptr<spun> its;
-    Result operator()() { return its->function_(); }
+    std::unique_ptr<spun> owner;
+    Result operator()() { return owner->function_(); }
   };
   friend std::default_delete<spun>;
   ~spun() = default;

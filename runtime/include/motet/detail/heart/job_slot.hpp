@@ -49,7 +49,7 @@ class job_slot {
   bool holds_job() const noexcept { return kind_ == &kind_of<owned_job>; }
   job& take_job() noexcept {
     kind_ = nullptr;
-    return *std::launder(reinterpret_cast<owned_job*>(place_))->its.release();
+    return *std::launder(reinterpret_cast<owned_job*>(place_))->item.release();
   }
   /// Calls the function.
   void operator()() { kind_->call(place_); }
@@ -67,15 +67,15 @@ class job_slot {
 
   template <typename F>
   struct boxed {
-    std::unique_ptr<F> its;
-    void operator()() { (*its)(); }
+    std::unique_ptr<F> function;
+    void operator()() { (*function)(); }
   };
   struct refusal {
     void operator()(job* left) const noexcept { left->refuse(stopped()); }
   };
   using owned_pointer = std::unique_ptr<job, refusal>;
   struct owned_job {
-    owned_pointer its;
+    owned_pointer item;
     void operator()() {}
   };
 

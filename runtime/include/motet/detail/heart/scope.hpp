@@ -18,7 +18,7 @@ struct control_block;
 struct lasting_interruption {
   std::uint64_t id = 0;           // by which its `cancelled` is known; no other has it
   call_site site;                 // where it was asked for
-  bool told = false;              // thrown at least once;
+  bool thrown = false;            // thrown at least once;
   std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
   bool handled = false;           // a handler has come to a switchpoint,
   clock::time_point handled_since{};
@@ -39,7 +39,7 @@ class scope_entry {
 
   control_block* fiber;
   scope_entry* outer;
-  unsigned shelter;  // how sheltered the fiber was when it entered
+  unsigned depth;  // unwind_depth() of the fiber when it entered
   scope_kind kind;
 
  protected:

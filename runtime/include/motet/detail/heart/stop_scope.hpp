@@ -23,7 +23,7 @@ class stop_scope : public scope {
   };
   void stop_requested() noexcept;
 
-  control_block& whose_;  // at home
+  control_block& owner_;  // at home
   std::atomic<bool> asked_{false};
   std::stop_callback<end_scope> callback_;  // destroyed first: waits for one that is under way
 };

@@ -28,7 +28,7 @@ struct wait_record {
   const char* what;
   std::int64_t subject;
   /// Where the fiber stands that ends this wait, if one is known; for people too.
-  control_block* const* whom = nullptr;
+  control_block* const* target = nullptr;
   control_block* fiber = nullptr;
   clock::time_point since{};
   bool interruptible = true;

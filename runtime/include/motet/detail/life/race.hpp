@@ -25,13 +25,13 @@ class race {
   /// Spins a fiber that calls `attempt(place)`; places count from 0. If `attempt` only awaits the
   /// fiber `watched`, the failure of that fiber counts as the attempt's, also where the owner of
   /// the race has been told of it already.
-  template <typename Attempt>
-  void enter(Attempt attempt, fiber_ref watched = {}) {
+  template <typename Body>
+  void enter(Body entrant_body, fiber_ref watched = {}) {
     const std::size_t place = entered_++;
     entrants_[place].watched = std::move(watched);
-    entrants_[place].fiber = fibers_.spin([this, place, attempt] {
+    entrants_[place].fiber = fibers_.spin([this, place, entrant_body] {
       try {
-        attempt(place);
+        entrant_body(place);
       } catch (const cancelled&) {
         throw;
       } catch (...) {

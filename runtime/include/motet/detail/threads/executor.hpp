@@ -40,8 +40,8 @@ class executor {
     static_cast<Where*>(where)->post(std::move(f));
   }
   template <typename Where>
-  static constexpr bool has_limit = requires(const Where& known, const detail::journey& traveller) {
-    detail::take_room(known, traveller);
+  static constexpr bool has_limit = requires(const Where& place, const detail::journey& traveller) {
+    detail::take_room(place, traveller);
   };
   template <typename Where>
   static bool take_room_in(void* where, const detail::journey& traveller) {
@@ -53,7 +53,7 @@ class executor {
   }
   template <typename Where>
   static void send_to(void* where, const detail::arrival& fiber) {
-    if constexpr (requires(const Where& known) { detail::give(known, fiber); }) {
+    if constexpr (requires(const Where& place) { detail::give(place, fiber); }) {
       detail::give(*static_cast<const Where*>(where), fiber);
     } else {
       static_cast<Where*>(where)->post(fiber);
@@ -61,7 +61,7 @@ class executor {
   }
   template <typename Where>
   static bool is_here([[maybe_unused]] const void* where) {
-    if constexpr (requires(const Where& known) { detail::runs_here(known); }) {
+    if constexpr (requires(const Where& place) { detail::runs_here(place); }) {
       return detail::runs_here(*static_cast<const Where*>(where));
     } else {
       return false;

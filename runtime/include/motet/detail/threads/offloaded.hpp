@@ -92,7 +92,7 @@ class lent_call : public blocking_call {
 
  private:
   bool run() noexcept final;
-  void tell() noexcept final;
+  void notify() noexcept final;
 
   remote_wait* caller_ = nullptr;
 };
@@ -117,7 +117,7 @@ class owned_call : public blocking_call {
 
  private:
   bool run() noexcept final;
-  void tell() noexcept final;
+  void notify() noexcept final;
 
   enum class phase : unsigned char { awaited, left, over };
   std::atomic<phase> phase_{phase::awaited};

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/heart/job_slot.hpp>
+#include <motet/detail/words/jitter.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -87,6 +88,7 @@ class pool_task {
     const bool has_room = work_.has_room();
     work_.drop();
     count_finished(*worker_, has_room);
+    jitter();
     work_.publish();
   }
 

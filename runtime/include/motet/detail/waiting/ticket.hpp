@@ -34,7 +34,7 @@ class ticket : public post {
   [[gnu::always_inline]] bool stand_by() noexcept {
     if (home_ == nullptr) [[unlikely]]
       return block();
-    if (told_) [[unlikely]] {
+    if (notified_) [[unlikely]] {
       home_->snooze();
       return true;
     }
@@ -57,9 +57,9 @@ class ticket : public post {
   }
 
   /// Ends the wait of a chosen ticket, and with that perhaps its lifetime. No lock is held.
-  [[gnu::always_inline]] void tell(thread_core* teller) noexcept {
-    if (home_ == teller && teller != nullptr) [[likely]] {
-      wake(*teller);
+  [[gnu::always_inline]] void notify(thread_core* notifier) noexcept {
+    if (home_ == notifier && notifier != nullptr) [[likely]] {
+      wake(*notifier);
     } else {
       notify_remotely();
     }
@@ -79,20 +79,20 @@ class ticket : public post {
     if (stands_by_) [[likely]] {
       home.make_runnable(*fiber);
     } else {
-      told_ = true;
+      notified_ = true;
     }
   }
 
   thread_core* home_;
   bool stands_by_ = false;
-  bool told_ = false;
+  bool notified_ = false;
   thread_gate gate_;
 };
 
 /// A ticket's place in one list.
 struct wait_node : tagged_link<wait_nodes_tag> {
   wait_node() = default;
-  explicit wait_node(ticket& its) noexcept : of(&its) {}
+  explicit wait_node(ticket& owner) noexcept : of(&owner) {}
 
   ticket* of = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
@@ -137,8 +137,8 @@ struct wait_node : tagged_link<wait_nodes_tag> {
 /// A ticket that waits on one primitive.
 struct single_wait : wait_node {
   single_wait(const char* what, thread_core* thread, bool shared) noexcept
-      : wait_node(own), own(what, thread, shared) {}
-  ticket own;
+      : wait_node(lone_ticket), lone_ticket(what, thread, shared) {}
+  ticket lone_ticket;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

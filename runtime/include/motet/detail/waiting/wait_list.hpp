@@ -48,10 +48,10 @@ class wait_list {
     return each;
   }
 
-  /// Returns: whether another ticket than `own` waits in the list.
-  bool others_wait(const ticket& own) noexcept {
+  /// Returns: whether another ticket than `asking` waits in the list.
+  bool others_wait(const ticket& asking) noexcept {
     for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {
-      if (each->of != &own && each->of->open()) return true;
+      if (each->of != &asking && each->of->open()) return true;
     }
     return false;
   }
@@ -64,10 +64,10 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// The chosen waiter `told` gets nothing, but may look again. Until it calls arrived(), choose()
-  /// and its like find no other waiter, so that none behind it is served first.
-  void expect(wait_node& told) noexcept {
-    told.refused = true;
+  /// The chosen waiter `chosen` gets nothing, but may look again. Until it calls arrived(),
+  /// choose() and its like find no other waiter, so that none behind it is served first.
+  void expect(wait_node& chosen) noexcept {
+    chosen.refused = true;
     filled_in_ |= expecting;
   }
   void arrived() noexcept { filled_in_ &= ~expecting; }
@@ -135,10 +135,10 @@ class chosen_ones {
  public:
   void add(wait_node& one) noexcept { waiting_.push_back(one); }
   /// Returns: how many waiters there were.
-  std::size_t tell(thread_core* teller) noexcept {
+  std::size_t notify(thread_core* notifier) noexcept {
     std::size_t count = 0;
     while (wait_node* each = waiting_.pop_front()) {
-      each->of->tell(teller);
+      each->of->notify(notifier);
       ++count;
     }
     return count;
@@ -164,14 +164,14 @@ void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
 ///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
 [[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one, Choose&& choose) {
-  if (one.own.stand_by()) [[likely]] {
-    if (one.own.destroyed) [[unlikely]]
+  if (one.lone_ticket.stand_by()) [[likely]] {
+    if (one.lone_ticket.destroyed) [[unlikely]]
       throw_destroyed();
     return;
   }
   chosen_ones freed;
   leave(sharing, one, [&] { choose(freed); });
-  freed.tell(self_core());
+  freed.notify(self_core());
   throw_interruption();
 }
 

@@ -15,11 +15,11 @@ enum class offload_room : unsigned char { calls, names };
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
   /// Makes the call, however long that takes.
-  /// Returns: whether tell() is to be called; otherwise the lifetime of this may be over.
+  /// Returns: whether notify() is to be called; otherwise the lifetime of this may be over.
   virtual bool run() noexcept = 0;
   /// Tells the caller that the call is over, and with that perhaps ends the lifetime of this. The
   /// thread that made the call counts as free again by then.
-  virtual void tell() noexcept = 0;
+  virtual void notify() noexcept = 0;
 
   offload_room room = offload_room::calls;
 

@@ -9,9 +9,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// arrive() is called once, on the receiving thread, and may end the post's lifetime.
+/// handle_post() is called once, on the receiving thread, and may end the post's lifetime.
 struct post {
-  void (*arrive)(post&, thread_state&) noexcept = nullptr;
+  void (*handle_post)(post&, thread_state&) noexcept = nullptr;
   post* next = nullptr;
 };
 

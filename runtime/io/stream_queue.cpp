@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See detail/io/turn.hpp.
-#include <motet/detail/io/turn.hpp>
+// See detail/io/stream_queue.hpp.
+#include <motet/detail/io/stream_queue.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -8,14 +8,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct turn_wait : tagged_link<turn_tag> {
-  turn_wait(const char* what, int fd) noexcept : wait(what, fd) {}
+struct stream_wait : tagged_link<stream_wait_tag> {
+  stream_wait(const char* what, int fd) noexcept : wait(what, fd) {}
   wait_record wait;
   bool closed = false;
 };
 
 /// A forked child forgets the holder and the waiters of its parent.
-thread_state* turn::holder() noexcept {
+thread_state* stream_queue::holder() noexcept {
   if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
     waiting_.abandon();
     holder_.store(nullptr, std::memory_order_relaxed);
@@ -24,49 +24,49 @@ thread_state* turn::holder() noexcept {
   return holder_.load(std::memory_order_relaxed);
 }
 
-turn_result turn::take(const char* what, int fd) {
+queue_result stream_queue::take(const char* what, int fd) {
   thread_state& thread = here();
-  if (closed_) return turn_result::closed;
+  if (closed_) return queue_result::closed;
   thread_state* owner = holder();
   if (owner == nullptr) {
     holder_.store(&thread, std::memory_order_relaxed);
     user_ = &thread.running();
-    return turn_result::taken;
+    return queue_result::taken;
   }
   if (owner != &thread) {
     throw std::logic_error("a fiber of another thread has the " + std::string(what) + " " +
                            std::to_string(fd));
   }
-  turn_wait waiting(what, fd);
-  waiting.wait.whom = &user_;
+  stream_wait waiting(what, fd);
+  waiting.wait.target = &user_;
   waiting_.push_back(waiting);
   if (thread.park(waiting.wait) == wake_reason::interrupted) {
     waiting.unlink();
-    return turn_result::interrupted;
+    return queue_result::interrupted;
   }
-  return waiting.closed ? turn_result::closed : turn_result::taken;
+  return waiting.closed ? queue_result::closed : queue_result::taken;
 }
 
 /// A waiter that was interrupted just now does not take the turn: the next one does.
-void turn::pass() noexcept {
+void stream_queue::pass() noexcept {
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
-  while (turn_wait* next = waiting_.pop_front()) {
+  while (stream_wait* next = waiting_.pop_front()) {
     user_ = next->wait.fiber;
     if (thread.resume(next->wait, wake_reason::handed)) return;
   }
   holder_.store(nullptr, std::memory_order_relaxed);
 }
 
-void turn::close() noexcept {
+void stream_queue::close() noexcept {
   closed_ = true;
   thread_state* thread = holder();
-  while (turn_wait* next = waiting_.pop_front()) {
+  while (stream_wait* next = waiting_.pop_front()) {
     next->closed = true;
     thread->resume(next->wait, wake_reason::handed);
   }
 }
 
-bool turn::taken_elsewhere() noexcept {
+bool stream_queue::taken_elsewhere() noexcept {
   const thread_state* owner = holder();
   return owner != nullptr && owner != self();
 }

@@ -18,14 +18,14 @@ struct spin_options;
 namespace detail {
 
 /// A fiber that has been made but not started; gives everything back if it never is.
-class launch {
+class fiber_start {
  public:
   /// `how` may be null: nothing special; so may `parents`: the running fiber is the parent.
-  launch(family* parents, spin_options* how, const body_kind& kind, call_site site)
+  fiber_start(family* parents, spin_options* how, const body_kind& kind, call_site site)
       : block_(&make(parents, how, kind, site)) {}
-  launch(const launch&) = delete;
-  launch& operator=(const launch&) = delete;
-  ~launch() {
+  fiber_start(const fiber_start&) = delete;
+  fiber_start& operator=(const fiber_start&) = delete;
+  ~fiber_start() {
     if (block_ != nullptr) [[unlikely]]
       unmake();
   }

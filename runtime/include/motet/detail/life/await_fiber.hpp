@@ -12,9 +12,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct home_awaiter : awaiter {
   explicit home_awaiter(control_block& fiber) noexcept : target(&fiber) {
-    wait.whom = &target;
-    tell = [](awaiter& told) noexcept {
-      auto& waiting = static_cast<home_awaiter&>(told);
+    wait.target = &target;
+    notify = [](awaiter& record) noexcept {
+      auto& waiting = static_cast<home_awaiter&>(record);
       return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
     };
   }

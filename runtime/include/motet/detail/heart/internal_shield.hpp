@@ -8,17 +8,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class shelter {
+class internal_shield {
  public:
-  shelter() noexcept {
+  internal_shield() noexcept {
     thread_core* thread = self_core();
     if (thread == nullptr) return;
     fiber_ = &thread->running();
     ++fiber_->shields;
   }
-  shelter(const shelter&) = delete;
-  shelter& operator=(const shelter&) = delete;
-  ~shelter() {
+  internal_shield(const internal_shield&) = delete;
+  internal_shield& operator=(const internal_shield&) = delete;
+  ~internal_shield() {
     if (fiber_ != nullptr) --fiber_->shields;
   }
 

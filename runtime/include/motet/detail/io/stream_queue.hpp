@@ -12,16 +12,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 struct control_block;
-struct turn_tag;
-struct turn_wait;
+struct stream_wait_tag;
+struct stream_wait;
 
-enum class turn_result { taken, interrupted, closed };
+enum class queue_result { taken, interrupted, closed };
 
-class turn {
+class stream_queue {
  public:
   /// Waits until it is the running fiber's turn.
   /// Throws: std::logic_error if a fiber of another thread has the turn.
-  turn_result take(const char* what, int fd);
+  queue_result take(const char* what, int fd);
   /// Hands the turn to the fiber that has waited longest.
   void pass() noexcept;
   /// take() returns `closed` from now on, also for the fibers that wait.
@@ -37,7 +37,7 @@ class turn {
   control_block* user_ = nullptr;  // the fiber that has the turn, or had it last
   bool closed_ = false;
   std::atomic<std::uint32_t> taken_in_{this_process()};  // the process that took it last
-  list<turn_wait, turn_tag> waiting_;
+  list<stream_wait, stream_wait_tag> waiting_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail
