@@ -68,7 +68,7 @@ void block_pool::leave() noexcept {
 }
 
 void block_pool::abandon(control_block& main_block) noexcept {
-  // Its other blocks have other mailboxes, under whose locks they go: it is never empty.
+  // The slab's other blocks go under the locks of other mailboxes, so the slab never becomes empty.
   slab_of(&main_block).used = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// That a signal has asked for a dump of a thread's fibers.
+// The note that a signal has asked for a dump of a thread's fibers.
 #pragma once
 
 #include <atomic>

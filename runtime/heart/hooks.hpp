@@ -9,7 +9,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 // life/fiber_end.cpp
 
-/// What a fiber runs first, on its own stack: the body, and then its end.
+/// The first function of a fiber, on its own stack: calls the body, then ends the fiber.
 void fiber_main(void* block);
 
 // travel/

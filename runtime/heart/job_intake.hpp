@@ -7,7 +7,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class job_inbox;
 
 struct job_intake {
-  bool taken = false;          // the thread is never stuck: somebody may leave something
+  bool taken = false;          // other threads may leave jobs: this thread is never stuck
   job_inbox* inbox = nullptr;  // until no more are taken
 };
 

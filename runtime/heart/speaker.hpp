@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who has the word when several things interrupt a fiber.
+// Which interruption is thrown when several interrupt a fiber.
 #pragma once
 
 #include <cstdint>

@@ -57,9 +57,9 @@ class thread_state : public thread_core {
   job_intake jobs;
   /// The pool that its thread is a worker of, or null.
   const pool_state* pool = nullptr;
-  /// Its main fiber is at home again when what it calls has returned.
+  /// The main fiber is at home again when the function that it calls has returned.
   bool calls_main = false;
-  /// It is there because the main thread had to wait.
+  /// The runtime was started because the main thread had to wait.
   bool for_waiting = false;
 
   control_block& main_fiber() noexcept { return *main_; }

@@ -66,7 +66,7 @@ void do_requests(post& item, thread_state& home) noexcept {
       resume_here(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
     }
   }
-  // What came too late, or was displaced.
+  // Tokens and exceptions that came too late, or were displaced.
   if (now.raised != nullptr) {
     home.cleaner.drop_later(
         value_slot::holding(undelivered(home.settings(), std::move(now.raised))));

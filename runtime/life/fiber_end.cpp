@@ -174,7 +174,7 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
   live(home_of(fiber), fiber);
 }
 
-/// Nobody can free the stack he stands on: the successor does.
+/// A fiber cannot free the stack it runs on: the fiber that runs next does.
 [[gnu::flatten]] void thread_core::bury_ended() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());

@@ -12,10 +12,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Promises room for one more fiber in a group, which has a limit; waits for it if need be.
 /// Throws: what is pending; `cancelled` if the group ends meanwhile.
 void take_room(group_family& group, thread_state& thread);
-/// There is room that nobody has taken.
+/// Called when there is room that no fiber has taken.
 void pass_room(group_family& group) noexcept;
 
-/// A fiber of the group has ended; `in_hand`: somebody has a handle to it.
+/// A fiber of the group has ended; `in_hand`: there is a handle to that fiber.
 [[gnu::noinline]] void note_end(group_family& group, control_block& ended, bool in_hand) noexcept;
 /// A fiber of the group has failed.
 /// Returns: whether it is the first since the group was empty, which cancels the rest.

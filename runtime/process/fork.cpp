@@ -42,7 +42,7 @@ void thread_state::start_over() noexcept {
   idle.start_over();
   dumps.start_over();
   awake_thread::wake();
-  jobs = {};  // nobody is there to give it any
+  jobs = {};  // no other thread is left to give it jobs
   until_look_ = schedule.countdown();
 }
 

@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Starts a fiber that starts what others leave in `from`: whoever leaves something can wake this
+/// Starts a fiber that starts what others leave in `from`: a thread that leaves a job can wake this
 /// thread, which is never stuck.
 /// Throws: std::bad_alloc.
 void take_jobs(thread_state& home, job_inbox& from);

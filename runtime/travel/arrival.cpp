@@ -119,7 +119,7 @@ calling_place place_of_call(const hop& jump, bool alone) noexcept {
   return alone ? calling_place::own_fiber : calling_place::serving_fiber;
 }
 
-/// What becomes of the traveller, in the order of calling_place.
+/// How the traveller is received, a function for each calling_place.
 constexpr std::array<void (*)(hop&) noexcept, 5> arrivals{
     [](hop& jump) noexcept { jump.at_once = true; },
     [](hop& jump) noexcept { visit_foreign_thread(jump); },

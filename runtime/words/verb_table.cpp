@@ -155,14 +155,14 @@ constexpr verb_row writing(const char* name, std::uint8_t ring_code, file_place 
   return {name, &call_write, nullptr, POLLOUT, ring_code, at, carries, false, false, on_pipes};
 }
 
-/// On sockets alone.
+/// A verb for sockets alone, which takes message flags.
 constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short readiness,
                              payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = readiness == POLLIN;
   return {name, call, nullptr, readiness, ring_code, file_place::none, carries, fills, true, false};
 }
 
-/// Which is neither.
+/// A verb that moves no bytes.
 constexpr verb_row other(const char* name, std::uint8_t ring_code, short readiness, file_place at,
                          payload carries, std::int32_t (*call)(operation&, bool) noexcept,
                          void (*take_back)(int) noexcept = nullptr) {

@@ -42,7 +42,7 @@ mailbox::mailbox() : mailbox(unopened{}) {
 void mailbox::open() {
   wake_descriptor_ = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
-  if (filled()) wake();  // whoever filled it found nothing to write to
+  if (filled()) wake();  // the thread that filled it found no descriptor to write to
 }
 
 mailbox::~mailbox() {

@@ -19,7 +19,7 @@ class remote_wait : public post {
   remote_wait(const remote_wait&) = delete;
   remote_wait& operator=(const remote_wait&) = delete;
 
-  /// It is over, and with that perhaps its lifetime. Any thread, once.
+  /// Ends the wait, and with that perhaps the lifetime of this object. Any thread, once.
   void end() noexcept;
 
   /// Waits until it is over, or its fiber is interrupted: then nothing has been thrown yet.

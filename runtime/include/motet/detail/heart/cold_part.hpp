@@ -47,9 +47,9 @@ struct cold_part {
   timer insistence;                   // of terminate()
   bool insisted = false;
   remote_link* caller = nullptr;        // on another thread: told of the end
-  bool keeps = false;                   // it is a keeper, which nobody is to see
+  bool keeps = false;                   // the fiber is a keeper, which no listing shows
   control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
-  bool spared = false;                  // and whose failure somebody else has claimed
+  bool spared = false;                  // another fiber has claimed the failure of the kept one
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
   journey_owner travels;

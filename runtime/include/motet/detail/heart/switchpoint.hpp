@@ -106,7 +106,7 @@ struct thread_core {
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
-  control_block* ended_ = nullptr;  // whoever runs next buries it
+  control_block* ended_ = nullptr;  // the fiber that runs next buries it
   mailbox* mail_ = nullptr;
   list<control_block, fibers_tag> fibers_;
   std::size_t living_ = 0;       // spun fibers that are not dead

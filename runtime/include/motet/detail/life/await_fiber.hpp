@@ -26,7 +26,7 @@ struct home_awaiter : awaiter {
 /// Parks a fiber of another thread, or blocks a thread that has no runtime; returns at once if the
 /// fiber is dead.
 void await_remotely(control_block& fiber);
-/// Somebody else than the parent claims the failure of a dead fiber.
+/// A fiber other than the parent claims the failure of a dead fiber.
 void claim_failure(control_block& dead) noexcept;
 [[noreturn]] void throw_outcome(const control_block& dead);
 /// Returns: where the value is that the body has returned.
