@@ -65,7 +65,8 @@ std::int32_t call(operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (row.at == file_place::none) return row.call(op, true);
   if (row.at == file_place::whole) {
-    return ::fcntl(op.fd, F_GETFD) < 0 ? -errno : operation::would_block_thread;
+    const bool bad = !has_path(op) && ::fcntl(op.fd, F_GETFD) < 0;
+    return bad ? -errno : operation::would_block_thread;
   }
   if (row.at == file_place::position && !row.fills) {
     const std::int32_t sent = write_to_socket(op, row);

@@ -58,7 +58,7 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    if (settled_by_call(op)) return true;
+    if (settled_without_ring(op)) return true;
     if (raises_sigpipe(op) && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     prepare(op);
     return false;
@@ -100,12 +100,15 @@ class uring_backend final : public backend {
 
  private:
   /// What is at a file's position must keep its order, for which the ring does not care. What is at
-  /// an offset may be at hand; if not, the ring waits for the disk.
-  /// Returns: whether a plain call has settled it.
-  static bool settled_by_call(operation& op) noexcept {
-    const file_place at = row_of(op.kind).at;
-    if (at == file_place::position) return on_disk(op.fd) && attempt(op);
-    return at == file_place::offset && attempt(op) && op.result != operation::would_block_thread;
+  /// an offset may be at hand; if not, the ring waits for the disk. What this kernel's ring does
+  /// not know goes to a plain thread. Returns: whether the operation is over, or is not for the
+  /// ring.
+  bool settled_without_ring(operation& op) noexcept {
+    const verb_row& row = row_of(op.kind);
+    if (row.at == file_place::none) return false;
+    if (row.at == file_place::position) return on_disk(op.fd) && attempt(op);
+    if (row.at == file_place::whole) return !ring_.knows(row.ring_code) && attempt(op);
+    return attempt(op) && op.result != operation::would_block_thread;
   }
 
   /// Returns: an entry of the submission queue; a full queue is flushed first.

@@ -6,9 +6,15 @@
 #include <liburing.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <motet/backend.hpp>
+#include <new>
+#include <optional>
 #include <system_error>
 
 #include "words/disabled.hpp"
@@ -51,6 +57,14 @@ class kernel_ring {
   /// Whether the kernel goes on with operations in any system call of the thread: so it is without
   /// DEFER_TASKRUN.
   bool acts_any_time() const noexcept { return acts_any_time_; }
+
+  /// Whether this kernel's rings have the operation; the kernel is asked for new ones only, once.
+  bool knows(std::uint8_t code) noexcept {
+    if (code <= IORING_OP_SENDMSG_ZC) [[likely]]
+      return true;
+    if (!newer_) newer_ = ask_for_newer();
+    return code < 64 && (*newer_ >> code & 1) != 0;
+  }
 
   bool must_enter() const noexcept {
     const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
@@ -113,7 +127,25 @@ class kernel_ring {
     if (::io_uring_peek_cqe(&ring_, &done) == 0) ::io_uring_cqe_seen(&ring_, done);
   }
 
+  /// Returns: a bit for each operation that the kernel knows.
+  /// Source: io_uring_register(2), IORING_REGISTER_PROBE.
+  std::uint64_t ask_for_newer() noexcept {
+    constexpr unsigned most = 64;
+    alignas(io_uring_probe)
+        std::array<std::byte, sizeof(io_uring_probe) + most * sizeof(io_uring_probe_op)>
+            room{};
+    auto* found = ::new (room.data()) io_uring_probe;
+    if (disabled("newer_operations") || ::io_uring_register_probe(&ring_, found, most) != 0)
+      return 0;
+    std::uint64_t known = 0;
+    for (unsigned i = 0; i < std::min<unsigned>(found->ops_len, most); ++i) {
+      if ((found->ops[i].flags & IO_URING_OP_SUPPORTED) != 0) known |= std::uint64_t{1} << i;
+    }
+    return known;
+  }
+
   io_uring ring_{};
+  std::optional<std::uint64_t> newer_;
   bool abandoned_ = false;
   bool acts_any_time_ = false;
 };

@@ -52,26 +52,51 @@ inline void take_refusal(operation& op) noexcept {
 }
 
 /// What the entry has in the place of an offset: where a file is read or written, the length of an
-/// address, or where that of a peer's is to be put.
+/// address, or where the kernel is to put something.
 inline std::uint64_t second_word_of(const operation& op, const verb_row& row) noexcept {
   constexpr auto current_position = static_cast<std::uint64_t>(-1);
   if (row.at == file_place::position) return current_position;
-  if (row.carries == payload::address) return op.length;
-  if (row.carries == payload::peer) return reinterpret_cast<std::uintptr_t>(op.address_length);
-  return row.at == file_place::offset ? op.offset : 0;
+  switch (row.carries) {
+    case payload::address:
+      return op.length;
+    case payload::peer:
+      return reinterpret_cast<std::uintptr_t>(op.address_length);
+    case payload::path_and_status:
+      return reinterpret_cast<std::uintptr_t>(op.status);
+    case payload::two_paths:
+      return reinterpret_cast<std::uintptr_t>(op.new_path);
+    default:
+      return op.offset;
+  }
+}
+
+/// The first word: an address, but for the size of an fallocate.
+inline std::uint64_t first_word_of(const operation& op, const verb_row& row) noexcept {
+  if (row.carries == payload::nothing) return 0;
+  return row.carries == payload::size ? op.size : reinterpret_cast<std::uintptr_t>(op.buffer);
 }
 
 inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
-  const bool counts = row.carries == payload::buffer || row.carries == payload::vectors;
-  return counts ? op.length : static_cast<unsigned>(row.carries == payload::message);
+  switch (row.carries) {
+    case payload::message:
+      return 1;
+    case payload::nothing:
+    case payload::address:
+    case payload::peer:
+      return 0;
+    default:
+      return op.length;
+  }
 }
+
+static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 
 /// Source: io_uring_enter(2): all flags are at one place.
 inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  const void* carried = row.carries == payload::nothing ? nullptr : op.buffer;
-  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, carried, length_of(op, row),
+  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, nullptr, length_of(op, row),
                      second_word_of(op, row));
+  entry.addr = first_word_of(op, row);
   entry.msg_flags = static_cast<std::uint32_t>(op.flags);
   if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
   if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);

@@ -36,7 +36,7 @@ void account_for(const iovec* vectors, std::size_t filled) noexcept {
 /// Says which memory a ring has filled.
 void account_for(const operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  if (op.result <= 0 || !row.fills) return;
+  if (op.result < 0 || !row.fills) return;
   const auto filled = static_cast<std::size_t>(op.result);
   if (row.carries == payload::buffer) {
     valgrind::kernel_wrote(op.buffer, filled);
@@ -49,6 +49,8 @@ void account_for(const operation& op) noexcept {
     valgrind::kernel_wrote(op.message, sizeof *op.message);
   } else if (row.carries == payload::peer && op.address != nullptr) {
     valgrind::kernel_wrote(op.address, *op.address_length);
+  } else if (row.carries == payload::path_and_status) {
+    valgrind::kernel_wrote(op.status, sizeof *op.status);
   }
 }
 

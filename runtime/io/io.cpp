@@ -2,6 +2,7 @@
 // See io.hpp. Each call makes an operation in its own frame and performs it.
 #include "io/io.hpp"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
@@ -16,13 +17,14 @@
 
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
+#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
 std::int32_t perform_now(operation& op, const char* what) {
-  if (op.fd < 0) return -EBADF;
+  if (op.fd < 0 && !(op.fd == AT_FDCWD && has_path(op))) return -EBADF;
   thread_state& thread = here();
   end_passed_limits(thread);
   if (thread.must_throw()) {
@@ -65,25 +67,12 @@ operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size,
   return op;
 }
 
-operation placed(verb kind, int fd, const std::byte* buffer, std::size_t size, off_t offset) {
-  operation op = transfer(kind, fd, buffer, size, 0);
-  op.offset = static_cast<std::uint64_t>(offset);
-  return op;
-}
-
-operation synchronisation(int fd) {
+operation messaging(verb kind, int fd, const msghdr& message, int flags) {
   operation op;
-  op.kind = verb::fsync;
+  op.kind = kind;
   op.fd = fd;
-  return op;
-}
-
-operation reception(int fd, msghdr& message, int flags) {
-  operation op;
-  op.kind = verb::recvmsg;
-  op.fd = fd;
-  op.flags = flags | MSG_CMSG_CLOEXEC;
-  op.message = &message;
+  op.flags = flags;
+  op.message = const_cast<msghdr*>(&message);
   return op;
 }
 
@@ -106,11 +95,6 @@ operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
 void check_interruptible(int flags, const char* what) {
   if ((flags & MSG_WAITALL) != 0) [[unlikely]]
     refuse_to_wait_for_all(what);
-}
-
-/// The kernel takes -1 for the position of the descriptor.
-void check_offset(off_t offset, const char* what, int fd) {
-  if (offset < 0) throw_errno(EINVAL, what, fd);
 }
 
 /// Returns: `bad`, with the error set.
@@ -177,42 +161,6 @@ std::size_t writev(int fd, std::span<const iovec> buffers) {
   return perform_throwing(op, "writev");
 }
 
-std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset) {
-  detail::check_offset(offset, "pread", fd);
-  operation op = detail::placed(verb::pread, fd, buffer.data(), buffer.size(), offset);
-  return perform_throwing(op, "pread");
-}
-
-std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
-                  std::error_code& error) noexcept {
-  if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pread, fd, buffer.data(), buffer.size(), offset);
-  return perform_quietly(op, "pread", error);
-}
-
-std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset) {
-  detail::check_offset(offset, "pwrite", fd);
-  operation op = detail::placed(verb::pwrite, fd, buffer.data(), buffer.size(), offset);
-  return perform_throwing(op, "pwrite");
-}
-
-std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
-                   std::error_code& error) noexcept {
-  if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pwrite, fd, buffer.data(), buffer.size(), offset);
-  return perform_quietly(op, "pwrite", error);
-}
-
-void fsync(int fd) {
-  operation op = detail::synchronisation(fd);
-  perform_throwing(op, "fsync");
-}
-
-void fsync(int fd, std::error_code& error) noexcept {
-  operation op = detail::synchronisation(fd);
-  perform_quietly(op, "fsync", error);
-}
-
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
   detail::check_interruptible(flags, "recv");
   operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
@@ -227,13 +175,13 @@ std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code
 
 std::size_t recvmsg(int fd, msghdr& message, int flags) {
   detail::check_interruptible(flags, "recvmsg");
-  operation op = detail::reception(fd, message, flags);
+  operation op = detail::messaging(verb::recvmsg, fd, message, flags | MSG_CMSG_CLOEXEC);
   return perform_throwing(op, "recvmsg");
 }
 
 std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {
   if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
-  operation op = detail::reception(fd, message, flags);
+  operation op = detail::messaging(verb::recvmsg, fd, message, flags | MSG_CMSG_CLOEXEC);
   return perform_quietly(op, "recvmsg", error);
 }
 
@@ -248,6 +196,16 @@ std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
   operation op =
       detail::transfer(verb::send, fd, buffer.data(), buffer.size(), flags | MSG_NOSIGNAL);
   return perform_quietly(op, "send", error);
+}
+
+std::size_t sendmsg(int fd, const msghdr& message, int flags) {
+  operation op = detail::messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL);
+  return perform_throwing(op, "sendmsg");
+}
+
+std::size_t sendmsg(int fd, const msghdr& message, int flags, std::error_code& error) noexcept {
+  operation op = detail::messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL);
+  return perform_quietly(op, "sendmsg", error);
 }
 
 int accept(int fd, sockaddr* address, socklen_t* length) {

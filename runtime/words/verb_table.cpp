@@ -6,12 +6,16 @@
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "words/ring_codes.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -79,8 +83,42 @@ std::int32_t call_recvmsg(operation& op, bool nowait) noexcept {
   return result_or_errno(::recvmsg(op.fd, op.message, flags_of(op, nowait)));
 }
 
+std::int32_t call_sendmsg(operation& op, bool nowait) noexcept {
+  return result_or_errno(::sendmsg(op.fd, op.message, flags_of(op, nowait)));
+}
+
 std::int32_t call_fsync(operation& op, bool) noexcept {
-  return result_or_errno(::fsync(op.fd));
+  return result_or_errno(op.flags == operation::data_only ? ::fdatasync(op.fd) : ::fsync(op.fd));
+}
+
+std::int32_t call_fallocate(operation& op, bool) noexcept {
+  return result_or_errno(::fallocate(op.fd, static_cast<int>(op.length),
+                                     static_cast<off_t>(op.offset), static_cast<off_t>(op.size)));
+}
+
+std::int32_t call_ftruncate(operation& op, bool) noexcept {
+  return result_or_errno(::ftruncate(op.fd, static_cast<off_t>(op.offset)));
+}
+
+std::int32_t call_openat(operation& op, bool) noexcept {
+  return result_or_errno(::openat(op.fd, op.path, op.flags, op.length));
+}
+
+std::int32_t call_statx(operation& op, bool) noexcept {
+  return result_or_errno(::statx(op.fd, op.path, op.flags, op.length, op.status));
+}
+
+std::int32_t call_renameat(operation& op, bool) noexcept {
+  return result_or_errno(::renameat2(op.fd, op.path, static_cast<int>(op.length), op.new_path,
+                                     static_cast<unsigned>(op.flags)));
+}
+
+std::int32_t call_unlinkat(operation& op, bool) noexcept {
+  return result_or_errno(::unlinkat(op.fd, op.path, op.flags));
+}
+
+std::int32_t call_mkdirat(operation& op, bool) noexcept {
+  return result_or_errno(::mkdirat(op.fd, op.path, op.length));
 }
 
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
@@ -162,12 +200,20 @@ constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short rea
   return {name, call, nullptr, readiness, ring_code, file_place::none, carries, fills, true, false};
 }
 
-/// A verb that moves no bytes.
-constexpr verb_row other(const char* name, std::uint8_t ring_code, short readiness, file_place at,
-                         payload carries, std::int32_t (*call)(operation&, bool) noexcept,
+/// A verb on a whole file, or on a name.
+constexpr verb_row on_file(const char* name, std::uint8_t ring_code, payload carries,
+                           std::int32_t (*call)(operation&, bool) noexcept) {
+  const bool fills = carries == payload::path_and_status;
+  return {name, call, nullptr, POLLOUT, ring_code, file_place::whole, carries, fills, false, false};
+}
+
+/// A verb about connections, or about readiness.
+constexpr verb_row other(const char* name, std::uint8_t ring_code, short readiness, payload carries,
+                         std::int32_t (*call)(operation&, bool) noexcept,
                          void (*take_back)(int) noexcept = nullptr) {
   const bool fills = carries == payload::peer;
-  return {name, call, take_back, readiness, ring_code, at, carries, fills, false, false};
+  return {name,    call,  take_back, readiness, ring_code, file_place::none,
+          carries, fills, false,     false};
 }
 
 }  // namespace
@@ -179,14 +225,24 @@ constinit const std::array<verb_row, verbs> verb_table{
     writing("write", IORING_OP_WRITEV, file_place::position, payload::vectors),
     reading("pread", IORING_OP_READ, file_place::offset, payload::buffer),
     writing("pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
-    other("fsync", IORING_OP_FSYNC, POLLOUT, file_place::whole, payload::nothing, &call_fsync),
+    reading("pread", IORING_OP_READV, file_place::offset, payload::vectors),
+    writing("pwrite", IORING_OP_WRITEV, file_place::offset, payload::vectors),
+    on_file("fsync", IORING_OP_FSYNC, payload::nothing, &call_fsync),
+    on_file("fallocate", IORING_OP_FALLOCATE, payload::size, &call_fallocate),
+    on_file("ftruncate", ring_code_ftruncate, payload::nothing, &call_ftruncate),
+    on_file("openat", IORING_OP_OPENAT, payload::path, &call_openat),
+    on_file("statx", IORING_OP_STATX, payload::path_and_status, &call_statx),
+    on_file("renameat", IORING_OP_RENAMEAT, payload::two_paths, &call_renameat),
+    on_file("unlinkat", IORING_OP_UNLINKAT, payload::path, &call_unlinkat),
+    on_file("mkdirat", IORING_OP_MKDIRAT, payload::path, &call_mkdirat),
     messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
     messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
     messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),
-    other("accept", IORING_OP_ACCEPT, POLLIN, file_place::none, payload::peer, &call_accept),
-    other("connect", IORING_OP_CONNECT, POLLOUT, file_place::none, payload::address, &call_connect,
+    messaging("sendmsg", IORING_OP_SENDMSG, POLLOUT, payload::message, &call_sendmsg),
+    other("accept", IORING_OP_ACCEPT, POLLIN, payload::peer, &call_accept),
+    other("connect", IORING_OP_CONNECT, POLLOUT, payload::address, &call_connect,
           &take_back_connect),
-    other("wait_fd", IORING_OP_POLL_ADD, 0, file_place::none, payload::nothing, &look_at),
+    other("wait_fd", IORING_OP_POLL_ADD, 0, payload::nothing, &look_at),
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -17,11 +17,22 @@ enum class file_place : std::uint8_t {
   none,      // files are nothing special to it
   position,  // at the descriptor's, which the call moves
   offset,    // at operation::offset
-  whole,     // all of the file: the call always waits for the disk
+  whole,     // a file as such, or its name: the call always waits for the disk
 };
 
-/// What an operation's pointer points to.
-enum class payload : std::uint8_t { nothing, buffer, vectors, message, address, peer };
+/// What an operation's pointer points to; in the last row `size`, which is no pointer.
+enum class payload : std::uint8_t {
+  nothing,
+  buffer,
+  vectors,
+  message,
+  address,
+  peer,
+  path,
+  path_and_status,
+  two_paths,
+  size
+};
 
 struct verb_row {
   const char* name;  // of its fault point
@@ -56,6 +67,12 @@ inline short readiness_of(const operation& op) noexcept {
 /// Whether `op` reads or writes at the descriptor's position, which a file or a disk has.
 inline bool at_position(const operation& op) noexcept {
   return row_of(op.kind).at == file_place::position;
+}
+
+/// Whether `op` has a path, which begins in a directory that may be no descriptor: AT_FDCWD.
+inline bool has_path(const operation& op) noexcept {
+  const payload carried = row_of(op.kind).carries;
+  return carried >= payload::path && carried <= payload::two_paths;
 }
 
 /// Whether `op` is only a wait, for the mask in its flags.

@@ -26,6 +26,7 @@
 #include "backends.hpp"
 #include "backends/poll_backend.hpp"
 #include "catch.hpp"
+#include "heart/file_call.hpp"
 #include "support.hpp"
 
 namespace testing {
@@ -105,6 +106,13 @@ class machine {
   fd wake_;
   std::unique_ptr<backend> kernel_;
 };
+
+/// Returns: the result of an operation, which is done by a plain call if the backend leaves it to a
+///          thread that may be blocked.
+inline std::int32_t done_anyhow(machine& m, trial& each) {
+  const std::int32_t result = m.perform(each);
+  return result == operation::would_block_thread ? detail::call_and_block(each.op) : result;
+}
 
 /// `first` reads what `second` writes.
 struct connected {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The seam, where bytes are moved: whatever a backend is built on, the same operations have the
 // same outcomes, and each comes back exactly once.
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "heart/file_call.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
+#include "words/verb_table.hpp"
 
 using namespace motet;
 using testing::all_kinds;
@@ -25,6 +28,7 @@ using testing::block;
 using testing::connected;
 using testing::counted_signal;
 using testing::describe_connect;
+using testing::done_anyhow;
 using testing::machine;
 using testing::make_pipe;
 using testing::make_socket_pair;
@@ -167,19 +171,28 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
   msghdr message{};
   message.msg_iov = &vectors;
   message.msg_iovlen = 1;
+  struct ::statx status{};
   const sockaddr_in nowhere = testing::loopback_address(1);
   for (int kind = 0; kind <= static_cast<int>(verb::wait_fd); ++kind) {
     INFO("verb " << kind);
     trial refused(static_cast<verb>(kind), closed, buffer, sizeof buffer);
-    if (refused.op.kind == verb::readv || refused.op.kind == verb::writev) {
+    using detail::payload;
+    const payload carried = detail::row_of(refused.op.kind).carries;
+    if (carried == payload::vectors) {
       refused.op.vectors = &vectors;
       refused.op.length = 1;
     }
-    if (refused.op.kind == verb::recvmsg) refused.op.message = &message;
-    if (refused.op.kind == verb::accept) refused.op.address = nullptr;
-    if (refused.op.kind == verb::connect) describe_connect(refused, closed, nowhere);
+    if (carried == payload::message) refused.op.message = &message;
+    if (carried == payload::peer) refused.op.address = nullptr;
+    if (carried == payload::address) describe_connect(refused, closed, nowhere);
+    if (detail::has_path(refused.op)) {
+      refused.op.path = "name";
+      refused.op.length = 0;
+    }
+    if (carried == payload::path_and_status) refused.op.status = &status;
+    if (carried == payload::two_paths) refused.op.new_path = "other";
     if (refused.op.kind == verb::wait_fd) refused.op.flags = POLLIN;
-    CHECK(m.perform(refused) == -EBADF);
+    CHECK(done_anyhow(m, refused) == -EBADF);
   }
 }
 
@@ -297,22 +310,53 @@ TEST_CASE("a regular file is read and written at its current position", "[backen
   REQUIRE(file);
   ::unlink(name.c_str());
   std::string text = "hello, file";
-  const auto perform = [&m](trial& each) {
-    const std::int32_t result = m.perform(each);
-    return result == operation::would_block_thread ? detail::call_and_block(each.op) : result;
-  };
   trial first(verb::write, file.get(), text.data(), 5);
-  CHECK(perform(first) == 5);
+  CHECK(done_anyhow(m, first) == 5);
   trial rest(verb::write, file.get(), text.data() + 5, 6);
-  CHECK(perform(rest) == 6);
+  CHECK(done_anyhow(m, rest) == 6);
   REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
   block into(64);
   trial read;
   into.describe(read, verb::readv, file.get());
-  CHECK(perform(read) == 11);
+  CHECK(done_anyhow(m, read) == 11);
   CHECK(into.bytes.substr(0, 11) == text);
   trial end(verb::read, file.get(), into.bytes.data(), 1);
-  CHECK(perform(end) == 0);
+  CHECK(done_anyhow(m, end) == 0);
+}
+
+TEST_CASE("files are made, sized, described, renamed and taken away alike", "[backend]") {
+  machine m;
+  std::string directory = std::filesystem::temp_directory_path() / "motet-backend-XXXXXX";
+  REQUIRE(::mkdtemp(directory.data()) != nullptr);
+  const fd top(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto on_path = [&](verb kind, const char* path, int flags, unsigned number) {
+    trial each(kind, top.get(), nullptr, number, flags);
+    each.op.path = path;
+    return done_anyhow(m, each);
+  };
+  CHECK(on_path(verb::mkdirat, "below", 0, 0700) == 0);
+  CHECK(on_path(verb::mkdirat, "below", 0, 0700) == -EEXIST);
+  const fd file(on_path(verb::openat, "below/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(file);
+  trial sized(verb::ftruncate, file.get());
+  sized.op.offset = 1234;
+  CHECK(done_anyhow(m, sized) == 0);
+  trial synced(verb::fsync, file.get(), nullptr, 0, operation::data_only);
+  CHECK(done_anyhow(m, synced) == 0);
+  struct ::statx status{};
+  trial described(verb::statx, top.get(), nullptr, STATX_SIZE, 0);
+  described.op.path = "below/file";
+  described.op.status = &status;
+  CHECK(done_anyhow(m, described) == 0);
+  CHECK(status.stx_size == 1234);
+  trial renamed(verb::renameat, top.get(), nullptr, static_cast<unsigned>(top.get()));
+  renamed.op.path = "below/file";
+  renamed.op.new_path = "file";
+  CHECK(done_anyhow(m, renamed) == 0);
+  CHECK(on_path(verb::unlinkat, "below/file", 0, 0) == -ENOENT);
+  CHECK(on_path(verb::unlinkat, "file", 0, 0) == 0);
+  CHECK(on_path(verb::unlinkat, "below", AT_REMOVEDIR, 0) == 0);
+  CHECK(::rmdir(directory.c_str()) == 0);
 }
 
 TEST_CASE("what nobody will read is an error and not a signal", "[backend]") {

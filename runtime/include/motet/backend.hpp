@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <cstddef>
@@ -24,10 +25,20 @@ enum class verb : std::uint8_t {
   writev,
   pread,
   pwrite,
+  preadv,
+  pwritev,
   fsync,
+  fallocate,
+  ftruncate,
+  openat,
+  statx,
+  renameat,
+  unlinkat,
+  mkdirat,
   recv,
   send,
   recvmsg,
+  sendmsg,
   accept,
   connect,
   wait_fd
@@ -38,21 +49,33 @@ inline constexpr std::size_t verbs = static_cast<std::size_t>(verb::wait_fd) + 1
 /// buffer belong to the backend from submit() until submit() or poll() hands the operation back.
 struct operation {
   verb kind{};
+  /// The descriptor; of a verb that has a path the directory in which the path begins, or AT_FDCWD.
   int fd = -1;
-  /// Flags of recv(2), send(2), recvmsg(2) and accept4(2); the poll(2) mask of wait_fd.
+  /// Flags of recv(2), send(2), recvmsg(2), sendmsg(2), accept4(2), openat(2), statx(2),
+  /// renameat2(2) and unlinkat(2); `data_only` for fsync; the poll(2) mask of wait_fd.
   int flags = 0;
-  /// Bytes in `buffer`, vectors in `vectors`, or the length of `address` (connect).
+  /// Flag of fsync: as fdatasync(2).
+  static constexpr int data_only = 1;
+  /// Bytes in `buffer`, vectors in `vectors`, the length of `address` (connect), the mode of
+  /// openat, mkdirat and fallocate, the mask of statx, or the directory of `new_path`.
   std::uint32_t length = 0;
   union {
     void* buffer = nullptr;
     const iovec* vectors;
     sockaddr* address;
     msghdr* message;
+    const char* path;
+    std::uint64_t size;  // of fallocate, in bytes
   };
-  /// Where accept puts the length of the peer's address; may be null together with `address`.
-  socklen_t* address_length = nullptr;
-  /// Where pread and pwrite begin, in bytes from the beginning of the file.
-  std::uint64_t offset = 0;
+  union {
+    /// Where the verbs at an offset, and fallocate, begin, in bytes from the beginning of the file;
+    /// the size that ftruncate is to make.
+    std::uint64_t offset = 0;
+    /// Where accept puts the length of the peer's address; may be null together with `address`.
+    socklen_t* address_length;
+    struct statx* status;  // where statx puts what it has found
+    const char* new_path;  // of renameat
+  };
 
   /// The result: bytes, a descriptor, a mask, or minus an errno value.
   std::int32_t result = 0;

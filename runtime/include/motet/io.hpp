@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/io/file_verbs.hpp>  // pread() and further calls on files and names
 #include <span>
 #include <system_error>
 
@@ -46,25 +46,6 @@ std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& er
 std::size_t readv(int fd, std::span<const iovec> buffers);
 std::size_t writev(int fd, std::span<const iovec> buffers);
 
-/// As read() and write(), but `offset` bytes from the beginning of a file, and its position stays.
-/// So several fibers can use one file at the same time.
-/// Returns: bytes read or written, in [0, buffer.size()].
-/// Switchpoint.
-/// Throws: std::system_error: ESPIPE for a pipe or a socket, EINVAL for a negative offset.
-/// Source: pread(2).
-std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset);
-std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
-                  std::error_code& error) noexcept;
-std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset);
-std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
-                   std::error_code& error) noexcept;
-
-/// Waits until what has been written to a file is on the disk. An interruption waits for that.
-/// Switchpoint.
-/// Source: fsync(2).
-void fsync(int fd);
-void fsync(int fd, std::error_code& error) noexcept;
-
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
 /// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
 /// Switchpoint.
@@ -90,6 +71,14 @@ std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags = 0);
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
                  std::error_code& error) noexcept;
+
+/// Sends a message: data, an address, control data, such as descriptors; MSG_NOSIGNAL is implied.
+/// What `message` refers to must last for the call.
+/// Returns: bytes sent. Control data goes with the first byte.
+/// Switchpoint.
+/// Source: sendmsg(2), cmsg(3).
+std::size_t sendmsg(int fd, const msghdr& message, int flags = 0);
+std::size_t sendmsg(int fd, const msghdr& message, int flags, std::error_code& error) noexcept;
 
 /// Takes the next connection of a listening socket. `address` may be null; otherwise `*length` is
 /// the room for the peer's address, and afterwards the length of that address. SOCK_CLOEXEC is

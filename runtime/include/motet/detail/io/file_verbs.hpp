@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// Calls that say where in a file, and calls on the names of files. They belong to motet/io.hpp, and
+// the rules that are stated there hold for these calls as well. All of them may wait for the disk,
+// but none has the thread wait: the kernel does the work beside the thread, or a plain thread does.
+// An interruption ends a call that has not begun; a call that has begun is waited for, and returns
+// as usual.
+//
+// A path begins in a directory that is given by a descriptor, or, for AT_FDCWD, in the working
+// directory of the process. A path ends with a NUL, and must last for the call.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace io {
+
+/// As read() and write(), but `offset` bytes from the beginning of a file, and its position stays.
+/// So several fibers can use one file at the same time.
+/// Returns: bytes read or written, in [0, buffer.size()].
+/// Switchpoint.
+/// Throws: std::system_error: ESPIPE for a pipe or a socket, EINVAL for a negative offset.
+/// Source: pread(2).
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset);
+std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
+                  std::error_code& error) noexcept;
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset);
+std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
+                   std::error_code& error) noexcept;
+
+/// The same for several buffers; at most IOV_MAX of them.
+/// Switchpoint.
+/// Throws: as pread(); std::invalid_argument for more than IOV_MAX buffers.
+/// Source: preadv(2).
+std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset);
+std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset,
+                   std::error_code& error) noexcept;
+std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset);
+std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset,
+                    std::error_code& error) noexcept;
+
+/// Waits until what has been written to a file is on the disk; fdatasync() leaves out what is not
+/// needed to read it again, such as the time of the last change.
+/// Switchpoint.
+/// Source: fsync(2).
+void fsync(int fd);
+void fsync(int fd, std::error_code& error) noexcept;
+void fdatasync(int fd);
+void fdatasync(int fd, std::error_code& error) noexcept;
+
+/// Gives a part of a file room on the disk, or takes the room back, as `mode` says.
+/// Switchpoint.
+/// Source: fallocate(2).
+void fallocate(int fd, int mode, off_t offset, off_t size);
+void fallocate(int fd, int mode, off_t offset, off_t size, std::error_code& error) noexcept;
+
+/// Gives a file another size, in bytes: cuts its end off, or adds zeros.
+/// Switchpoint.
+/// Source: ftruncate(2).
+void ftruncate(int fd, off_t size);
+void ftruncate(int fd, off_t size, std::error_code& error) noexcept;
+
+/// Opens a file, and with O_CREAT makes it, with the rights in `mode` less those in the umask of
+/// the process. O_CLOEXEC is implied. To open a FIFO waits for its other end, in a thread, without
+/// O_NONBLOCK.
+/// Returns: the descriptor, which the caller owns.
+/// Switchpoint.
+/// Source: openat(2).
+int openat(int directory, const char* path, int flags, mode_t mode = 0);
+int openat(int directory, const char* path, int flags, mode_t mode,
+           std::error_code& error) noexcept;
+
+/// Says of a file what `mask` asks for. With AT_EMPTY_PATH in `flags`, and an empty path, the file
+/// is `directory` itself.
+/// Switchpoint.
+/// Source: statx(2).
+void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status);
+void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status,
+           std::error_code& error) noexcept;
+
+/// Gives a file another name, in the same file system. `flags` are those of renameat2(2).
+/// Switchpoint.
+/// Source: rename(2).
+void renameat(int directory, const char* path, int new_directory, const char* new_path,
+              unsigned flags = 0);
+void renameat(int directory, const char* path, int new_directory, const char* new_path,
+              unsigned flags, std::error_code& error) noexcept;
+
+/// Takes a name away; with AT_REMOVEDIR in `flags` that of an empty directory.
+/// Switchpoint.
+/// Source: unlink(2).
+void unlinkat(int directory, const char* path, int flags = 0);
+void unlinkat(int directory, const char* path, int flags, std::error_code& error) noexcept;
+
+/// Makes a directory, with the rights in `mode` less those in the umask of the process.
+/// Switchpoint.
+/// Source: mkdir(2).
+void mkdirat(int directory, const char* path, mode_t mode);
+void mkdirat(int directory, const char* path, mode_t mode, std::error_code& error) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::io
