@@ -16,9 +16,6 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail { namespace {
 
-/// Linux moves no more bytes in one call; so a result fits an int.
-constexpr std::size_t most_bytes = 0x7ffff000;
-
 operation on_file(verb kind, int fd) {
   operation op;
   op.kind = kind;

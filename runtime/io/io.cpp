@@ -54,9 +54,6 @@ std::size_t perform_quietly(operation& op, const char* what, std::error_code& er
 
 namespace {
 
-/// Linux moves no more bytes in one call; so a result fits an int.
-constexpr std::size_t most_bytes = 0x7ffff000;
-
 operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size, int flags) {
   operation op;
   op.kind = kind;

@@ -10,6 +10,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+/// Linux moves no more bytes in one call; so a result fits an int. Source: read(2).
+inline constexpr std::size_t most_bytes = 0x7ffff000;
+
 /// Returns: the operation's result; -ECANCELED without effect if something is pending; -EBADF
 ///          without asking the kernel for a negative descriptor.
 /// Throws: as here().

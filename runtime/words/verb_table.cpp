@@ -4,6 +4,7 @@
 // a look with poll(2) for the rest, and for connect(2) the shortest send timeout there is.
 #include "words/verb_table.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ std::int32_t call_read(operation& op, bool nowait) noexcept {
 std::int32_t call_write(operation& op, bool nowait) noexcept {
   const transfer from(op);
   return result_or_errno(
-      ::pwritev2(op.fd, from.first, from.count, from.offset, nowait ? RWF_NOWAIT : 0));
+      ::pwritev2(op.fd, from.first, from.count, from.offset, op.flags | (nowait ? RWF_NOWAIT : 0)));
 }
 
 int flags_of(const operation& op, bool nowait) noexcept {
@@ -119,6 +120,10 @@ std::int32_t call_unlinkat(operation& op, bool) noexcept {
 
 std::int32_t call_mkdirat(operation& op, bool) noexcept {
   return result_or_errno(::mkdirat(op.fd, op.path, op.length));
+}
+
+std::int32_t call_getdents(operation& op, bool) noexcept {
+  return result_or_errno(::getdents64(op.fd, op.buffer, op.length));
 }
 
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
@@ -203,7 +208,7 @@ constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short rea
 /// A verb on a whole file, or on a name.
 constexpr verb_row on_file(const char* name, std::uint8_t ring_code, payload carries,
                            std::int32_t (*call)(operation&, bool) noexcept) {
-  const bool fills = carries == payload::path_and_status;
+  const bool fills = carries == payload::path_and_status || carries == payload::buffer;
   return {name, call, nullptr, POLLOUT, ring_code, file_place::whole, carries, fills, false, false};
 }
 
@@ -235,6 +240,7 @@ constinit const std::array<verb_row, verbs> verb_table{
     on_file("renameat", IORING_OP_RENAMEAT, payload::two_paths, &call_renameat),
     on_file("unlinkat", IORING_OP_UNLINKAT, payload::path, &call_unlinkat),
     on_file("mkdirat", IORING_OP_MKDIRAT, payload::path, &call_mkdirat),
+    on_file("getdents64", ring_code_none, payload::buffer, &call_getdents),
     messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
     messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
     messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),

@@ -16,6 +16,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/scratch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 
@@ -26,6 +27,7 @@ using testing::error_of;
 using testing::make_pipe;
 using testing::make_socket_pair;
 using testing::oops;
+using testing::scratch_directory;
 using testing::until_waiting;
 
 namespace {
@@ -39,27 +41,6 @@ static_assert(noexcept(io::mkdirat(0, "", 0, std::declval<std::error_code&>())))
 static_assert(noexcept(io::fallocate(0, 0, 0, 0, std::declval<std::error_code&>())));
 static_assert(noexcept(io::ftruncate(0, 0, std::declval<std::error_code&>())));
 static_assert(noexcept(io::fdatasync(0, std::declval<std::error_code&>())));
-
-/// A directory that is gone, with all in it, when the test is over.
-class scratch_directory {
- public:
-  scratch_directory() {
-    REQUIRE(::mkdtemp(name_.data()) != nullptr);
-    fd_ = fd(::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    REQUIRE(fd_);
-  }
-  scratch_directory(const scratch_directory&) = delete;
-  scratch_directory& operator=(const scratch_directory&) = delete;
-  ~scratch_directory() { std::filesystem::remove_all(name_); }
-
-  int get() const { return fd_.get(); }
-  const std::string& name() const { return name_; }
-  bool has(const char* file) const { return ::faccessat(get(), file, F_OK, 0) == 0; }
-
- private:
-  std::string name_ = std::filesystem::temp_directory_path() / "motet-names-XXXXXX";
-  fd fd_;
-};
 
 fd make_file(const scratch_directory& in, const char* name) {
   return fd(io::openat(in.get(), name, O_RDWR | O_CREAT | O_EXCL, 0644));

@@ -35,6 +35,7 @@ enum class verb : std::uint8_t {
   renameat,
   unlinkat,
   mkdirat,
+  getdents,
   recv,
   send,
   recvmsg,
@@ -52,7 +53,8 @@ struct operation {
   /// The descriptor; of a verb that has a path the directory in which the path begins, or AT_FDCWD.
   int fd = -1;
   /// Flags of recv(2), send(2), recvmsg(2), sendmsg(2), accept4(2), openat(2), statx(2),
-  /// renameat2(2) and unlinkat(2); `data_only` for fsync; the poll(2) mask of wait_fd.
+  /// renameat2(2) and unlinkat(2); RWF_APPEND of pwritev2(2); `data_only` for fsync; the poll(2)
+  /// mask of wait_fd.
   int flags = 0;
   /// Flag of fsync: as fdatasync(2).
   static constexpr int data_only = 1;

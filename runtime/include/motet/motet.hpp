@@ -7,12 +7,14 @@
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/condition_variable.hpp>
+#include <motet/directory.hpp>
 #include <motet/dns.hpp>
 #include <motet/event.hpp>
 #include <motet/every.hpp>
 #include <motet/executor.hpp>
 #include <motet/fd.hpp>
 #include <motet/fiber.hpp>
+#include <motet/file.hpp>
 #include <motet/future.hpp>
 #include <motet/io.hpp>
 #include <motet/local.hpp>

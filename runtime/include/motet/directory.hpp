@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// The entries of a directory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <motet/fd.hpp>
+#include <optional>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// One name in a directory.
+struct directory_entry {
+  /// Lasts until the next entry is asked for.
+  std::string_view name;
+  /// DT_REG, DT_DIR, ...; DT_UNKNOWN where the file system does not say: ask io::statx().
+  /// Source: readdir(3).
+  unsigned char type;
+};
+
+/// An open directory, as a range of the names in it, but for "." and "..", in no order. Move-only,
+/// for one fiber at a time. A name that is added or taken away meanwhile may be seen or not; all
+/// others are seen once. The names are read by a plain thread, many at a time.
+class directory {
+ public:
+  /// Switchpoint.
+  /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
+  ///         NUL; what is pending for this fiber.
+  explicit directory(std::string_view path);
+  /// Takes over an open directory, for example one that io::openat() has opened.
+  /// Not a switchpoint.
+  explicit directory(fd opened);
+
+  /// Returns: the next name; nothing when there is none.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber, and then no name is left out.
+  std::optional<directory_entry> next();
+
+  /// A pass through the names that next() has not returned; to increment it is a switchpoint.
+  class iterator {
+   public:
+    using value_type = directory_entry;
+    using difference_type = std::ptrdiff_t;
+
+    explicit iterator(directory& of) : of_(&of) { ++*this; }
+    const directory_entry& operator*() const noexcept { return *entry_; }
+    const directory_entry* operator->() const noexcept { return &*entry_; }
+    iterator& operator++() {
+      entry_ = of_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const noexcept { return !entry_; }
+
+   private:
+    directory* of_;
+    std::optional<directory_entry> entry_;
+  };
+  /// Switchpoint.
+  /// Throws: as next().
+  iterator begin() { return iterator(*this); }
+  /// Not a switchpoint.
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// Returns: the descriptor, which the directory still owns: names can be opened relative to it.
+  /// Not a switchpoint.
+  int native_handle() const noexcept { return fd_.get(); }
+
+ private:
+  struct page;
+
+  struct delete_page {
+    void operator()(page* gone) const noexcept;
+  };
+
+  fd fd_;
+  std::unique_ptr<page, delete_page> page_;
+};
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// A file that is open.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <motet/fd.hpp>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Thrown by a read_exactly() that comes to the end first.
+class unexpected_eof : public std::runtime_error {
+ public:
+  unexpected_eof(std::size_t got, std::size_t wanted);
+
+  /// Returns: how many bytes there were; they are in the buffer.
+  /// Not a switchpoint.
+  std::size_t got() const noexcept { return got_; }
+
+ private:
+  std::size_t got_;
+};
+
+/// Owns an open file. Move-only. The calls without an offset begin at the file's position, and move
+/// it; those with an offset leave it, so that several fibers can use one file at the same time. No
+/// call has the thread wait for the disk. What motet/io.hpp says of interruptions holds for these
+/// calls too; a call that moves all of a buffer does so in parts, and an interruption can come
+/// between two of them.
+class file {
+ public:
+  /// Opens the file, and with O_CREAT in `flags` makes it, with the rights in `mode` less those in
+  /// the umask of the process. O_CLOEXEC is implied.
+  /// Switchpoint.
+  /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
+  ///         NUL; what is pending for this fiber.
+  /// Source: open(2).
+  static file open(std::string_view path, int flags = O_RDONLY, mode_t mode = 0666);
+  static file open(std::string_view path, int flags, mode_t mode, std::error_code& error) noexcept;
+
+  /// No file; every call fails with bad_file_descriptor.
+  /// Not a switchpoint.
+  file() noexcept = default;
+  /// Takes over an open file.
+  /// Not a switchpoint.
+  explicit file(fd opened) noexcept : fd_(std::move(opened)) {}
+
+  /// Reads at most `buffer.size()` bytes.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end of the file.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber, and then nothing was read.
+  std::size_t read(std::span<std::byte> buffer);
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
+  /// Fills all of `buffer`.
+  /// Switchpoint.
+  /// Throws: unexpected_eof if the file ends first; as read(), but part of the buffer may have been
+  ///         filled then, and the position moved.
+  void read_exactly(std::span<std::byte> buffer);
+  /// The same.
+  /// Returns: bytes read; fewer than buffer.size() at the end of the file, or with `error` set.
+  /// Switchpoint.
+  std::size_t read_exactly(std::span<std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Writes at most `buffer.size()` bytes, perhaps fewer.
+  /// Returns: bytes written.
+  /// Switchpoint.
+  /// Throws: as read().
+  std::size_t write(std::span<const std::byte> buffer);
+  std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+  /// Writes all of it.
+  /// Switchpoint.
+  /// Throws: as read(); a part may have been written then.
+  void write_all(std::span<const std::byte> buffer);
+  void write_all(std::string_view text);
+  /// The same.
+  /// Returns: bytes written; fewer than buffer.size() only with `error` set.
+  /// Switchpoint.
+  std::size_t write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+  /// As read() and write(), `offset` bytes from the beginning of the file.
+  /// Switchpoint.
+  std::size_t read_at(std::span<std::byte> buffer, off_t offset);
+  std::size_t read_at(std::span<std::byte> buffer, off_t offset, std::error_code& error) noexcept;
+  std::size_t write_at(std::span<const std::byte> buffer, off_t offset);
+  std::size_t write_at(std::span<const std::byte> buffer, off_t offset,
+                       std::error_code& error) noexcept;
+
+  /// Writes all of it behind the file's end, wherever that is by then, in one piece unless the
+  /// disk is full: other fibers, threads and programs may append at the same time.
+  /// Switchpoint.
+  /// Throws: as write_all().
+  /// Source: pwritev2(2), RWF_APPEND.
+  void append(std::span<const std::byte> buffer);
+  void append(std::string_view text);
+
+  /// Returns: the file's size in bytes.
+  /// Switchpoint.
+  /// Throws: as read().
+  off_t size() const;
+  /// Gives the file another size: cuts its end off, or adds zeros.
+  /// Switchpoint.
+  /// Throws: as read().
+  void resize(off_t size);
+  /// Moves the position to `offset` bytes from the beginning, the position or the end of the file.
+  /// Returns: the new position, from the beginning.
+  /// Not a switchpoint.
+  /// Throws: std::system_error.
+  /// Source: lseek(2).
+  off_t seek(off_t offset, int whence = SEEK_SET);
+
+  /// Waits until what has been written is on the disk; sync_data() leaves out what is not needed to
+  /// read it again, such as the time of the last change.
+  /// Switchpoint.
+  /// Throws: std::system_error, also for what was written long before; what is pending for this
+  ///         fiber.
+  /// Source: fsync(2).
+  void sync();
+  void sync_data();
+
+  /// Ends this thread's calls on the file with bad_file_descriptor, and closes it.
+  /// Switchpoint if there are such calls; nothing interrupts it.
+  /// Throws: std::system_error, for example for a write that failed late; the file is closed then.
+  void close();
+
+  /// Returns: the descriptor, which the file still owns; -1 if there is none.
+  /// Not a switchpoint.
+  int native_handle() const noexcept { return fd_.get(); }
+  /// Gives up ownership. Calls that are under way go on.
+  /// Not a switchpoint.
+  fd release() noexcept { return std::move(fd_); }
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+
+ private:
+  fd fd_;
+};
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// The type `file`: read and written at its position and at offsets, appended to, sized and closed.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <motet/motet.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/scratch.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using testing::bad_descriptor;
+using testing::bytes_of;
+using testing::error_of;
+using testing::oops;
+using testing::scratch_name;
+
+namespace {
+
+static_assert(std::is_nothrow_move_constructible_v<file>);
+static_assert(std::is_nothrow_move_assignable_v<file>);
+static_assert(!std::is_copy_constructible_v<file>);
+
+constexpr int fresh = O_RDWR | O_CREAT | O_EXCL;
+
+std::string text_at(file& from, std::size_t size, off_t offset) {
+  std::string text(size, '\0');
+  text.resize(from.read_at(std::as_writable_bytes(std::span(text)), offset));
+  return text;
+}
+
+std::string read_exactly(file& from, std::size_t size) {
+  std::string text(size, '\0');
+  from.read_exactly(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a file is written, and read from the beginning", "[file]") {
+  run([] {
+    const scratch_name name;
+    file letter = file::open(name, fresh, 0600);
+    letter.write_all("hello, ");
+    letter.write_all("file");
+    CHECK(letter.size() == 11);
+    CHECK(letter.seek(0) == 0);
+    CHECK(read_exactly(letter, 5) == "hello");
+    CHECK(letter.seek(0, SEEK_CUR) == 5);
+    std::array<std::byte, 64> buffer{};
+    CHECK(letter.read(buffer) == 6);
+    CHECK(letter.read(buffer) == 0);
+    letter.sync_data();
+    letter.close();
+    CHECK_FALSE(letter);
+    file again = file::open(name);
+    CHECK(text_at(again, 100, 7) == "file");
+    CHECK(error_of([&] { again.write_all("no"); }) == bad_descriptor);
+  });
+}
+
+TEST_CASE("read_exactly tells how much there was", "[file]") {
+  run([] {
+    const scratch_name name;
+    file half = file::open(name, fresh);
+    half.write_all("12345");
+    half.seek(0);
+    std::array<std::byte, 8> buffer{};
+    try {
+      half.read_exactly(buffer);
+      FAIL("nothing thrown");
+    } catch (const unexpected_eof& end) {
+      CHECK(end.got() == 5);
+      CHECK(std::string(end.what()) == "the end came after 5 of 8 bytes");
+    }
+    CHECK(testing::text_of(std::span(buffer).first(5)) == "12345");
+    half.seek(2);
+    std::error_code error = std::make_error_code(bad_descriptor);
+    CHECK(half.read_exactly(buffer, error) == 3);
+    CHECK_FALSE(error);
+    half.read_exactly({});
+  });
+}
+
+TEST_CASE("write_all tells how far it got when the disk is full", "[file]") {
+  run([] {
+    file full = file::open("/dev/full", O_RDWR);
+    CHECK(error_of([&] { full.write_all("x"); }) == std::errc::no_space_on_device);
+    std::error_code error;
+    CHECK(full.write_all(bytes_of("x"), error) == 0);
+    CHECK(error == std::errc::no_space_on_device);
+    const scratch_name name;
+    file small = file::open(name, fresh);
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit tight{1000, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+    const std::vector<std::byte> large(1500);
+    const std::size_t written = small.write_all(large, error);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    ::signal(SIGXFSZ, handler);
+    CHECK(written == 1000);
+    CHECK(error == std::errc::file_too_large);
+    CHECK(small.size() == 1000);
+  });
+}
+
+TEST_CASE("what many fibers append is all there, each piece whole", "[file]") {
+  run([] {
+    const scratch_name name;
+    file log = file::open(name, fresh);
+    log.write_all("at the beginning");
+    log.seek(3);
+    file other = file::open(name, O_WRONLY);
+    constexpr int fibers = 50;
+    const std::string line(99, '.');
+    {
+      group all;
+      for (int i = 0; i < fibers; ++i) {
+        all.spin(
+            [&, i] { (i % 2 == 0 ? log : other).append(line + static_cast<char>('A' + i % 26)); });
+      }
+      all.await_all();
+    }
+    CHECK(log.seek(0, SEEK_CUR) == 3);
+    CHECK(log.size() == 16 + 100 * fibers);
+    for (int i = 0; i < fibers; ++i) {
+      const std::string piece = text_at(log, 100, 16 + i * 100);
+      CHECK(piece.substr(0, 99) == line);
+      CHECK(std::isupper(static_cast<unsigned char>(piece.back())) != 0);
+    }
+    CHECK(error_of([&] { file::open(name).append("x"); }) == bad_descriptor);
+  });
+}
+
+TEST_CASE("a file gets another size", "[file]") {
+  run([] {
+    const scratch_name name;
+    file sized = file::open(name, fresh);
+    sized.resize(1'000'000);
+    CHECK(sized.size() == 1'000'000);
+    CHECK(text_at(sized, 1, 999'999) == std::string(1, '\0'));
+    sized.resize(0);
+    sized.sync();
+    CHECK(sized.size() == 0);
+    CHECK(error_of([&] { sized.resize(-1); }) == std::errc::invalid_argument);
+    CHECK(error_of([&] { sized.seek(-1); }) == std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("what cannot be opened is told with its name", "[file]") {
+  run([] {
+    const scratch_name name;
+    CHECK(error_of([&] { file::open(name); }) == std::errc::no_such_file_or_directory);
+    CHECK(error_of([&] { file::open("/", O_WRONLY); }) == std::errc::is_a_directory);
+    using namespace std::string_view_literals;
+    CHECK_THROWS_AS(file::open("with\0NUL"sv), std::invalid_argument);
+    std::error_code error;
+    CHECK_FALSE(file::open(name, O_RDONLY, 0, error));
+    CHECK(error == std::errc::no_such_file_or_directory);
+    CHECK_FALSE(file::open("with\0NUL"sv, O_RDONLY, 0, error));
+    CHECK(error == std::errc::invalid_argument);
+    CHECK(file::open("/dev/null", O_RDONLY, 0, error));
+    CHECK_FALSE(error);
+  });
+}
+
+TEST_CASE("a file that is none, or not any more, is a bad descriptor", "[file]") {
+  run([] {
+    file none;
+    std::array<std::byte, 4> buffer{};
+    CHECK_FALSE(none);
+    CHECK(error_of([&] { none.read(buffer); }) == bad_descriptor);
+    CHECK(error_of([&] { none.write_all("x"); }) == bad_descriptor);
+    CHECK(error_of([&] { none.append("x"); }) == bad_descriptor);
+    CHECK(error_of([&] { none.size(); }) == bad_descriptor);
+    CHECK(error_of([&] { none.resize(0); }) == bad_descriptor);
+    CHECK(error_of([&] { none.seek(0); }) == bad_descriptor);
+    CHECK(error_of([&] { none.sync(); }) == bad_descriptor);
+    CHECK(error_of([&] { none.close(); }) == bad_descriptor);
+    file null = file::open("/dev/null");
+    const int number = null.native_handle();
+    file moved = std::move(null);
+    CHECK(moved.native_handle() == number);
+    fd taken = moved.release();
+    CHECK(taken.get() == number);
+    CHECK_FALSE(moved);
+    file back(std::move(taken));
+    back = file::open("/dev/null");
+    CHECK(back);
+  });
+}
+
+TEST_CASE("an interruption comes between the parts of a large transfer, and files are closed",
+          "[file]") {
+  run([] {
+    const std::size_t before = testing::open_descriptors();
+    const scratch_name name;
+    auto writer = spin([&] {
+      file large = file::open(name, fresh);
+      for (;;) large.append("0123456789");
+    });
+    for (int i = 0; i < 20; ++i) snooze();
+    writer.raise(oops());
+    CHECK_THROWS_AS(writer.await(), oops);
+    CHECK(testing::open_descriptors() == before);
+    CHECK(file::open(name).size() % 10 == 0);
+  });
+}
