@@ -12,6 +12,7 @@
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/path.hpp"
+#include "io/whole_buffer.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -19,26 +20,6 @@ namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text));
-}
-
-/// Calls `part(rest)`, which returns how much it has moved, until nothing is left, an error comes,
-/// or nothing is moved.
-/// Returns: how much has been moved.
-template <typename Byte, typename Part>
-std::size_t move_all(std::span<Byte> buffer, Part part) {
-  std::size_t moved = 0;
-  while (moved < buffer.size()) {
-    const std::size_t more = part(buffer.subspan(moved));
-    if (more == 0) break;
-    moved += more;
-  }
-  return moved;
-}
-
-/// A write of nothing is a call all the same: it finds out whether the file can be written to.
-template <typename Part>
-std::size_t write_whole(std::span<const std::byte> buffer, Part part) {
-  return buffer.empty() ? part(buffer) : move_all(buffer, part);
 }
 
 operation appending(int fd, std::span<const std::byte> buffer) {
@@ -52,11 +33,6 @@ operation appending(int fd, std::span<const std::byte> buffer) {
 }
 
 }  // namespace
-
-unexpected_eof::unexpected_eof(std::size_t got, std::size_t wanted)
-    : std::runtime_error("the end came after " + std::to_string(got) + " of " +
-                         std::to_string(wanted) + " bytes"),
-      got_(got) {}
 
 file file::open(std::string_view path, int flags, mode_t mode) {
   return file(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(), flags, mode)));
@@ -82,13 +58,11 @@ std::size_t file::read(std::span<std::byte> buffer, std::error_code& error) noex
 }
 
 void file::read_exactly(std::span<std::byte> buffer) {
-  const std::size_t got = move_all(buffer, [&](auto rest) { return read(rest); });
-  if (got < buffer.size()) throw unexpected_eof(got, buffer.size());
+  io::read_exactly(fd_.get(), buffer);
 }
 
 std::size_t file::read_exactly(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  error.clear();
-  return move_all(buffer, [&](auto rest) { return read(rest, error); });
+  return io::read_exactly(fd_.get(), buffer, error);
 }
 
 std::size_t file::write(std::span<const std::byte> buffer) {
@@ -100,7 +74,7 @@ std::size_t file::write(std::span<const std::byte> buffer, std::error_code& erro
 }
 
 void file::write_all(std::span<const std::byte> buffer) {
-  write_whole(buffer, [&](auto rest) { return write(rest); });
+  io::write_all(fd_.get(), buffer);
 }
 
 void file::write_all(std::string_view text) {
@@ -108,7 +82,7 @@ void file::write_all(std::string_view text) {
 }
 
 std::size_t file::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  return write_whole(buffer, [&](auto rest) { return write(rest, error); });
+  return io::write_all(fd_.get(), buffer, error);
 }
 
 std::size_t file::read_at(std::span<std::byte> buffer, off_t offset) {
@@ -130,7 +104,7 @@ std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset,
 }
 
 void file::append(std::span<const std::byte> buffer) {
-  write_whole(buffer, [&](auto rest) {
+  detail::write_whole(buffer, [&](auto rest) {
     operation op = appending(fd_.get(), rest);
     return detail::perform_throwing(op, "append");
   });

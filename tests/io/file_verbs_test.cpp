@@ -198,6 +198,58 @@ TEST_CASE("what goes past the kernel's cache has offsets, too", "[io][file]") {
   });
 }
 
+TEST_CASE("a whole buffer goes through a pipe that holds less", "[io]") {
+  run([] {
+    auto pipe = make_pipe();
+    std::string text(1 << 20, 'a');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
+    auto writer = spin([&] { io::write_all(pipe.second(), bytes_of(text)); });
+    std::vector<std::byte> found(text.size());
+    io::read_exactly(pipe.first(), found);
+    CHECK(testing::text_of(found) == text);
+    writer.await();
+    io::write_all(pipe.second(), bytes_of("abc"));
+    pipe.close_second();
+    std::error_code error;
+    CHECK(io::read_exactly(pipe.first(), std::span(found).first(2), error) == 2);
+    CHECK_THROWS_AS(io::read_exactly(pipe.first(), std::span(found).first(2)), unexpected_eof);
+    CHECK(io::read_exactly(pipe.first(), found, error) == 0);
+    CHECK_FALSE(error);
+  });
+}
+
+TEST_CASE("a whole buffer that is interrupted tells how far it got", "[io]") {
+  run([] {
+    const auto pipe = make_pipe();
+    const std::vector<std::byte> large(1 << 20);
+    std::error_code error;
+    std::size_t written = 0;
+    auto writer = spin([&] {
+      written = io::write_all(pipe.second(), large, error);
+      snooze();
+    });
+    until_waiting(writer);
+    CHECK(writer.raise(oops()));
+    CHECK_THROWS_AS(writer.await(), oops);
+    CHECK(error == std::errc::operation_canceled);
+    CHECK(written == testing::take_all(pipe.first()).size());
+    CHECK(written > 0);
+    std::size_t got = 0;
+    std::array<std::byte, 10> buffer{};
+    auto reader = spin([&] {
+      got = io::read_exactly(pipe.first(), buffer, error);
+      snooze();
+    });
+    until_waiting(reader);
+    io::write_all(pipe.second(), bytes_of("abc"));
+    until_waiting(reader);
+    CHECK(reader.raise(oops()));
+    CHECK_THROWS_AS(reader.await(), oops);
+    CHECK(error == std::errc::operation_canceled);
+    CHECK(got + testing::take_all(pipe.first()).size() == 3);
+  });
+}
+
 TEST_CASE("a message brings a descriptor, which no other program inherits", "[io][recvmsg]") {
   run([] {
     const auto sockets = make_socket_pair();

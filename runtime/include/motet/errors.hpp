@@ -2,6 +2,7 @@
 // Everything motet throws, and which fiber or caller each exception is meant for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <motet/call_site.hpp>
@@ -85,6 +86,22 @@ class broken_resumer : public std::logic_error {
 class channel_closed : public std::runtime_error {
  public:
   channel_closed() : std::runtime_error("the channel is closed") {}
+};
+
+/// Thrown by a read_exactly() that comes to the end first.
+class unexpected_eof : public std::runtime_error {
+ public:
+  unexpected_eof(std::size_t got, std::size_t wanted)
+      : std::runtime_error("the end came after " + std::to_string(got) + " of " +
+                           std::to_string(wanted) + " bytes"),
+        got_(got) {}
+
+  /// Returns: how many bytes there were; they are in the buffer.
+  /// Not a switchpoint.
+  std::size_t got() const noexcept { return got_; }
+
+ private:
+  std::size_t got_;
 };
 
 /// Thrown by calls that give work to a thread, or to a thread_pool, that takes no more.

@@ -6,27 +6,14 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <span>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI {
-
-/// Thrown by a read_exactly() that comes to the end first.
-class unexpected_eof : public std::runtime_error {
- public:
-  unexpected_eof(std::size_t got, std::size_t wanted);
-
-  /// Returns: how many bytes there were; they are in the buffer.
-  /// Not a switchpoint.
-  std::size_t got() const noexcept { return got_; }
-
- private:
-  std::size_t got_;
-};
 
 /// Owns an open file. Move-only. The calls without an offset begin at the file's position, and move
 /// it; those with an offset leave it, so that several fibers can use one file at the same time. No

@@ -46,6 +46,25 @@ std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& er
 std::size_t readv(int fd, std::span<const iovec> buffers);
 std::size_t writev(int fd, std::span<const iovec> buffers);
 
+/// Reads until all of `buffer` is filled, in as many calls as that takes.
+/// Switchpoint.
+/// Throws: unexpected_eof if the end comes first; as read(), but part of the buffer may have been
+///         filled then.
+void read_exactly(int fd, std::span<std::byte> buffer);
+/// The same.
+/// Returns: bytes read; fewer than buffer.size() at the end, or with `error` set.
+/// Switchpoint.
+std::size_t read_exactly(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept;
+
+/// Writes until all of `buffer` is written, in as many calls as that takes.
+/// Switchpoint.
+/// Throws: as write(), but part of the buffer may have been written then.
+void write_all(int fd, std::span<const std::byte> buffer);
+/// The same.
+/// Returns: bytes written; fewer than buffer.size() only with `error` set.
+/// Switchpoint.
+std::size_t write_all(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
 /// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
 /// Switchpoint.

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""cat_many beside cat.
+
+usage: cat_test.py CAT-MANY
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def ran(program, *paths):
+    return subprocess.run([program, *paths], capture_output=True, timeout=50, check=False)
+
+
+def same_as_cat(program, folder):
+    sizes = [0, 1, 65_535, 65_536, 65_537, 3_000_000] + [1000] * 30
+    for number, size in enumerate(sizes):
+        (folder / f"file{number}").write_bytes(os.urandom(size))
+    paths = [folder / f"file{number}" for number in range(len(sizes))]
+    ours = ran(program, *paths, "/dev/null", *reversed(paths))
+    wanted = ran("cat", *paths, "/dev/null", *reversed(paths))
+    assert ours.returncode == 0, ours.stderr
+    assert ours.stdout == wanted.stdout
+
+
+def goes_on_after_an_error(program, folder):
+    ours = ran(program, folder / "file1", folder / "missing", folder, folder / "file2")
+    wanted = ran("cat", folder / "file1", folder / "missing", folder, folder / "file2")
+    assert ours.returncode == wanted.returncode == 1
+    assert ours.stdout == wanted.stdout
+    assert b"missing" in ours.stderr, ours.stderr
+    assert len(ours.stderr.splitlines()) == 2, ours.stderr
+
+
+def ends_when_nobody_reads(program, folder):
+    reader = subprocess.Popen(["head", "-c", "1"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    ours = subprocess.Popen([program, folder / "file5", folder / "file5"], stdout=reader.stdin,
+                            stderr=subprocess.PIPE)
+    reader.stdin.close()
+    _, complaint = ours.communicate(timeout=50)
+    assert ours.returncode == 1 and complaint == b"", (ours.returncode, complaint)
+    assert reader.wait(timeout=50) == 0
+
+
+def reads_what_comes_slowly(program, folder):
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    ours = subprocess.Popen([program, pipe, folder / "file1"], stdout=subprocess.PIPE)
+    with open(pipe, "wb", buffering=0) as end:
+        for part in (b"one ", b"two ", b"three "):
+            end.write(part)
+    found, _ = ours.communicate(timeout=50)
+    assert found == b"one two three " + (folder / "file1").read_bytes()
+    assert ours.returncode == 0
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        same_as_cat(sys.argv[1], folder)
+        goes_on_after_an_error(sys.argv[1], folder)
+        ends_when_nobody_reads(sys.argv[1], folder)
+        reads_what_comes_slowly(sys.argv[1], folder)
+
+
+if __name__ == "__main__":
+    main()
