@@ -55,9 +55,9 @@ class basic_mutex {
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_mutex() { waiting_.send_away(sharing_); }
 
-  /// Waits until the mutex is free, and takes it. The fiber or thread that has waited longest gets
-  /// it. Switchpoint. Throws: what is pending for this fiber; std::logic_error if it holds it
-  /// already, or if the
+  /// Waits until the mutex is free, and takes it: in the order in which fibers and threads asked.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
   ///         mutex is destroyed meanwhile.
   [[gnu::always_inline]] void lock() {
     thread_core* thread = Sharing::enter();
