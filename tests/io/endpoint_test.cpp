@@ -104,8 +104,41 @@ TEST_CASE("a text that is no endpoint is refused with what is wrong", "[net]") {
 
 TEST_CASE("an address of another family, or cut short, is no endpoint", "[net]") {
   sockaddr other{};
-  other.sa_family = AF_UNIX;
+  other.sa_family = AF_NETLINK;
   CHECK_THROWS_AS(endpoint(&other, sizeof other), std::invalid_argument);
   const endpoint whole = endpoint::parse("[::1]:80");
   CHECK_THROWS_AS(endpoint(whole.address(), whole.length() - 1), std::invalid_argument);
+}
+
+TEST_CASE("a Unix socket has a path or an abstract name", "[net]") {
+  const endpoint path = endpoint::unix_path("/run/motet.sock");
+  CHECK(path.to_string() == "unix:/run/motet.sock");
+  CHECK(path.port() == 0);
+  CHECK(path.address()->sa_family == AF_UNIX);
+  CHECK(endpoint::parse("unix:/run/motet.sock") == path);
+  const endpoint abstract = endpoint::unix_abstract("motet");
+  CHECK(abstract.to_string() == "unix:@motet");
+  CHECK(endpoint::parse("unix:@motet") == abstract);
+  CHECK_FALSE(abstract == endpoint::unix_path("motet"));
+  CHECK_FALSE(path == endpoint::unix_path("/run/motet.soc"));
+  CHECK_FALSE(path == endpoint::any(0));
+  CHECK(endpoint(path.address(), path.length()) == path);
+  CHECK(endpoint(abstract.address(), abstract.length()) == abstract);
+  sockaddr_un bare{};
+  bare.sun_family = AF_UNIX;
+  const auto* unnamed = reinterpret_cast<const sockaddr*>(&bare);
+  CHECK(endpoint(unnamed, sizeof(sa_family_t)).to_string() == "unix:");
+  CHECK(endpoint::unix_path(std::string(107, 'x')).to_string() == "unix:" + std::string(107, 'x'));
+  CHECK(endpoint::unix_abstract(std::string(107, 'x')).length() == sizeof(sockaddr_un));
+}
+
+TEST_CASE("names that no Unix socket can have are refused", "[net]") {
+  using namespace std::string_view_literals;
+  CHECK_THROWS_AS(endpoint::unix_path(""), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::unix_path("a\0b"sv), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::unix_path(std::string(108, 'x')), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::unix_abstract(""), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::unix_abstract(std::string(108, 'x')), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::parse("unix:"), std::invalid_argument);
+  CHECK_THROWS_AS(endpoint::parse("unix:@"), std::invalid_argument);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// TCP: endpoints, streams, listeners.
+// Sockets: endpoints, and streams and listeners of TCP and of Unix sockets.
 #pragma once
 
 #include <motet/net/endpoint.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/net/tcp_stream.hpp>
+#include <motet/net/unix_listener.hpp>
+#include <motet/net/unix_stream.hpp>

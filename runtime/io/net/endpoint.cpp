@@ -4,6 +4,7 @@
 #include <net/if.h>
 
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <motet/net/endpoint.hpp>
 #include <stdexcept>
@@ -49,8 +50,48 @@ endpoint::endpoint() noexcept {
 endpoint::endpoint(const sockaddr* address, socklen_t length) {
   const bool v4 = length >= sizeof(sockaddr_in) && address->sa_family == AF_INET;
   const bool v6 = length >= sizeof(sockaddr_in6) && address->sa_family == AF_INET6;
-  if (!v4 && !v6) throw std::invalid_argument("an address that is neither IPv4 nor IPv6");
-  std::memcpy(&any_, address, v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  const bool local = length >= sizeof(sa_family_t) && length <= sizeof(sockaddr_un) &&
+                     address->sa_family == AF_UNIX;
+  if (!v4 && !v6 && !local) {
+    throw std::invalid_argument("an address that is none of IPv4, IPv6 or a Unix socket");
+  }
+  length_ = v4 ? sizeof(sockaddr_in) : v6 ? sizeof(sockaddr_in6) : length;
+  std::memcpy(&any_, address, length_);
+}
+
+endpoint endpoint::unix_path(std::string_view path) {
+  if (path.empty() || path.find('\0') != std::string_view::npos) {
+    throw std::invalid_argument("the path of a Unix socket is empty or holds a NUL");
+  }
+  return local_name(path, 0);
+}
+
+endpoint endpoint::unix_abstract(std::string_view name) {
+  if (name.empty()) throw std::invalid_argument("the name of a Unix socket is empty");
+  return local_name(name, 1);
+}
+
+/// An abstract name begins with a NUL; a path is followed by one.
+endpoint endpoint::local_name(std::string_view name, std::size_t begin) {
+  endpoint made;
+  if (name.size() >= sizeof made.any_.local.sun_path) {
+    throw std::invalid_argument("the name of a Unix socket has " + std::to_string(name.size()) +
+                                " bytes, more than 107: " + std::string(name));
+  }
+  made.any_.local = {};
+  made.any_.local.sun_family = AF_UNIX;
+  std::memcpy(made.any_.local.sun_path + begin, name.data(), name.size());
+  made.length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
+  return made;
+}
+
+/// A path is perhaps followed by a NUL, perhaps not. Source: unix(7), pathname sockets.
+std::string_view endpoint::local_name() const noexcept {
+  const char* path = any_.local.sun_path;
+  const std::size_t size = length_ - offsetof(sockaddr_un, sun_path);
+  if (size == 0) return {};
+  return path[0] == '\0' ? std::string_view(path + 1, size - 1)
+                         : std::string_view(path, ::strnlen(path, size));
 }
 
 endpoint endpoint::loopback(std::uint16_t port) noexcept {
@@ -66,6 +107,8 @@ endpoint endpoint::any(std::uint16_t port) noexcept {
 }
 
 endpoint endpoint::parse(std::string_view text) {
+  if (text.starts_with("unix:@")) return unix_abstract(text.substr(6));
+  if (text.starts_with("unix:")) return unix_path(text.substr(5));
   const bool bracketed = !text.empty() && text.front() == '[';
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) refuse(text, "there is no port");
@@ -79,6 +122,7 @@ endpoint endpoint::parse(std::string_view text) {
   endpoint made;
   if (bracketed) {
     made.any_.v6.sin6_family = AF_INET6;
+    made.length_ = sizeof(sockaddr_in6);
     made.any_.v6.sin6_port = htons(port);
     made.any_.v6.sin6_scope_id = cut_off_zone(text, host);
     if (::inet_pton(AF_INET6, host.c_str(), &made.any_.v6.sin6_addr) != 1) {
@@ -94,6 +138,11 @@ endpoint endpoint::parse(std::string_view text) {
 }
 
 std::string endpoint::to_string() const {
+  if (any_.head.sa_family == AF_UNIX) {
+    const std::string_view name = local_name();
+    const bool abstract = !name.empty() && any_.local.sun_path[0] == '\0';
+    return (abstract ? "unix:@" : "unix:") + std::string(name);
+  }
   char text[INET6_ADDRSTRLEN] = "";
   if (any_.head.sa_family == AF_INET6) {
     ::inet_ntop(AF_INET6, &any_.v6.sin6_addr, text, sizeof text);
@@ -106,15 +155,16 @@ std::string endpoint::to_string() const {
 }
 
 std::uint16_t endpoint::port() const noexcept {
+  if (any_.head.sa_family == AF_UNIX) return 0;
   return ntohs(any_.head.sa_family == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port);
 }
 
-socklen_t endpoint::length() const noexcept {
-  return any_.head.sa_family == AF_INET6 ? sizeof any_.v6 : sizeof any_.v4;
-}
-
 bool operator==(const endpoint& a, const endpoint& b) noexcept {
-  return a.length() == b.length() && std::memcmp(&a.any_, &b.any_, a.length()) == 0;
+  if (a.any_.head.sa_family == AF_UNIX && b.any_.head.sa_family == AF_UNIX) {
+    const bool same_kind = (a.any_.local.sun_path[0] == '\0') == (b.any_.local.sun_path[0] == '\0');
+    return same_kind && a.local_name() == b.local_name();
+  }
+  return a.length_ == b.length_ && std::memcmp(&a.any_, &b.any_, a.length_) == 0;
 }
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -6,8 +6,8 @@
 
 #include <exception>
 #include <functional>
-#include <memory>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/io/socket_listener.hpp>
+#include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <system_error>
@@ -21,18 +21,21 @@ class thread_pool;
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-class tcp_listener {
+class tcp_listener : public detail::socket_listener {
  public:
   /// Listens on `where`; SO_REUSEADDR is set. Port 0 lets the kernel choose: see local_endpoint().
   /// `backlog` is how many connections may wait to be accepted; the kernel has a limit of its own.
   /// Not a switchpoint.
   /// Throws: std::system_error; std::invalid_argument for a backlog below 1.
   explicit tcp_listener(const endpoint& where, int backlog = SOMAXCONN);
-  tcp_listener(tcp_listener&&) noexcept;
-  tcp_listener& operator=(tcp_listener&&) noexcept;
+  /// Takes over a socket that listens, for example one that another program has opened.
+  /// Not a switchpoint.
+  explicit tcp_listener(fd listening) : socket_listener(std::move(listening)) {}
+  tcp_listener(tcp_listener&&) noexcept = default;
+  tcp_listener& operator=(tcp_listener&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is in accept().
   /// Switchpoint; nothing interrupts it.
-  ~tcp_listener();
+  ~tcp_listener() = default;
 
   /// Takes the next connection. Fibers that accept at the same time are served in turn.
   /// Switchpoint.
@@ -72,19 +75,6 @@ class tcp_listener {
         std::move(on_error));
   }
 
-  /// Not a switchpoint.
-  /// Throws: std::system_error.
-  endpoint local_endpoint() const;
-
-  /// Ends every accept() with bad_file_descriptor, and closes the socket.
-  /// Switchpoint; nothing interrupts it.
-  /// Throws: std::logic_error while a fiber of another thread accepts.
-  void close();
-
-  /// Returns: the descriptor, which the listener still owns; -1 once closed.
-  /// Not a switchpoint.
-  int native_handle() const noexcept;
-
  private:
   using handler_function = std::function<void(tcp_stream)>;
   using error_function = std::function<void(std::exception_ptr)>;
@@ -94,10 +84,6 @@ class tcp_listener {
                             const handler_function& handler, const error_function& on_error);
   struct shared_port {};
   tcp_listener(const endpoint& where, int backlog, shared_port);
-  void listen(const endpoint& where, int backlog, bool shares_port);
-
-  struct state;
-  std::unique_ptr<state> state_;
 };
 
 }}}  // namespace motet::MOTET_ABI::net

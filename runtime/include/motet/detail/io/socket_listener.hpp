@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What listeners of all kinds have in common: connections that come one after another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class socket_listener {
+ public:
+  /// Not a switchpoint.
+  /// Throws: std::system_error.
+  net::endpoint local_endpoint() const;
+
+  /// Ends every accept() with bad_file_descriptor, and closes the socket.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  void close();
+  /// Ends every accept() as close() does, but leaves the socket open.
+  /// Returns: the descriptor, which the caller owns; none if there was none.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  fd release();
+
+  /// Returns: the descriptor, which the listener still owns; -1 once closed.
+  /// Not a switchpoint.
+  int native_handle() const noexcept;
+
+ protected:
+  struct state;
+
+  socket_listener() noexcept;
+  explicit socket_listener(fd listening);
+  socket_listener(socket_listener&&) noexcept;
+  socket_listener& operator=(socket_listener&&) noexcept;
+  ~socket_listener();
+
+  /// Returns: a descriptor, or minus an errno value.
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  std::int32_t accept_now();
+  fd accept_fd();
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

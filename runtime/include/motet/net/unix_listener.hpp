@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// A Unix socket that accepts connections.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <motet/detail/io/socket_listener.hpp>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <motet/net/unix_stream.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+class unix_listener : public detail::socket_listener {
+ public:
+  /// Listens on `where`. A path is made, with the rights that the umask of the process leaves, and
+  /// is taken away by close(). A path that a program which is gone has left is made anew; a path on
+  /// which a program listens is not.
+  /// Not a switchpoint.
+  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1.
+  explicit unix_listener(const endpoint& where, int backlog = SOMAXCONN);
+  /// Takes over a socket that listens, for example one that another program has opened. Its path
+  /// stays when it is closed.
+  /// Not a switchpoint.
+  explicit unix_listener(fd listening) : socket_listener(std::move(listening)) {}
+  unix_listener(unix_listener&&) noexcept;
+  unix_listener& operator=(unix_listener&&) noexcept;
+  /// As close(). Ends the process if a fiber of another thread is in accept().
+  /// Switchpoint; nothing interrupts it.
+  ~unix_listener();
+
+  /// Takes the next connection. Fibers that accept at the same time are served in turn.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber; std::logic_error while a fiber of
+  ///         another thread accepts.
+  unix_stream accept();
+  unix_stream accept(std::error_code& error) noexcept;
+
+  /// As tcp_listener::serve(), with unix_streams.
+  /// Switchpoint.
+  /// Throws: as tcp_listener::serve().
+  template <typename Handler>
+  void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
+    serve_each([&handler](unix_stream peer) { handler(std::move(peer)); }, std::move(on_error));
+  }
+
+  /// Ends every accept() with bad_file_descriptor, closes the socket, and takes the path away that
+  /// the listener has made, unless it is another file by now.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  void close();
+  /// As close(), but the socket and the path stay.
+  /// Returns: the descriptor, which the caller owns; none if there was none.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error while a fiber of another thread accepts.
+  fd release();
+
+ private:
+  [[noreturn]] void serve_each(const std::function<void(unix_stream)>& handler,
+                               std::function<void(std::exception_ptr)> on_error);
+  void remember_path(const endpoint& where);
+  void take_path_away() noexcept;
+
+  std::string path_;  // that is to be taken away, if not empty
+  dev_t device_ = 0;  // where the path was, and which file it was
+  ino_t file_ = 0;
+  std::uint32_t made_in_ = 0;  // a forked child leaves its parent's path alone
+};
+
+}}}  // namespace motet::MOTET_ABI::net

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// A connection between two programs of one machine, which can carry descriptors.
+#pragma once
+
+#include <motet/detail/io/socket_stream.hpp>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+/// Owns a connection of a Unix socket (SOCK_STREAM). Move-only. One fiber may read while another
+/// writes. Several fibers that read, or that write, take turns in the order in which they called,
+/// and write_all() keeps its turn until all is written.
+class unix_stream : public detail::socket_stream {
+ public:
+  /// Connects to `peer`; waits while the backlog of its listener is full.
+  /// Switchpoint.
+  /// Throws: std::system_error that names `peer`; what is pending for this fiber.
+  static unix_stream connect(const endpoint& peer);
+  static unix_stream connect(const endpoint& peer, std::error_code& error) noexcept;
+
+  /// A stream without a connection; every call fails with bad_file_descriptor.
+  /// Not a switchpoint.
+  unix_stream() noexcept = default;
+  /// Takes over a connected socket.
+  /// Not a switchpoint.
+  explicit unix_stream(fd connected) : socket_stream(std::move(connected)) {}
+  unix_stream(unix_stream&&) noexcept = default;
+  unix_stream& operator=(unix_stream&&) noexcept = default;
+  /// As close(). Ends the process if a fiber of another thread is reading or writing.
+  /// Switchpoint; nothing interrupts it.
+  ~unix_stream() = default;
+
+  /// Sends a copy of the descriptor, with one byte, behind what has been written before.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber, and then nothing was sent.
+  /// Source: unix(7), SCM_RIGHTS.
+  void send_fd(int descriptor);
+  /// Takes the next byte, and the descriptor that comes with it, which has the close-on-exec flag.
+  /// A descriptor is only taken by this call: read() takes the byte, and the kernel closes the
+  /// descriptor.
+  /// Returns: the descriptor; nothing when the peer will send no more.
+  /// Switchpoint.
+  /// Throws: std::system_error, no_message if the byte came without a descriptor; what is pending
+  ///         for this fiber, and then nothing was taken.
+  std::optional<fd> receive_fd();
+
+  /// Returns: the Unix sockets' names; most clients have none.
+  /// Not a switchpoint.
+  /// Throws: std::system_error.
+  endpoint local_endpoint() const;
+  endpoint peer_endpoint() const;
+};
+
+/// Returns: two ends of a new connection.
+/// Not a switchpoint.
+/// Throws: std::system_error.
+/// Source: socketpair(2).
+std::pair<unix_stream, unix_stream> stream_pair();
+
+}}}  // namespace motet::MOTET_ABI::net

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// See net/unix_stream.hpp.
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <motet/errors.hpp>
+#include <motet/io.hpp>
+#include <motet/net/unix_stream.hpp>
+#include <string>
+
+#include "heart/thread_state.hpp"
+#include "io/io.hpp"
+#include "io/net/socket.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+namespace {
+
+/// A message of one byte, with room for one descriptor.
+struct descriptor_message {
+  descriptor_message() noexcept {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+
+  void put(int descriptor) noexcept {
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  }
+
+  /// Returns: the descriptor that has come, or none.
+  fd take() noexcept {
+    const cmsghdr* head = CMSG_FIRSTHDR(&message);
+    if (head == nullptr || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) {
+      return fd();
+    }
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
+    return fd(descriptor);
+  }
+
+  char byte = 0;
+  iovec vector{&byte, 1};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+};
+
+fd make_socket() {
+  fd made(detail::faults::call("socket", ::socket, AF_UNIX,
+                               SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) detail::throw_errno(errno, "socket");
+  return made;
+}
+
+}  // namespace
+
+unix_stream unix_stream::connect(const endpoint& peer) {
+  detail::here().deliver();
+  std::error_code error;
+  unix_stream made = connect(peer, error);
+  if (!error) return made;
+  if (error == std::errc::operation_canceled) detail::settled(-ECANCELED, "connect", -1);
+  throw std::system_error(error, "connect to " + peer.to_string());
+}
+
+unix_stream unix_stream::connect(const endpoint& peer, std::error_code& error) noexcept {
+  try {
+    fd socket = make_socket();
+    io::connect(socket.get(), peer.address(), peer.length(), error);
+    if (!error) return unix_stream(std::move(socket));
+  } catch (const std::system_error& refused) {
+    error = refused.code();
+  } catch (...) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
+  return {};
+}
+
+void unix_stream::send_fd(int descriptor) {
+  descriptor_message carrier;
+  carrier.put(descriptor);
+  send_message(carrier.message);
+}
+
+std::optional<fd> unix_stream::receive_fd() {
+  descriptor_message carrier;
+  if (receive_message(carrier.message) == 0) return std::nullopt;
+  fd taken = carrier.take();
+  if (!taken) detail::throw_errno(ENOMSG, "receive_fd", native_handle());
+  return taken;
+}
+
+endpoint unix_stream::local_endpoint() const {
+  return name_of(native_handle(), "getsockname", ::getsockname);
+}
+
+endpoint unix_stream::peer_endpoint() const {
+  return name_of(native_handle(), "getpeername", ::getpeername);
+}
+
+std::pair<unix_stream, unix_stream> stream_pair() {
+  std::array<int, 2> ends{-1, -1};
+  if (detail::faults::call("socketpair", ::socketpair, AF_UNIX,
+                           SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+    detail::throw_errno(errno, "socketpair");
+  }
+  fd first(ends[0]);
+  fd second(ends[1]);
+  return {unix_stream(std::move(first)), unix_stream(std::move(second))};
+}
+
+}}}  // namespace motet::MOTET_ABI::net
