@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <motet/detail/io/bound_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
@@ -116,8 +117,8 @@ fd listening_socket(const net::endpoint& where, int backlog, bool shares_port) {
   const int on = 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (shares_port) ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  if (call("bind", ::bind, made.get(), where.address(), where.length()) != 0 ||
-      call("listen", ::listen, made.get(), backlog) != 0) {
+  bind_to(made.get(), where, "listen on");
+  if (call("listen", ::listen, made.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
   }
   return made;

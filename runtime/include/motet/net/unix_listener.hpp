@@ -3,16 +3,14 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/types.h>
 
-#include <cstdint>
 #include <exception>
 #include <functional>
+#include <motet/detail/io/bound_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/unix_stream.hpp>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -30,11 +28,11 @@ class unix_listener : public detail::socket_listener {
   /// stays when it is closed.
   /// Not a switchpoint.
   explicit unix_listener(fd listening) : socket_listener(std::move(listening)) {}
-  unix_listener(unix_listener&&) noexcept;
-  unix_listener& operator=(unix_listener&&) noexcept;
+  unix_listener(unix_listener&&) noexcept = default;
+  unix_listener& operator=(unix_listener&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is in accept().
   /// Switchpoint; nothing interrupts it.
-  ~unix_listener();
+  ~unix_listener() = default;
 
   /// Takes the next connection. Fibers that accept at the same time are served in turn.
   /// Switchpoint.
@@ -65,13 +63,8 @@ class unix_listener : public detail::socket_listener {
  private:
   [[noreturn]] void serve_each(const std::function<void(unix_stream)>& handler,
                                std::function<void(std::exception_ptr)> on_error);
-  void remember_path(const endpoint& where);
-  void take_path_away() noexcept;
 
-  std::string path_;  // that is to be taken away, if not empty
-  dev_t device_ = 0;  // where the path was, and which file it was
-  ino_t file_ = 0;
-  std::uint32_t made_in_ = 0;  // a forked child leaves its parent's path alone
+  detail::bound_path path_;
 };
 
 }}}  // namespace motet::MOTET_ABI::net
