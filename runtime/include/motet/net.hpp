@@ -5,5 +5,7 @@
 #include <motet/net/endpoint.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/net/tcp_stream.hpp>
+#include <motet/net/udp_socket.hpp>
+#include <motet/net/unix_datagram.hpp>
 #include <motet/net/unix_listener.hpp>
 #include <motet/net/unix_stream.hpp>

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <motet/detail/io/stream_queue.hpp>
 #include <motet/errors.hpp>
+#include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
+
+#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
@@ -41,6 +44,15 @@ class stream_turn {
   detail::stream_queue& queue_;
   detail::queue_result result_;
 };
+
+/// Returns: a socket in non-blocking mode: with a blocking one only io_uring could connect without
+///          blocking the thread for a moment.
+/// Throws: std::system_error.
+inline fd new_socket(int family, int kind) {
+  fd made(detail::faults::call("socket", ::socket, family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) detail::throw_errno(errno, "socket");
+  return made;
+}
 
 /// Returns: the endpoint that `get_name`, getsockname(2) or getpeername(2), reports for `fd`.
 template <typename GetName>

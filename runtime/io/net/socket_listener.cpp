@@ -111,9 +111,7 @@ net::endpoint socket_listener::local_endpoint() const {
 fd listening_socket(const net::endpoint& where, int backlog, bool shares_port) {
   using faults::call;
   if (backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
-  const int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  fd made(call("socket", ::socket, where.address()->sa_family, kind, 0));
-  if (!made) throw_errno(errno, "socket");
+  fd made = net::new_socket(where.address()->sa_family, SOCK_STREAM);
   const int on = 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (shares_port) ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);

@@ -24,15 +24,6 @@ bool no_delay(int fd, bool on) noexcept {
                               socklen_t{sizeof value}) == 0;
 }
 
-/// Makes a non-blocking socket: with a blocking one only io_uring could connect without blocking
-/// the thread for a moment.
-fd make_socket(const endpoint& peer) {
-  fd made(detail::faults::call("socket", ::socket, peer.address()->sa_family,
-                               SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) detail::throw_errno(errno, "socket");
-  return made;
-}
-
 }  // namespace
 
 /// A connection that is gone already may refuse the option; the first read will fail then.
@@ -41,14 +32,14 @@ tcp_stream::tcp_stream(fd connected) : socket_stream(std::move(connected)) {
 }
 
 tcp_stream tcp_stream::connect(const endpoint& peer) {
-  fd socket = make_socket(peer);
+  fd socket = new_socket(peer.address()->sa_family, SOCK_STREAM);
   io::connect(socket.get(), peer.address(), peer.length());
   return tcp_stream(std::move(socket));
 }
 
 tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noexcept {
   try {
-    fd socket = make_socket(peer);
+    fd socket = new_socket(peer.address()->sa_family, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return tcp_stream(std::move(socket));
   } catch (const std::system_error& refused) {

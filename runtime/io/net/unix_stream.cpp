@@ -54,13 +54,6 @@ struct descriptor_message {
   msghdr message{};
 };
 
-fd make_socket() {
-  fd made(detail::faults::call("socket", ::socket, AF_UNIX,
-                               SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) detail::throw_errno(errno, "socket");
-  return made;
-}
-
 }  // namespace
 
 unix_stream unix_stream::connect(const endpoint& peer) {
@@ -74,7 +67,7 @@ unix_stream unix_stream::connect(const endpoint& peer) {
 
 unix_stream unix_stream::connect(const endpoint& peer, std::error_code& error) noexcept {
   try {
-    fd socket = make_socket();
+    fd socket = new_socket(AF_UNIX, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return unix_stream(std::move(socket));
   } catch (const std::system_error& refused) {

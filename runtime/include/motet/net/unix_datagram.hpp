@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// A Unix socket that carries datagrams.
+#pragma once
+
+#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/datagram_socket.hpp>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+/// Owns a Unix socket (SOCK_DGRAM). Move-only. Unlike with UDP no datagram is lost: to send waits
+/// while the receiver has no room. Any number of its thread's fibers may send and receive at the
+/// same time.
+class unix_datagram : public detail::datagram_socket {
+ public:
+  /// Receives at `where`. A path is made, and taken away, as by unix_listener.
+  /// Not a switchpoint.
+  /// Throws: std::system_error that names `where`.
+  explicit unix_datagram(const endpoint& where);
+  /// Returns: a socket without a name, which sends to `peer` and gets no answers.
+  /// Not a switchpoint.
+  /// Throws: std::system_error that names `peer`.
+  static unix_datagram connect(const endpoint& peer);
+
+  /// No socket; every call fails with bad_file_descriptor.
+  /// Not a switchpoint.
+  unix_datagram() noexcept = default;
+  /// Takes over a socket. Its path stays when it is closed.
+  /// Not a switchpoint.
+  explicit unix_datagram(fd bound) noexcept : datagram_socket(std::move(bound)) {}
+
+  /// Ends this thread's calls on the socket with bad_file_descriptor, closes it, and takes the path
+  /// away that it has made, unless that is another file by now.
+  /// Switchpoint if there are such calls; nothing interrupts it.
+  void close() noexcept {
+    datagram_socket::close();
+    path_.take_away();
+  }
+  /// Gives up ownership of the socket, and leaves the path. Calls that are under way go on.
+  /// Not a switchpoint.
+  fd release() noexcept {
+    path_.forget();
+    return datagram_socket::release();
+  }
+
+ private:
+  detail::bound_path path_;
+};
+
+}}}  // namespace motet::MOTET_ABI::net

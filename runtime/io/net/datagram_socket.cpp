@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// See motet/detail/io/datagram_socket.hpp.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <motet/detail/io/datagram_socket.hpp>
+#include <motet/errors.hpp>
+#include <motet/io.hpp>
+#include <stdexcept>
+
+#include "heart/thread_state.hpp"
+#include "io/io.hpp"
+#include "io/net/socket.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+using net::received_datagram;
+
+/// A message with one buffer, and with an address.
+struct envelope {
+  explicit envelope(std::span<std::byte> buffer) noexcept : vector{buffer.data(), buffer.size()} {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_name = &address;
+    message.msg_namelen = sizeof address;
+  }
+  explicit envelope(std::span<const std::byte> bytes) noexcept
+      : vector{const_cast<std::byte*>(bytes.data()), bytes.size()} {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+  }
+  envelope(std::span<const std::byte> bytes, const net::endpoint& to) noexcept : envelope(bytes) {
+    message.msg_name = const_cast<sockaddr*>(to.address());
+    message.msg_namelen = to.length();
+  }
+
+  sockaddr_storage address{};
+  iovec vector;
+  msghdr message{};
+};
+
+/// The kernel gives no address for a socket without a name.
+received_datagram opened(const msghdr& message, std::size_t size) {
+  received_datagram found;
+  found.size = size;
+  found.truncated = (message.msg_flags & MSG_TRUNC) != 0;
+  if (message.msg_namelen > 0) {
+    found.from = net::endpoint(static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
+  }
+  return found;
+}
+
+constexpr std::size_t most_at_once = 1024;  // Source: recvmmsg(2), UIO_MAXIOV
+constexpr std::size_t batch = 64;
+
+void check_count(std::size_t count) {
+  if (count == 0 || count > most_at_once) {
+    throw std::invalid_argument("a batch has from 1 to 1,024 datagrams");
+  }
+}
+
+/// Makes a call that does not wait, again and again, until it has moved something.
+/// Returns: how many datagrams it has moved.
+template <typename Call>
+std::size_t move_some(int fd, short readiness, const char* what, Call call) {
+  thread_state& thread = here();
+  thread.deliver();
+  for (;;) {
+    const int moved = call();
+    if (moved > 0) {
+      thread.give_way();
+      return static_cast<std::size_t>(moved);
+    }
+    if (errno != EAGAIN && errno != EINTR) throw_errno(errno, what, fd);
+    io::wait_fd(fd, readiness);
+  }
+}
+
+}  // namespace
+
+received_datagram datagram_socket::receive_from(std::span<std::byte> buffer) {
+  envelope incoming(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), incoming.message);
+  return opened(incoming.message, size);
+}
+
+received_datagram datagram_socket::receive_from(std::span<std::byte> buffer,
+                                                std::error_code& error) noexcept {
+  envelope incoming(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), incoming.message, 0, error);
+  if (error) return {};
+  try {
+    return opened(incoming.message, size);
+  } catch (const std::invalid_argument&) {
+    error = std::make_error_code(std::errc::address_family_not_supported);
+  }
+  return {};
+}
+
+std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
+  check_count(slots.size());
+  std::array<mmsghdr, batch> headers{};
+  std::array<sockaddr_storage, batch> addresses{};
+  std::array<iovec, batch> vectors{};
+  const std::size_t count = std::min(slots.size(), batch);
+  for (std::size_t i = 0; i < count; ++i) {
+    vectors[i] = {slots[i].buffer.data(), slots[i].buffer.size()};
+    headers[i].msg_hdr.msg_iov = &vectors[i];
+    headers[i].msg_hdr.msg_iovlen = 1;
+    headers[i].msg_hdr.msg_name = &addresses[i];
+    headers[i].msg_hdr.msg_namelen = sizeof addresses[i];
+  }
+  const std::size_t filled = move_some(native_handle(), POLLIN, "recvmmsg", [&] {
+    return faults::call("recvmmsg", ::recvmmsg, native_handle(), headers.data(),
+                        static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
+  });
+  for (std::size_t i = 0; i < filled; ++i) {
+    slots[i].got = opened(headers[i].msg_hdr, headers[i].msg_len);
+  }
+  return filled;
+}
+
+void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& to) {
+  io::sendmsg(native_handle(), envelope(bytes, to).message);
+}
+
+void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& to,
+                              std::error_code& error) noexcept {
+  io::sendmsg(native_handle(), envelope(bytes, to).message, 0, error);
+}
+
+void datagram_socket::send(std::span<const std::byte> bytes) {
+  io::sendmsg(native_handle(), envelope(bytes).message);
+}
+
+void datagram_socket::send(std::span<const std::byte> bytes, std::error_code& error) noexcept {
+  io::sendmsg(native_handle(), envelope(bytes).message, 0, error);
+}
+
+std::size_t datagram_socket::send_many(std::span<const net::outgoing_datagram> datagrams) {
+  check_count(datagrams.size());
+  std::array<mmsghdr, batch> headers{};
+  std::array<iovec, batch> vectors{};
+  const std::size_t count = std::min(datagrams.size(), batch);
+  for (std::size_t i = 0; i < count; ++i) {
+    const net::outgoing_datagram& each = datagrams[i];
+    vectors[i] = {const_cast<std::byte*>(each.bytes.data()), each.bytes.size()};
+    headers[i].msg_hdr.msg_iov = &vectors[i];
+    headers[i].msg_hdr.msg_iovlen = 1;
+    headers[i].msg_hdr.msg_name = const_cast<sockaddr*>(each.to.address());
+    headers[i].msg_hdr.msg_namelen = each.to.length();
+  }
+  return move_some(native_handle(), POLLOUT, "sendmmsg", [&] {
+    return faults::call("sendmmsg", ::sendmmsg, native_handle(), headers.data(),
+                        static_cast<unsigned>(count), MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+void datagram_socket::connect_to(const net::endpoint& peer) {
+  if (::connect(native_handle(), peer.address(), peer.length()) == 0) return;
+  throw std::system_error(errno, std::system_category(), "connect to " + peer.to_string());
+}
+
+net::endpoint datagram_socket::local_endpoint() const {
+  return net::name_of(native_handle(), "getsockname", ::getsockname);
+}
+
+net::endpoint datagram_socket::peer_endpoint() const {
+  return net::name_of(native_handle(), "getpeername", ::getpeername);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

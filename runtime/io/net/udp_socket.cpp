@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// See net/udp_socket.hpp.
+#include <sys/socket.h>
+
+#include <motet/detail/io/bound_path.hpp>
+#include <motet/net/udp_socket.hpp>
+
+#include "io/net/socket.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+udp_socket::udp_socket(const endpoint& where)
+    : datagram_socket(new_socket(where.address()->sa_family, SOCK_DGRAM)) {
+  detail::bind_to(native_handle(), where, "bind to");
+}
+
+udp_socket udp_socket::connect(const endpoint& peer) {
+  udp_socket made(new_socket(peer.address()->sa_family, SOCK_DGRAM));
+  made.connect_to(peer);
+  return made;
+}
+
+}}}  // namespace motet::MOTET_ABI::net

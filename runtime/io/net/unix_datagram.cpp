@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// See net/unix_datagram.hpp.
+#include <sys/socket.h>
+
+#include <motet/detail/io/bound_path.hpp>
+#include <motet/net/unix_datagram.hpp>
+
+#include "io/net/socket.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+unix_datagram::unix_datagram(const endpoint& where)
+    : datagram_socket(new_socket(AF_UNIX, SOCK_DGRAM)) {
+  detail::bind_to(native_handle(), where, "bind to");
+  path_ = detail::bound_path(where);
+}
+
+unix_datagram unix_datagram::connect(const endpoint& peer) {
+  unix_datagram made(new_socket(AF_UNIX, SOCK_DGRAM));
+  made.connect_to(peer);
+  return made;
+}
+
+}}}  // namespace motet::MOTET_ABI::net

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// Datagrams: of UDP and of Unix sockets, one by one and many at a time.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <motet/motet.hpp>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/scratch.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using net::datagram_slot;
+using net::endpoint;
+using net::outgoing_datagram;
+using net::udp_socket;
+using net::unix_datagram;
+using testing::bad_descriptor;
+using testing::bytes_of;
+using testing::error_of;
+using testing::oops;
+using testing::scratch_directory;
+using testing::until_waiting;
+
+namespace {
+
+static_assert(std::is_nothrow_move_constructible_v<udp_socket>);
+static_assert(std::is_nothrow_move_assignable_v<unix_datagram>);
+static_assert(noexcept(std::declval<udp_socket&>().receive_from({},
+                                                                std::declval<std::error_code&>())));
+
+udp_socket on_loopback() {
+  return udp_socket(endpoint::loopback(0));
+}
+
+template <typename Socket>
+std::string receive(Socket& from, std::size_t most = 64) {
+  std::vector<std::byte> buffer(most);
+  const net::received_datagram got = from.receive_from(buffer);
+  return testing::text_of(std::span(buffer).first(got.size)) + (got.truncated ? "..." : "");
+}
+
+/// Slots with room for 16 bytes each.
+struct slots {
+  explicit slots(std::size_t count) : rooms(count), all(count) {
+    for (std::size_t i = 0; i < count; ++i) all[i].buffer = rooms[i];
+  }
+  std::string text(std::size_t i) const {
+    return testing::text_of(std::span(rooms[i]).first(all[i].got.size));
+  }
+  std::vector<std::array<std::byte, 16>> rooms;
+  std::vector<datagram_slot> all;
+};
+
+}  // namespace
+
+TEST_CASE("a datagram is answered to the endpoint it came from", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    auto serving = spin([&] {
+      std::array<std::byte, 64> buffer{};
+      const net::received_datagram got = server.receive_from(buffer);
+      CHECK_FALSE(got.truncated);
+      server.send_to(std::span(buffer).first(got.size), got.from);
+    });
+    until_waiting(serving);
+    udp_socket client = on_loopback();
+    client.send_to(bytes_of("ping"), server.local_endpoint());
+    std::array<std::byte, 64> buffer{};
+    const net::received_datagram answer = client.receive_from(buffer);
+    CHECK(testing::text_of(std::span(buffer).first(answer.size)) == "ping");
+    CHECK(answer.from == server.local_endpoint());
+    serving.await();
+  });
+}
+
+TEST_CASE("an empty datagram is one, and a long one is said to be cut", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    udp_socket client = udp_socket::connect(server.local_endpoint());
+    client.send({});
+    client.send(bytes_of("twelve bytes"));
+    client.send(bytes_of("next"));
+    CHECK(receive(server).empty());
+    CHECK(receive(server, 6) == "twelve...");
+    CHECK(receive(server) == "next");
+    const std::vector<std::byte> large(70'000);
+    CHECK(error_of([&] { client.send(large); }) == std::errc::message_size);
+    std::error_code error;
+    client.send(large, error);
+    CHECK(error == std::errc::message_size);
+    client.send_to(bytes_of("x"), server.local_endpoint(), error);
+    CHECK((!error || error == std::errc::already_connected));
+  });
+}
+
+TEST_CASE("a connected socket hears its peer alone, and is told if the peer is gone", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    udp_socket client = udp_socket::connect(server.local_endpoint());
+    CHECK(client.peer_endpoint() == server.local_endpoint());
+    udp_socket stranger = on_loopback();
+    stranger.send_to(bytes_of("strange"), client.local_endpoint());
+    server.send_to(bytes_of("known"), client.local_endpoint());
+    CHECK(receive(client) == "known");
+    server.close();
+    client.send(bytes_of("anyone?"));
+    CHECK(error_of([&] { receive(client); }) == std::errc::connection_refused);
+  });
+}
+
+TEST_CASE("an interruption loses no datagram", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    auto receiving = spin([&] { return receive(server); });
+    until_waiting(receiving);
+    CHECK(receiving.raise(oops()));
+    CHECK_THROWS_AS(receiving.await(), oops);
+    slots many(4);
+    auto batch = spin([&] { return server.receive_many(many.all); });
+    until_waiting(batch);
+    CHECK(batch.raise(oops()));
+    CHECK_THROWS_AS(batch.await(), oops);
+    on_loopback().send_to(bytes_of("kept"), server.local_endpoint());
+    CHECK(receive(server) == "kept");
+  });
+}
+
+TEST_CASE("many datagrams come and go in one call", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    udp_socket client = on_loopback();
+    std::vector<std::string> texts;
+    for (int i = 0; i < 100; ++i) texts.push_back("number " + std::to_string(i));
+    std::vector<outgoing_datagram> letters;
+    for (const std::string& each : texts) {
+      letters.push_back({bytes_of(each), server.local_endpoint()});
+    }
+    std::vector<std::string> found;
+    auto receiving = spin([&] {
+      while (found.size() < texts.size()) {
+        slots room(10);
+        const std::size_t count = server.receive_many(room.all);
+        CHECK(count >= 1);
+        for (std::size_t i = 0; i < count; ++i) {
+          CHECK(room.all[i].got.from == client.local_endpoint());
+          found.push_back(room.text(i));
+        }
+      }
+    });
+    for (std::span rest(letters); !rest.empty();) rest = rest.subspan(client.send_many(rest));
+    receiving.await();
+    CHECK(found == texts);
+    slots one(1);
+    client.send_to(bytes_of("longer than sixteen bytes"), server.local_endpoint());
+    CHECK(server.receive_many(one.all) == 1);
+    CHECK(one.all[0].got.truncated);
+    CHECK(one.text(0) == "longer than sixt");
+    CHECK_THROWS_AS(server.receive_many({}), std::invalid_argument);
+    CHECK_THROWS_AS(client.send_many({}), std::invalid_argument);
+    std::vector<datagram_slot> too_many(1025);
+    CHECK_THROWS_AS(server.receive_many(too_many), std::invalid_argument);
+  });
+}
+
+TEST_CASE("a closed datagram socket ends its calls, a released one goes on", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    auto receiving = spin([&] { receive(server); });
+    until_waiting(receiving);
+    server.close();
+    CHECK(error_of([&] { receiving.await(); }) == bad_descriptor);
+    CHECK(error_of([&] { receive(server); }) == bad_descriptor);
+    CHECK(error_of([&] { server.send(bytes_of("x")); }) == bad_descriptor);
+    slots one(1);
+    CHECK(error_of([&] { server.receive_many(one.all); }) == bad_descriptor);
+    udp_socket other = on_loopback();
+    const endpoint where = other.local_endpoint();
+    udp_socket again(other.release());
+    CHECK(again.local_endpoint() == where);
+    CHECK(error_of([&] { udp_socket same(where); }) == std::errc::address_in_use);
+  });
+}
+
+TEST_CASE("Unix datagrams have paths, wait for room, and are not lost", "[unix]") {
+  run([] {
+    const scratch_directory in;
+    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    {
+      unix_datagram server(where);
+      CHECK(error_of([&] { unix_datagram second(where); }) == std::errc::address_in_use);
+      unix_datagram client = unix_datagram::connect(where);
+      constexpr int count = 1'000;
+      auto sender = spin([&] {
+        for (int i = 0; i < count; ++i) client.send(bytes_of(std::to_string(i)));
+      });
+      until_waiting(sender);
+      for (int i = 0; i < count; ++i) CHECK(receive(server) == std::to_string(i));
+      sender.await();
+      unix_datagram named(endpoint::unix_path(in.name() + "/client"));
+      named.send_to(bytes_of("who?"), where);
+      std::array<std::byte, 16> buffer{};
+      const net::received_datagram got = server.receive_from(buffer);
+      CHECK(got.from == named.local_endpoint());
+      server.send_to(bytes_of("me"), got.from);
+      CHECK(receive(named) == "me");
+      CHECK(in.has("socket"));
+      CHECK(in.has("client"));
+    }
+    CHECK_FALSE(in.has("socket"));
+    CHECK_FALSE(in.has("client"));
+    CHECK(error_of([&] { unix_datagram::connect(where); }) == std::errc::no_such_file_or_directory);
+  });
+}
