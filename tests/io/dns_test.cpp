@@ -18,6 +18,9 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "fixtures.hpp"
+#include "io/net/happy_eyeballs.hpp"
+#include "sockets.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -230,6 +233,51 @@ TEST_CASE("connect tries one address after the other", "[dns]") {
       CHECK(std::string(refused.what()).find("connect to two.test " + where) == 0);
     }
   });
+}
+
+TEST_CASE("an address that does not answer holds up the next one for a moment only", "[dns]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const std::uint16_t port = listener.local_endpoint().port();
+    // A listener with a full backlog answers nothing.
+    const fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const endpoint silent = endpoint::parse("127.0.0.2:" + std::to_string(port));
+    REQUIRE(::bind(full.get(), silent.address(), silent.length()) == 0);
+    REQUIRE(::listen(full.get(), 0) == 0);
+    std::vector<fd> waiting;
+    for (int i = 0; i < 4; ++i) {
+      waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      ::connect(waiting.back().get(), silent.address(), silent.length());
+    }
+    dns::resolve("two.test", port);
+    const std::size_t before = testing::open_descriptors();
+    {
+      tcp_stream near = tcp_stream::connect("two.test", port);
+      CHECK(near.peer_endpoint() == listener.local_endpoint());
+      CHECK(testing::open_descriptors() == before + 1);
+    }
+    auto fiber = spin([&] { tcp_stream::connect("two.test", port); });
+    testing::until_waiting(fiber);
+    fiber.cancel();
+    CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
+    CHECK(testing::open_descriptors() == before);
+  });
+}
+
+TEST_CASE("addresses of two families take turns", "[dns]") {
+  const auto ordered = [](std::initializer_list<const char*> texts) {
+    std::vector<endpoint> found;
+    for (const char* each : texts) found.push_back(endpoint::parse(each));
+    std::string order;
+    for (const endpoint& each : net::in_turns(found)) order += each.to_string() + " ";
+    return order;
+  };
+  CHECK(ordered({"1.1.1.1:1"}) == "1.1.1.1:1 ");
+  CHECK(ordered({"1.1.1.1:1", "1.1.1.2:1"}) == "1.1.1.1:1 1.1.1.2:1 ");
+  CHECK(ordered({"[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "1.1.1.2:1"}) ==
+        "[::1]:1 1.1.1.1:1 [::2]:1 1.1.1.2:1 [::3]:1 ");
+  CHECK(ordered({"1.1.1.1:1", "[::1]:1", "[::2]:1", "[::3]:1"}) ==
+        "1.1.1.1:1 [::1]:1 [::2]:1 [::3]:1 ");
 }
 
 TEST_CASE("a thread without a runtime resolves by itself", "[dns]") {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "heart/thread_state.hpp"
+#include "io/net/happy_eyeballs.hpp"
 #include "io/net/socket.hpp"
 #include "words/faults.hpp"
 
@@ -52,14 +53,11 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 
 tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
   std::error_code error;
-  endpoint last;
-  for (const endpoint& each : dns::resolve(host, port)) {
-    tcp_stream connected = connect(each, error);
-    if (!error) return connected;
-    detail::here().deliver();
-    last = each;
-  }
-  throw std::system_error(error, "connect to " + std::string(host) + " (" + last.to_string() + ")");
+  endpoint failed;
+  tcp_stream connected = connect_to_first(in_turns(dns::resolve(host, port)), error, failed);
+  if (!error) return connected;
+  throw std::system_error(error,
+                          "connect to " + std::string(host) + " (" + failed.to_string() + ")");
 }
 
 endpoint tcp_stream::local_endpoint() const {

@@ -21,10 +21,12 @@ class tcp_stream : public detail::socket_stream {
   /// Throws: std::system_error; what is pending for this fiber.
   static tcp_stream connect(const endpoint& peer);
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
-  /// Looks up `host` as dns::resolve() does, and tries its addresses one after another until one
-  /// can be reached. A time limit round the call is for the look-up and all the tries.
+  /// Looks up `host` as dns::resolve() does, and connects to the first of its addresses that
+  /// answers. IPv6 and IPv4 take turns; the next address is tried when one has failed, or has not
+  /// answered for 250 ms. A time limit round the call is for the look-up and all the tries.
   /// Switchpoint.
-  /// Throws: as dns::resolve(); std::system_error with the error of the last address.
+  /// Throws: as dns::resolve(); std::system_error with the error of the address that failed last.
+  /// Source: RFC 8305.
   static tcp_stream connect(std::string_view host, std::uint16_t port);
 
   /// A stream without a connection; every call fails with bad_file_descriptor.
