@@ -44,6 +44,7 @@ LOOK_INSIDE = {
     "tests/ground/tick_clock_test.cpp",
     "tests/ground/workers.hpp",
     "tests/heart/timer_queue_test.cpp",
+    "tests/io/happy_eyeballs_test.cpp",
     "tests/whole/faults_test.cpp",
 }
 GENERATED = {"factories.hpp"}

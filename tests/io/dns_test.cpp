@@ -19,7 +19,6 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
-#include "io/net/happy_eyeballs.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 
@@ -262,22 +261,6 @@ TEST_CASE("an address that does not answer holds up the next one for a moment on
     CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
     CHECK(testing::open_descriptors() == before);
   });
-}
-
-TEST_CASE("addresses of two families take turns", "[dns]") {
-  const auto ordered = [](std::initializer_list<const char*> texts) {
-    std::vector<endpoint> found;
-    for (const char* each : texts) found.push_back(endpoint::parse(each));
-    std::string order;
-    for (const endpoint& each : net::in_turns(found)) order += each.to_string() + " ";
-    return order;
-  };
-  CHECK(ordered({"1.1.1.1:1"}) == "1.1.1.1:1 ");
-  CHECK(ordered({"1.1.1.1:1", "1.1.1.2:1"}) == "1.1.1.1:1 1.1.1.2:1 ");
-  CHECK(ordered({"[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "1.1.1.2:1"}) ==
-        "[::1]:1 1.1.1.1:1 [::2]:1 1.1.1.2:1 [::3]:1 ");
-  CHECK(ordered({"1.1.1.1:1", "[::1]:1", "[::2]:1", "[::3]:1"}) ==
-        "1.1.1.1:1 [::1]:1 [::2]:1 [::3]:1 ");
 }
 
 TEST_CASE("a thread without a runtime resolves by itself", "[dns]") {
