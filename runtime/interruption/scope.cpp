@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Entering scopes, ending them, leaving them. What an ended scope does to its fiber is in
 // interruption/interrupt.cpp.
+#include <algorithm>
 #include <motet/cancel.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "heart/thread_state.hpp"
@@ -112,6 +114,23 @@ clock::duration deadline::remaining() const {
   scope_.check_thread();
   const clock::time_point present = clock::now();
   return scope_.ended || scope_.due() <= present ? clock::duration::zero() : scope_.due() - present;
+}
+
+std::optional<clock::duration> time_left() noexcept {
+  detail::thread_state* thread = detail::self();
+  if (thread == nullptr) return std::nullopt;
+  std::optional<clock::duration> least;
+  const clock::time_point present = clock::now();
+  for (auto* each = thread->running().scopes; each != nullptr; each = each->outer) {
+    if (each->kind == detail::scope_kind::shields) break;
+    if (each->kind != detail::scope_kind::ends) continue;
+    const auto& limit = static_cast<const detail::scope&>(*each);
+    if (limit.ended) return clock::duration::zero();
+    if (!limit.alarm.armed()) continue;
+    const auto left = std::max(limit.alarm.due - present, clock::duration::zero());
+    least = least ? std::min(*least, left) : left;
+  }
+  return least;
 }
 
 }}  // namespace motet::MOTET_ABI

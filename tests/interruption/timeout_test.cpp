@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <motet/motet.hpp>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -197,4 +198,39 @@ TEST_CASE("nested deadlines that end as their bodies do leave nothing behind", "
     REQUIRE_FALSE(throws_cancelled([] { sleep_for(1ms); }));
     suspend();
   });
+}
+
+TEST_CASE("a fiber knows how much time is left to it", "[timeout]") {
+  testing::on_virtual_time([] {
+    CHECK_FALSE(time_left());
+    with_timeout(100ms, [] {
+      CHECK(time_left() == 100ms);
+      sleep_for(30ms);
+      CHECK(time_left() == 70ms);
+      with_timeout(1s, [] { CHECK(time_left() == 70ms); });
+      move_on_after(20ms, [] { CHECK(time_left() == 20ms); });
+      shield([] {
+        CHECK_FALSE(time_left());
+        with_timeout(5s, [] { CHECK(time_left() == 5s); });
+        sleep_for(100ms);
+      });
+      CHECK(time_left() == 0ms);
+      throws_cancelled([] { snooze(); });
+      CHECK(time_left() == 0ms);
+    });
+  });
+}
+
+TEST_CASE("a stop that may be requested is no limit of time, one that was requested is",
+          "[timeout]") {
+  run([] {
+    std::stop_source source;
+    move_on_when_stopped(source.get_token(), [&] {
+      CHECK_FALSE(time_left());
+      source.request_stop();
+      CHECK(time_left() == 0ms);
+    });
+    CHECK_FALSE(time_left());
+  });
+  std::thread([] { CHECK_FALSE(time_left()); }).join();
 }

@@ -112,6 +112,12 @@ class deadline {
   detail::timed_scope scope_;
 };
 
+/// Returns: how much time is left, at least 0, until the first of the time limits that are in force
+///          for the running fiber ends; nothing if there is none. A limit outside of a shield is
+///          not in force inside.
+/// Not a switchpoint.
+std::optional<clock::duration> time_left() noexcept;
+
 /// Calls `f`, in which nothing from outside is thrown: no cancellation, no exception raised in the
 /// fiber, no failure of a child, no time limit but those entered inside `f`. An interruption that
 /// comes meanwhile is thrown at the first switchpoint afterwards. Only fiber_ref::terminate() gets
