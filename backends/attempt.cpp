@@ -36,7 +36,7 @@ bool ready(int fd, short events) noexcept {
 /// Source: open(2), O_DIRECT.
 bool always_waits_for_disk(int fd) noexcept {
   const int mode = ::fcntl(fd, F_GETFL);
-  return mode >= 0 && (mode & O_DIRECT) != 0 && on_disk(fd);
+  return mode >= 0 && (mode & O_DIRECT) != 0 && is_disk(fd);
 }
 
 /// A disk can be waited for only by a call.
@@ -46,7 +46,9 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (row.may_raise_sigpipe) guard.emplace();
   const std::int32_t result = row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
-  if (on_disk(op.fd)) return operation::would_block_thread;
+  if (row.at == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
+    return operation::would_block_thread;
+  }
   return result == -EOPNOTSUPP && ready(op.fd, row.readiness) ? row.call(op, false) : -EAGAIN;
 }
 
@@ -94,7 +96,10 @@ bool may_not_wait(const operation& op) noexcept {
 
 /// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
-  if (::lseek(fd, 0, SEEK_CUR) < 0) return false;
+  return ::lseek(fd, 0, SEEK_CUR) >= 0 && is_disk(fd);
+}
+
+bool is_disk(int fd) noexcept {
   struct stat found{};
   return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }

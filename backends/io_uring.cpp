@@ -229,7 +229,8 @@ class uring_backend final : public backend {
       prepare(op);
       return;
     }
-    if (op.result == -EAGAIN && !may_not_wait(op) && !only_waits(op) && !op.cancelling) {
+    const bool has_readiness = row_of(op.kind).at != file_place::whole && !only_waits(op);
+    if (op.result == -EAGAIN && !may_not_wait(op) && has_readiness && !op.cancelling) {
       if (op.stage == stage_ready && waits_in_vain(op)) {
         pause(op);
       } else {

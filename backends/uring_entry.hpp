@@ -2,6 +2,7 @@
 // How an operation is written into an entry of a ring, and its stages there.
 #pragma once
 
+#include <fcntl.h>
 #include <liburing.h>
 
 #include <cstdint>
@@ -89,6 +90,12 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
   }
 }
 
+/// A ring opens a file with O_NONBLOCK first, so that the open of a FIFO would not wait for the
+/// other end: a kernel worker opens it as it was asked for.
+inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
+  if ((op.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0) entry.flags |= IOSQE_ASYNC;
+}
+
 static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 
 /// Source: io_uring_enter(2): all flags are at one place.
@@ -99,6 +106,7 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   entry.addr = first_word_of(op, row);
   entry.msg_flags = static_cast<std::uint32_t>(op.flags);
   if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
+  if (op.kind == verb::openat) keep_waiting(entry, op);
   if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);
 }
 

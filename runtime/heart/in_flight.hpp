@@ -18,6 +18,16 @@ struct closing : tagged_link<closing_tag> {
   int fd;
 };
 
+struct descriptor_use_tag;
+
+/// In the frame of a call that makes several operations on one descriptor: between two of them the
+/// descriptor may be closed, and its number be another file's.
+struct descriptor_use : tagged_link<descriptor_use_tag> {
+  explicit descriptor_use(int used) noexcept : fd(used) {}
+  int fd;
+  bool closed = false;
+};
+
 /// A hash table without memory of its own.
 class in_flight {
  public:

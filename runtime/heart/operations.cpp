@@ -147,6 +147,9 @@ bool operations::end_all_on(int fd) noexcept {
   if (being_closed(fd)) return false;
   closing mark(fd);
   closing_.push_back(mark);
+  for (auto* use = uses_.front(); use != nullptr; use = uses_.next(*use)) {
+    use->closed = use->closed || use->fd == fd;
+  }
   for (auto* pending = table_.find(fd); pending != nullptr; pending = table_.find(fd, pending)) {
     pending->closed = true;
     if (pending->plain_call != nullptr) {

@@ -33,6 +33,11 @@ class operations {
   void complete(operation& op) noexcept;
 
   bool being_closed(int fd) noexcept;
+  /// From now on, until `use` is unlinked, it is told when a fiber closes its descriptor.
+  void note_use(descriptor_use& use) noexcept { uses_.push_back(use); }
+  /// Whether a plain thread reads or writes at the descriptor's position, which is under a lock
+  /// then.
+  bool any_on_thread(int fd) noexcept;
   /// Ends the operations on `fd`, and lets none begin, until all are over: the caller then closes
   /// it at once.
   /// Returns: false, without effect, if another fiber is about to close it.
@@ -45,17 +50,18 @@ class operations {
   void abandon() noexcept {
     table_.abandon();
     closing_.abandon();
+    uses_.abandon();
   }
 
  private:
   bool hand_over(pending_operation& pending) noexcept;
   [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
-  bool any_on_thread(int fd) noexcept;
 
   thread_state& thread_;
   bool submitted_ = false;      // since the last poll
   std::size_t on_threads_ = 0;  // how many a plain thread performs
   list<closing, closing_tag> closing_;
+  list<descriptor_use, descriptor_use_tag> uses_;
   in_flight table_;
 };
 

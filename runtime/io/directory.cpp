@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <motet/directory.hpp>
+#include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <utility>
 
@@ -59,9 +60,10 @@ directory::directory(std::string_view path)
     : directory(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(),
                               O_RDONLY | O_DIRECTORY | O_NONBLOCK))) {}
 
-directory::directory(fd opened) : fd_(std::move(opened)), page_(new page) {}
+directory::directory(fd opened) : page_(new page), fd_(std::move(opened)) {}
 
 std::optional<directory_entry> directory::next() {
+  if (page_ == nullptr) detail::throw_errno(EBADF, "getdents64", -1);
   for (;;) {
     if (page_->taken == page_->filled && !page_->fill(fd_.get())) return std::nullopt;
     const directory_entry found = page_->take();

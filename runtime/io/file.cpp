@@ -7,6 +7,7 @@
 #include <motet/errors.hpp>
 #include <motet/file.hpp>
 #include <motet/io.hpp>
+#include <motet/offload.hpp>
 #include <string>
 
 #include "heart/thread_state.hpp"
@@ -104,10 +105,13 @@ std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset,
 }
 
 void file::append(std::span<const std::byte> buffer) {
-  detail::write_whole(buffer, [&](auto rest) {
-    operation op = appending(fd_.get(), rest);
-    return detail::perform_throwing(op, "append");
-  });
+  detail::here().deliver();
+  const int number = fd_.get();  // the file may be moved while the call waits
+  const auto part = [](int to, std::span<const std::byte> rest) {
+    operation op = appending(to, rest);
+    return detail::perform_now(op, "append");
+  };
+  detail::settled(detail::write_whole(number, buffer, part).error, "append", number);
 }
 
 void file::append(std::string_view text) {
@@ -126,9 +130,18 @@ void file::resize(off_t size) {
   io::ftruncate(fd_.get(), size);
 }
 
+/// A plain thread that reads or writes at the position holds its lock.
 off_t file::seek(off_t offset, int whence) {
-  const off_t position = ::lseek(fd_.get(), offset, whence);
-  if (position < 0) detail::throw_errno(errno, "seek", fd_.get());
+  const int number = fd_.get();
+  int error = 0;
+  const auto move = [&] {
+    const off_t moved = ::lseek(number, offset, whence);
+    if (moved < 0) error = errno;
+    return moved;
+  };
+  const bool held = detail::here().calls.any_on_thread(number);
+  const off_t position = held ? motet::offload(move) : move();
+  if (position < 0) detail::throw_errno(error, "seek", number);
   return position;
 }
 

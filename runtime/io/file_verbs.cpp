@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <motet/detail/io/file_verbs.hpp>
 #include <motet/errors.hpp>
+#include <motet/fd.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -75,13 +76,30 @@ operation inquiry(int directory, const char* path, int flags, unsigned mask,
   return op;
 }
 
-operation renaming(int directory, const char* path, int new_directory, const char* new_path,
-                   unsigned flags) {
-  operation op = on_path(verb::renameat, directory, path, static_cast<int>(flags),
-                         static_cast<unsigned>(new_directory));
-  op.new_path = new_path;
-  return op;
-}
+/// An operation has one descriptor, of which a fiber that closes it knows. So the other directory
+/// is a copy, which no other fiber can close.
+class renaming {
+ public:
+  renaming(int directory, const char* path, int new_directory, const char* new_path,
+           unsigned flags) noexcept
+      : op(on_path(verb::renameat, directory, path, static_cast<int>(flags),
+                   static_cast<unsigned>(new_directory))) {
+    op.new_path = new_path;
+    if (new_directory == AT_FDCWD || new_directory == directory) return;
+    copy_ = fd(::fcntl(new_directory, F_DUPFD_CLOEXEC, 0));
+    if (!copy_) refusal_ = -errno;
+    op.length = static_cast<unsigned>(copy_.get());
+  }
+
+  /// Returns: 0, or minus an errno value: there is no such directory, or no number for the copy.
+  std::int32_t refusal() const noexcept { return refusal_; }
+
+  operation op;
+
+ private:
+  fd copy_;
+  std::int32_t refusal_ = 0;
+};
 
 /// The kernel takes -1 for the position of the descriptor.
 void check_offset(off_t offset, const char* what, int fd) {
@@ -98,13 +116,20 @@ bool refused(bool bad, std::error_code& error) noexcept {
   return bad;
 }
 
-/// As perform_throwing(), but the error names the path.
+/// As settled(), but the error names the path.
+std::size_t settled_on_path(std::int32_t result, const operation& op, const char* what) {
+  if (result >= 0 || result == -ECANCELED) return settled(result, what, op.fd);
+  const std::string path = op.path == nullptr ? "no path" : "\"" + std::string(op.path) + "\"";
+  throw std::system_error(-result, std::system_category(), std::string(what) + " of " + path);
+}
+
 std::size_t perform_on_path(operation& op, const char* what) {
   here().deliver();
-  const std::int32_t result = perform_now(op, what);
-  if (result >= 0 || result == -ECANCELED) return settled(result, what, op.fd);
-  throw std::system_error(-result, std::system_category(),
-                          std::string(what) + " of \"" + op.path + "\"");
+  return settled_on_path(perform_now(op, what), op, what);
+}
+
+std::int32_t perform(renaming& wanted) {
+  return wanted.refusal() != 0 ? wanted.refusal() : perform_now(wanted.op, "renameat");
 }
 
 }}  // namespace detail
@@ -234,14 +259,15 @@ void statx(int directory, const char* path, int flags, unsigned mask, struct ::s
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags) {
-  operation op = detail::renaming(directory, path, new_directory, new_path, flags);
-  perform_on_path(op, "renameat");
+  detail::here().deliver();
+  detail::renaming wanted(directory, path, new_directory, new_path, flags);
+  detail::settled_on_path(detail::perform(wanted), wanted.op, "renameat");
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags, std::error_code& error) noexcept {
-  operation op = detail::renaming(directory, path, new_directory, new_path, flags);
-  perform_quietly(op, "renameat", error);
+  detail::renaming wanted(directory, path, new_directory, new_path, flags);
+  detail::quietly(error, [&] { return detail::perform(wanted); });
 }
 
 void unlinkat(int directory, const char* path, int flags) {

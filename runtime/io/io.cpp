@@ -2,7 +2,6 @@
 // See io.hpp. Each call makes an operation in its own frame and performs it.
 #include "io/io.hpp"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,7 +23,7 @@ namespace motet { inline namespace MOTET_ABI {
 namespace detail {
 
 std::int32_t perform_now(operation& op, const char* what) {
-  if (op.fd < 0 && !(op.fd == AT_FDCWD && has_path(op))) return -EBADF;
+  if (op.fd < 0 && !has_path(op)) return -EBADF;
   thread_state& thread = here();
   end_passed_limits(thread);
   if (thread.must_throw()) {

@@ -2,27 +2,56 @@
 // See io/whole_buffer.hpp: the forms of motet/io.hpp.
 #include "io/whole_buffer.hpp"
 
+#include <algorithm>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace io {
 
+namespace {
+
+std::int32_t move_part(verb kind, int fd, const std::byte* bytes, std::size_t size) {
+  operation op;
+  op.kind = kind;
+  op.fd = fd;
+  op.buffer = const_cast<std::byte*>(bytes);
+  op.length = static_cast<std::uint32_t>(std::min(size, detail::most_bytes));
+  return detail::perform_now(op, kind == verb::read ? "read_exactly" : "write_all");
+}
+
+detail::progress read_whole(int fd, std::span<std::byte> buffer) {
+  if (buffer.empty()) return {};
+  return detail::move_all(fd, buffer, [](int from, std::span<std::byte> rest) {
+    return move_part(verb::read, from, rest.data(), rest.size());
+  });
+}
+
+detail::progress write_whole(int fd, std::span<const std::byte> buffer) {
+  return detail::write_whole(fd, buffer, [](int to, std::span<const std::byte> rest) {
+    return move_part(verb::write, to, rest.data(), rest.size());
+  });
+}
+
+}  // namespace
+
 void read_exactly(int fd, std::span<std::byte> buffer) {
-  const std::size_t got = detail::move_all(buffer, [&](auto rest) { return read(fd, rest); });
-  if (got < buffer.size()) throw unexpected_eof(got, buffer.size());
+  detail::here().deliver();
+  const detail::progress done = read_whole(fd, buffer);
+  detail::settled(done.error, "read_exactly", fd);
+  if (done.moved < buffer.size()) throw unexpected_eof(done.moved, buffer.size());
 }
 
 std::size_t read_exactly(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {
-  error.clear();
-  return detail::move_all(buffer, [&](auto rest) { return read(fd, rest, error); });
+  return detail::progress_quietly(error, [&] { return read_whole(fd, buffer); });
 }
 
 void write_all(int fd, std::span<const std::byte> buffer) {
-  detail::write_whole(buffer, [&](auto rest) { return write(fd, rest); });
+  detail::here().deliver();
+  detail::settled(write_whole(fd, buffer).error, "write_all", fd);
 }
 
 std::size_t write_all(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  return detail::write_whole(buffer, [&](auto rest) { return write(fd, rest, error); });
+  return detail::progress_quietly(error, [&] { return write_whole(fd, buffer); });
 }
 
 }}}  // namespace motet::MOTET_ABI::io

@@ -2,30 +2,74 @@
 // Moving all of a buffer by calls that may move less.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <cstdint>
+#include <motet/backend.hpp>
 #include <span>
+#include <system_error>
+
+#include "heart/thread_state.hpp"
+#include "io/io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Calls `part(rest)`, which returns how much it has moved, until nothing is left, an error comes,
-/// or nothing is moved.
-/// Returns: how much has been moved.
-template <typename Byte, typename Part>
-std::size_t move_all(std::span<Byte> buffer, Part part) {
+/// Lives while a call makes several operations on a descriptor.
+class used_descriptor {
+ public:
+  /// Throws: as here().
+  explicit used_descriptor(int fd) : use_(fd) { here().calls.note_use(use_); }
+  used_descriptor(const used_descriptor&) = delete;
+  used_descriptor& operator=(const used_descriptor&) = delete;
+  ~used_descriptor() { use_.unlink(); }
+
+  int get() const noexcept { return use_.fd; }
+  /// Whether a fiber has closed the descriptor meanwhile: its number may be another file's now.
+  bool closed() const noexcept { return use_.closed; }
+
+ private:
+  descriptor_use use_;
+};
+
+/// How far a call has come, and why not farther: minus an errno value, or 0.
+struct progress {
   std::size_t moved = 0;
-  while (moved < buffer.size()) {
-    const std::size_t more = part(buffer.subspan(moved));
-    if (more == 0) break;
-    moved += more;
-  }
-  return moved;
+  std::int32_t error = 0;
+};
+
+/// Calls `part(fd, rest)`, which returns how much it has moved or minus an errno value, until all
+/// is moved or a part has moved nothing. Throws: as here(); what `part` throws.
+template <typename Byte, typename Part>
+progress move_all(int fd, std::span<Byte> buffer, Part part) {
+  const used_descriptor used(fd);
+  progress done;
+  do {
+    const std::int32_t more = used.closed() ? -EBADF : part(fd, buffer.subspan(done.moved));
+    if (more < 0) done.error = more;
+    if (more <= 0) break;
+    done.moved += static_cast<std::size_t>(more);
+  } while (done.moved < buffer.size());
+  return done;
 }
 
-/// A write of nothing is a call all the same: it finds out whether the file can be written to.
+/// Writes all of a buffer, also an empty one: that finds out whether the file can be written to.
 template <typename Part>
-std::size_t write_whole(std::span<const std::byte> buffer, Part part) {
-  return buffer.empty() ? part(buffer) : move_all(buffer, part);
+progress write_whole(int fd, std::span<const std::byte> buffer, Part part) {
+  progress done = move_all(fd, buffer, part);
+  if (done.error == 0 && done.moved < buffer.size()) done.error = -EIO;
+  return done;
+}
+
+/// Calls `call`, which returns its progress, and says in `error` how it went.
+template <typename Call>
+std::size_t progress_quietly(std::error_code& error, Call call) noexcept {
+  std::size_t moved = 0;
+  quietly(error, [&] {
+    const progress done = call();
+    moved = done.moved;
+    return done.error;
+  });
+  return moved;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

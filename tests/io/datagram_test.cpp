@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Datagrams: of UDP and of Unix sockets, one by one and many at a time.
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <motet/motet.hpp>
 #include <string>
@@ -18,6 +20,7 @@
 #include "support.hpp"
 
 using namespace motet;
+using namespace std::chrono_literals;
 using net::datagram_slot;
 using net::endpoint;
 using net::outgoing_datagram;
@@ -187,6 +190,97 @@ TEST_CASE("a closed datagram socket ends its calls, a released one goes on", "[u
     udp_socket again(other.release());
     CHECK(again.local_endpoint() == where);
     CHECK(error_of([&] { udp_socket same(where); }) == std::errc::address_in_use);
+  });
+}
+
+TEST_CASE("a datagram socket may be moved while a fiber waits", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    const endpoint where = server.local_endpoint();
+    slots room(4);
+    auto receiving = spin([&] { return server.receive_many(room.all); });
+    until_waiting(receiving);
+    udp_socket moved = std::move(server);
+    on_loopback().send_to(bytes_of("here"), where);
+    CHECK(receiving.await() == 1);
+    CHECK(room.text(0) == "here");
+  });
+}
+
+TEST_CASE("a batch sees a time limit that has passed", "[udp]") {
+  run([] {
+    udp_socket server = on_loopback();
+    for (int i = 0; i < 3; ++i) {
+      on_loopback().send_to(bytes_of("kept"), server.local_endpoint());
+    }
+    slots room(1);
+    CHECK_FALSE(move_on_after(1ms, [&] {
+      const auto from = clock::now();
+      while (clock::now() - from < 5ms) {
+        if (testing::on_sim()) sleep_for(1ms);
+      }
+      server.receive_many(room.all);
+    }));
+    CHECK(receive(server) == "kept");
+  });
+}
+
+TEST_CASE("a sender with the longest path is heard, and harms no other", "[unix]") {
+  run([] {
+    const scratch_directory in;
+    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    unix_datagram server(where);
+    sockaddr_un longest{};
+    longest.sun_family = AF_UNIX;
+    const std::string name = in.name() + "/";
+    std::fill(std::begin(longest.sun_path), std::end(longest.sun_path), 'x');
+    std::copy(name.begin(), name.end(), std::begin(longest.sun_path));
+    const fd odd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::bind(odd.get(), reinterpret_cast<sockaddr*>(&longest), sizeof longest) == 0);
+    unix_datagram fair = unix_datagram::connect(where);
+    fair.send(bytes_of("first"));
+    REQUIRE(::sendto(odd.get(), "odd", 3, 0, where.address(), where.length()) == 3);
+    fair.send(bytes_of("last"));
+    slots room(4);
+    REQUIRE(server.receive_many(room.all) == 3);
+    CHECK(room.text(1) == "odd");
+    CHECK(room.all[1].got.from.to_string().size() == 5 + 108);
+    CHECK(room.all[0].got.from == endpoint());
+  });
+}
+
+TEST_CASE("a batch for a receiver that is full waits, and is not busy", "[unix]") {
+  run([] {
+    const scratch_directory in;
+    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    unix_datagram server(where);
+    unix_datagram client(endpoint::unix_path(in.name() + "/client"));
+    const std::vector<outgoing_datagram> letters(50, {bytes_of("letter"), where});
+    int sent = 0;
+    auto sender = spin([&] {
+      for (int i = 0; i < 10; ++i) sent += static_cast<int>(client.send_many(letters));
+    });
+    sleep_for(20ms);
+    const int before = sent;
+    sleep_for(20ms);
+    CHECK(sent == before);
+    for (int i = 0; i < before || sender.state() != fiber_state::dead; ++i) {
+      if (!move_on_after(50ms, [&] { receive(server); })) break;
+    }
+    sender.await();
+    CHECK(sent >= 10);
+  });
+}
+
+TEST_CASE("names of another kind are refused", "[net]") {
+  run([] {
+    const endpoint local = endpoint::unix_path("/nowhere");
+    CHECK_THROWS_AS(udp_socket(local), std::invalid_argument);
+    CHECK_THROWS_AS(udp_socket::connect(local), std::invalid_argument);
+    CHECK_THROWS_AS(net::tcp_listener(local), std::invalid_argument);
+    CHECK_THROWS_AS(unix_datagram(endpoint::loopback(0)), std::invalid_argument);
+    CHECK_THROWS_AS(unix_datagram::connect(endpoint::loopback(1)), std::invalid_argument);
+    CHECK_THROWS_AS(net::unix_listener(endpoint::loopback(0)), std::invalid_argument);
   });
 }
 

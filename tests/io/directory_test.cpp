@@ -134,6 +134,7 @@ TEST_CASE("what is no directory is told by its name", "[directory]") {
     directory taken = std::move(odd);
     CHECK(taken.native_handle() >= 0);
     CHECK(odd.native_handle() == -1);
+    CHECK(error_of([&] { odd.next(); }) == std::errc::bad_file_descriptor);
   });
 }
 

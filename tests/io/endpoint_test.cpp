@@ -122,6 +122,7 @@ TEST_CASE("a Unix socket has a path or an abstract name", "[net]") {
   CHECK_FALSE(abstract == endpoint::unix_path("motet"));
   CHECK_FALSE(path == endpoint::unix_path("/run/motet.soc"));
   CHECK_FALSE(path == endpoint::any(0));
+  CHECK(endpoint::unix_path("@sock").to_string() == "unix:./@sock");
   CHECK(endpoint(path.address(), path.length()) == path);
   CHECK(endpoint(abstract.address(), abstract.length()) == abstract);
   sockaddr_un bare{};

@@ -2,6 +2,7 @@
 // Files by their names: made, opened, described, renamed and taken away; and files as such: their
 // size and room.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -287,6 +288,70 @@ TEST_CASE("what is interrupted in a call has happened, or has not", "[io][file]"
       ::unlinkat(in.get(), name.c_str(), 0);
     }
     CHECK(testing::open_descriptors() == before);
+  });
+}
+
+TEST_CASE("a file is not renamed into a directory that has got the number", "[io][file]") {
+  run([] {
+    const scratch_directory in;
+    io::mkdirat(in.get(), "other", 0700);
+    io::mkdirat(in.get(), "stranger", 0700);
+    const int rounds = static_cast<int>(testing::scaled(300, 50));
+    for (int i = 0; i < rounds; ++i) {
+      make_file(in, "file");
+      const int other = io::openat(in.get(), "other", O_RDONLY | O_DIRECTORY);
+      auto renaming = spin([&] { io::renameat(in.get(), "file", other, "file"); });
+      for (int turns = 0; turns < i % 3; ++turns) snooze();
+      io::close(other);
+      const fd stranger(io::openat(in.get(), "stranger", O_RDONLY | O_DIRECTORY));
+      const auto error = error_of([&] { renaming.await(); });
+      CHECK((!error || error == std::errc::bad_file_descriptor || i % 3 == 0));
+      CHECK_FALSE((in.has("stranger/file") && i % 3 != 0));
+      ::unlinkat(in.get(), "file", 0);
+      ::unlinkat(in.get(), "other/file", 0);
+      ::unlinkat(in.get(), "stranger/file", 0);
+    }
+  });
+}
+
+TEST_CASE("the open of a FIFO waits for its other end", "[io][file]") {
+  run([] {
+    const scratch_directory in;
+    REQUIRE(::mkfifoat(in.get(), "fifo", 0600) == 0);
+    fd reader;
+    auto reading = spin([&] { reader = fd(io::openat(in.get(), "fifo", O_RDONLY)); });
+    until_waiting(reading);
+    CHECK_FALSE(move_on_after(5ms, [&] { reading.await(); }));
+    fd writer(io::openat(in.get(), "fifo", O_WRONLY));
+    reading.await();
+    io::write_all(writer.get(), bytes_of("through"));
+    CHECK(testing::take_all(reader.get()) == "through");
+    CHECK(error_of([&] { const fd other(io::openat(in.get(), "gone", O_WRONLY | O_NONBLOCK)); }) ==
+          std::errc::no_such_file_or_directory);
+  });
+}
+
+TEST_CASE("an open that would wait for a lease says so, if it must not wait", "[io][file]") {
+  run([] {
+    const scratch_directory in;
+    const fd leased = make_file(in, "file");
+    auto* const before = ::signal(SIGIO, SIG_IGN);
+    if (::fcntl(leased.get(), F_SETLEASE, F_WRLCK) != 0) return;  // this file system has no leases
+    const auto open = [&](int directory, const std::string& path) {
+      return error_of([&] { fd(io::openat(directory, path.c_str(), O_WRONLY | O_NONBLOCK)); });
+    };
+    CHECK(open(in.get(), "file") == std::errc::resource_unavailable_try_again);
+    CHECK(open(AT_FDCWD, in.name() + "/file") == std::errc::resource_unavailable_try_again);
+    ::fcntl(leased.get(), F_SETLEASE, F_UNLCK);
+    ::signal(SIGIO, before);
+  });
+}
+
+TEST_CASE("paths that are none are refused, absolute ones need no directory", "[io][file]") {
+  run([] {
+    CHECK(error_of([] { io::openat(AT_FDCWD, nullptr, O_RDONLY); }) == std::errc::bad_address);
+    CHECK(error_of([] { io::unlinkat(AT_FDCWD, nullptr); }) == std::errc::bad_address);
+    CHECK(fd(io::openat(-1, "/dev/null", O_RDONLY)));
   });
 }
 

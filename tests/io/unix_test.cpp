@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <motet/motet.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -73,9 +75,11 @@ void send_plainly(int socket, int number) {
 
 TEST_CASE("a pair of streams carries bytes both ways until one end is closed", "[unix]") {
   run([] {
-    auto [left, right] = stream_pair();
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
     const std::string large(1 << 20, 'x');
-    auto writer = spin([&left = left, &large] { left.write_all(large); });
+    auto writer = spin([&] { left.write_all(large); });
     std::string found;
     while (found.size() < large.size()) found += read_text(right, 65'536);
     CHECK(found == large);
@@ -85,8 +89,8 @@ TEST_CASE("a pair of streams carries bytes both ways until one end is closed", "
     left.shutdown(SHUT_WR);
     CHECK(read_text(right).empty());
     right.close();
-    CHECK(error_of([&left = left] { left.write_all("x"); }) == std::errc::broken_pipe);
-    CHECK(error_of([&right = right] { read_text(right); }) == bad_descriptor);
+    CHECK(error_of([&] { left.write_all("x"); }) == std::errc::broken_pipe);
+    CHECK(error_of([&] { read_text(right); }) == bad_descriptor);
   });
 }
 
@@ -150,6 +154,33 @@ TEST_CASE("close takes no path away that is another file by now", "[unix]") {
     listening.close();
     CHECK(in.has("socket"));
     CHECK(in.has("moved"));
+  });
+}
+
+TEST_CASE("a listener that is being closed takes no newer one's path away", "[unix]") {
+  run([] {
+    const scratch_directory in;
+    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    for (int round = 0; round < 20; ++round) {
+      unix_listener old(where);
+      std::optional<unix_listener> next;
+      auto accepting = spin([&] {
+        std::error_code error;
+        old.accept(error);
+        next.emplace(where);
+      });
+      until_waiting(accepting);
+      old.close();
+      accepting.await();
+      CHECK(in.has("socket"));
+      auto client = spin([&] { unix_stream::connect(where); });
+      next->accept();
+      client.await();
+    }
+    unix_listener itself(where);
+    unix_listener& same = itself;
+    itself = std::move(same);
+    CHECK(in.has("socket"));
   });
 }
 
@@ -229,7 +260,9 @@ TEST_CASE("serve serves each connection in a fiber", "[unix]") {
 
 TEST_CASE("a descriptor is passed on, in order with the bytes around it", "[unix]") {
   run([] {
-    auto [left, right] = stream_pair();
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
     const auto pipe = make_pipe();
     left.write_all("before");
     left.send_fd(pipe.second());
@@ -249,30 +282,51 @@ TEST_CASE("a descriptor is passed on, in order with the bytes around it", "[unix
 
 TEST_CASE("a receive_fd waits, and an interruption loses no descriptor", "[unix]") {
   run([] {
-    auto [left, right] = stream_pair();
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
     const auto pipe = make_pipe();
-    auto receiver = spin([&right = right] { return right.receive_fd().has_value(); });
+    auto receiver = spin([&] { return right.receive_fd().has_value(); });
     until_waiting(receiver);
     CHECK(receiver.raise(oops()));
     CHECK_THROWS_AS(receiver.await(), oops);
-    auto again = spin([&right = right] { return right.receive_fd().has_value(); });
+    auto again = spin([&] { return right.receive_fd().has_value(); });
     until_waiting(again);
     left.send_fd(pipe.first());
     CHECK(again.await());
-    CHECK(error_of([&left = left] { left.send_fd(-1); }) == bad_descriptor);
+    CHECK(error_of([&] { left.send_fd(-1); }) == bad_descriptor);
   });
 }
 
 TEST_CASE("a descriptor that nobody asked for is closed", "[unix]") {
   run([] {
-    auto [left, right] = stream_pair();
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
     const auto pipe = make_pipe();
     const std::size_t before = testing::open_descriptors();
     send_plainly(left.native_handle(), pipe.first());
     CHECK(read_text(right) == "d");
     CHECK(testing::open_descriptors() == before);
     left.write_all("x");
-    CHECK(error_of([&right = right] { right.receive_fd(); }) == std::errc::no_message);
+    CHECK(error_of([&] { right.receive_fd(); }) == std::errc::no_message);
+    const std::array<int, 2> two{pipe.first(), pipe.second()};
+    char byte = 't';
+    iovec vector{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof two)> control{};
+    msghdr message{};
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof two);
+    std::memcpy(CMSG_DATA(head), two.data(), sizeof two);
+    REQUIRE(::sendmsg(left.native_handle(), &message, 0) == 1);
+    CHECK(right.receive_fd());
+    CHECK(testing::open_descriptors() == before);
     unix_stream none;
     CHECK(error_of([&] { none.send_fd(0); }) == bad_descriptor);
     CHECK(error_of([&] { none.receive_fd(); }) == bad_descriptor);
@@ -281,8 +335,10 @@ TEST_CASE("a descriptor that nobody asked for is closed", "[unix]") {
 
 TEST_CASE("a released stream stays connected, and its fibers are told", "[unix][tcp]") {
   run([] {
-    auto [left, right] = stream_pair();
-    auto reader = spin([&left = left] { read_text(left); });
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
+    auto reader = spin([&] { read_text(left); });
     until_waiting(reader);
     const fd taken = left.release();
     CHECK(error_of([&] { reader.await(); }) == bad_descriptor);
@@ -298,10 +354,12 @@ TEST_CASE("a released stream stays connected, and its fibers are told", "[unix][
 
 TEST_CASE("a stream that two threads have used can be released as well", "[unix]") {
   run([] {
-    auto [left, right] = stream_pair();
+    auto ends = stream_pair();
+    unix_stream& left = ends.first;
+    unix_stream& right = ends.second;
     thread other([] { sleep(); });
     for (int i = 0; i < 3; ++i) {
-      auto reader = other.spin([&left = left] { return read_text(left); });
+      auto reader = other.spin([&] { return read_text(left); });
       right.write_all("there");
       CHECK(reader.await() == "there");
       right.write_all("here");

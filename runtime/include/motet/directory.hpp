@@ -76,8 +76,8 @@ class directory {
     void operator()(page* gone) const noexcept;
   };
 
-  fd fd_;
   std::unique_ptr<page, delete_page> page_;
+  fd fd_;  // behind the page: it is closed first
 };
 
 }}  // namespace motet::MOTET_ABI

@@ -78,8 +78,9 @@ class file {
   std::size_t write_at(std::span<const std::byte> buffer, off_t offset,
                        std::error_code& error) noexcept;
 
-  /// Writes all of it behind the file's end, wherever that is by then, in one piece unless the
-  /// disk is full: other fibers, threads and programs may append at the same time.
+  /// Writes all of it behind the file's end, wherever that is by then: other fibers, threads and
+  /// programs may append at the same time. Only what the file system writes in parts, as it does on
+  /// a full disk, and what is larger than 2 GiB, is not one piece.
   /// Switchpoint.
   /// Throws: as write_all().
   /// Source: pwritev2(2), RWF_APPEND.
@@ -96,8 +97,8 @@ class file {
   void resize(off_t size);
   /// Moves the position to `offset` bytes from the beginning, the position or the end of the file.
   /// Returns: the new position, from the beginning.
-  /// Not a switchpoint.
-  /// Throws: std::system_error.
+  /// Switchpoint if another fiber reads or writes at the position, which is waited for.
+  /// Throws: std::system_error; what is pending for this fiber if it waits.
   /// Source: lseek(2).
   off_t seek(off_t offset, int whence = SEEK_SET);
 

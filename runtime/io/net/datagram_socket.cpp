@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // See motet/detail/io/datagram_socket.hpp.
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,8 +12,10 @@
 #include <stdexcept>
 
 #include "heart/thread_state.hpp"
+#include "interruption/pending_throw.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
+#include "io/whole_buffer.hpp"
 #include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -46,13 +47,16 @@ struct envelope {
   msghdr message{};
 };
 
-/// The kernel gives no address for a socket without a name.
-received_datagram opened(const msghdr& message, std::size_t size) {
+/// The kernel gives no address for a socket without a name. An address of a family that an endpoint
+/// does not know is left out: the datagram has been taken.
+received_datagram opened(const msghdr& message, std::size_t size) noexcept {
   received_datagram found;
   found.size = size;
   found.truncated = (message.msg_flags & MSG_TRUNC) != 0;
-  if (message.msg_namelen > 0) {
+  if (message.msg_namelen == 0) return found;
+  try {
     found.from = net::endpoint(static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
+  } catch (const std::invalid_argument&) {
   }
   return found;
 }
@@ -66,21 +70,38 @@ void check_count(std::size_t count) {
   }
 }
 
-/// Makes a call that does not wait, again and again, until it has moved something.
-/// Returns: how many datagrams it has moved.
-template <typename Call>
-std::size_t move_some(int fd, short readiness, const char* what, Call call) {
+/// Moves as many datagrams as it can without a wait; if that is none, waits for the first one to
+/// move by `first(fd)`, and then moves what else it can. Both return minus an errno value for an
+/// error, `rest(fd, begin)` how many datagrams it has moved from the place `begin` on. Returns: how
+/// many datagrams it has moved.
+template <typename First, typename Rest>
+std::size_t move_some(int fd, std::size_t count, const char* what, First first, Rest rest) {
   thread_state& thread = here();
+  end_passed_limits(thread);
   thread.deliver();
-  for (;;) {
-    const int moved = call();
-    if (moved > 0) {
-      thread.give_way();
-      return static_cast<std::size_t>(moved);
-    }
-    if (errno != EAGAIN && errno != EINTR) throw_errno(errno, what, fd);
-    io::wait_fd(fd, readiness);
+  const used_descriptor used(fd);
+  std::int32_t moved = rest(fd, std::size_t{0});
+  if (moved != -EAGAIN && moved != -EINTR) {
+    thread.give_way();
+    return settled(moved, what, fd);
   }
+  settled(first(fd), what, fd);
+  if (count == 1 || used.closed()) return 1;
+  moved = rest(fd, std::size_t{1});
+  return moved < 0 ? 1 : 1 + static_cast<std::size_t>(moved);
+}
+
+std::int32_t result_of(int moved) noexcept {
+  return moved < 0 ? -errno : moved;
+}
+
+std::int32_t perform_message(verb kind, int fd, msghdr& message, int flags, const char* what) {
+  operation op;
+  op.kind = kind;
+  op.fd = fd;
+  op.flags = flags;
+  op.message = &message;
+  return perform_now(op, what);
 }
 
 }  // namespace
@@ -95,13 +116,7 @@ received_datagram datagram_socket::receive_from(std::span<std::byte> buffer,
                                                 std::error_code& error) noexcept {
   envelope incoming(buffer);
   const std::size_t size = io::recvmsg(native_handle(), incoming.message, 0, error);
-  if (error) return {};
-  try {
-    return opened(incoming.message, size);
-  } catch (const std::invalid_argument&) {
-    error = std::make_error_code(std::errc::address_family_not_supported);
-  }
-  return {};
+  return error ? received_datagram() : opened(incoming.message, size);
 }
 
 std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
@@ -117,10 +132,18 @@ std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
     headers[i].msg_hdr.msg_name = &addresses[i];
     headers[i].msg_hdr.msg_namelen = sizeof addresses[i];
   }
-  const std::size_t filled = move_some(native_handle(), POLLIN, "recvmmsg", [&] {
-    return faults::call("recvmmsg", ::recvmmsg, native_handle(), headers.data(),
-                        static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
-  });
+  const std::size_t filled = move_some(
+      native_handle(), count, "recvmmsg",
+      [&](int from) {
+        const std::int32_t size =
+            perform_message(verb::recvmsg, from, headers[0].msg_hdr, 0, "receive_many");
+        if (size >= 0) headers[0].msg_len = static_cast<unsigned>(size);
+        return size;
+      },
+      [&](int from, std::size_t begin) {
+        return result_of(faults::call("recvmmsg", ::recvmmsg, from, headers.data() + begin,
+                                      static_cast<unsigned>(count - begin), MSG_DONTWAIT, nullptr));
+      });
   for (std::size_t i = 0; i < filled; ++i) {
     slots[i].got = opened(headers[i].msg_hdr, headers[i].msg_len);
   }
@@ -157,10 +180,16 @@ std::size_t datagram_socket::send_many(std::span<const net::outgoing_datagram> d
     headers[i].msg_hdr.msg_name = const_cast<sockaddr*>(each.to.address());
     headers[i].msg_hdr.msg_namelen = each.to.length();
   }
-  return move_some(native_handle(), POLLOUT, "sendmmsg", [&] {
-    return faults::call("sendmmsg", ::sendmmsg, native_handle(), headers.data(),
-                        static_cast<unsigned>(count), MSG_DONTWAIT | MSG_NOSIGNAL);
-  });
+  return move_some(
+      native_handle(), count, "sendmmsg",
+      [&](int to) {
+        return perform_message(verb::sendmsg, to, headers[0].msg_hdr, MSG_NOSIGNAL, "send_many");
+      },
+      [&](int to, std::size_t begin) {
+        return result_of(faults::call("sendmmsg", ::sendmmsg, to, headers.data() + begin,
+                                      static_cast<unsigned>(count - begin),
+                                      MSG_DONTWAIT | MSG_NOSIGNAL));
+      });
 }
 
 void datagram_socket::connect_to(const net::endpoint& peer) {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -50,12 +51,14 @@ endpoint::endpoint() noexcept {
 endpoint::endpoint(const sockaddr* address, socklen_t length) {
   const bool v4 = length >= sizeof(sockaddr_in) && address->sa_family == AF_INET;
   const bool v6 = length >= sizeof(sockaddr_in6) && address->sa_family == AF_INET6;
-  const bool local = length >= sizeof(sa_family_t) && length <= sizeof(sockaddr_un) &&
-                     address->sa_family == AF_UNIX;
+  const bool local = length >= sizeof(sa_family_t) && address->sa_family == AF_UNIX;
   if (!v4 && !v6 && !local) {
     throw std::invalid_argument("an address that is none of IPv4, IPv6 or a Unix socket");
   }
-  length_ = v4 ? sizeof(sockaddr_in) : v6 ? sizeof(sockaddr_in6) : length;
+  // Of a path of 108 bytes the kernel counts one more, for a NUL. Source: unix(7), BUGS.
+  length_ = std::min(length, static_cast<socklen_t>(v4   ? sizeof(sockaddr_in)
+                                                    : v6 ? sizeof(sockaddr_in6)
+                                                         : sizeof(sockaddr_un)));
   std::memcpy(&any_, address, length_);
 }
 
@@ -141,7 +144,8 @@ std::string endpoint::to_string() const {
   if (any_.head.sa_family == AF_UNIX) {
     const std::string_view name = local_name();
     const bool abstract = !name.empty() && any_.local.sun_path[0] == '\0';
-    return (abstract ? "unix:@" : "unix:") + std::string(name);
+    const bool looks_abstract = !abstract && name.starts_with('@');
+    return (abstract ? "unix:@" : looks_abstract ? "unix:./" : "unix:") + std::string(name);
   }
   char text[INET6_ADDRSTRLEN] = "";
   if (any_.head.sa_family == AF_INET6) {

@@ -10,6 +10,7 @@
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
+#include <stdexcept>
 
 #include "words/faults.hpp"
 
@@ -44,6 +45,14 @@ class stream_turn {
   detail::stream_queue& queue_;
   detail::queue_result result_;
 };
+
+/// Throws: std::invalid_argument if `where` is the name of a Unix socket, or is none, unlike
+/// `local`.
+inline const endpoint& of_kind(const endpoint& where, bool local) {
+  if ((where.address()->sa_family == AF_UNIX) == local) return where;
+  throw std::invalid_argument(where.to_string() + (local ? " is not the name of a Unix socket"
+                                                         : " is the name of a Unix socket"));
+}
 
 /// Returns: a socket in non-blocking mode: with a blocking one only io_uring could connect without
 ///          blocking the thread for a moment.

@@ -116,9 +116,11 @@ fd listening_socket(const net::endpoint& where, int backlog, bool shares_port) {
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (shares_port) ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   bind_to(made.get(), where, "listen on");
+  bound_path path(where);  // taken away if the socket cannot listen
   if (call("listen", ::listen, made.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
   }
+  path.forget();
   return made;
 }
 

@@ -11,15 +11,16 @@
 
 #include "io/io.hpp"
 #include "io/net/serve_loop.hpp"
+#include "io/net/socket.hpp"
 #include "io/net/socket_listener.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 tcp_listener::tcp_listener(const endpoint& where, int backlog)
-    : socket_listener(detail::listening_socket(where, backlog, false)) {}
+    : socket_listener(detail::listening_socket(of_kind(where, false), backlog, false)) {}
 
 tcp_listener::tcp_listener(const endpoint& where, int backlog, shared_port)
-    : socket_listener(detail::listening_socket(where, backlog, true)) {}
+    : socket_listener(detail::listening_socket(of_kind(where, false), backlog, true)) {}
 
 tcp_stream tcp_listener::accept() {
   return tcp_stream(accept_fd());

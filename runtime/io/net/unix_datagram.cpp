@@ -11,13 +11,13 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 unix_datagram::unix_datagram(const endpoint& where)
     : datagram_socket(new_socket(AF_UNIX, SOCK_DGRAM)) {
-  detail::bind_to(native_handle(), where, "bind to");
+  detail::bind_to(native_handle(), of_kind(where, true), "bind to");
   path_ = detail::bound_path(where);
 }
 
 unix_datagram unix_datagram::connect(const endpoint& peer) {
   unix_datagram made(new_socket(AF_UNIX, SOCK_DGRAM));
-  made.connect_to(peer);
+  made.connect_to(of_kind(peer, true));
   return made;
 }
 

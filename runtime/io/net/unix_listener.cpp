@@ -4,12 +4,14 @@
 
 #include "io/io.hpp"
 #include "io/net/serve_loop.hpp"
+#include "io/net/socket.hpp"
 #include "io/net/socket_listener.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 unix_listener::unix_listener(const endpoint& where, int backlog)
-    : socket_listener(detail::listening_socket(where, backlog, false)), path_(where) {}
+    : socket_listener(detail::listening_socket(of_kind(where, true), backlog, false)),
+      path_(where) {}
 
 unix_stream unix_listener::accept() {
   return unix_stream(accept_fd());
@@ -26,8 +28,8 @@ void unix_listener::serve_each(const std::function<void(unix_stream)>& handler,
 }
 
 void unix_listener::close() {
+  path_.take_away();  // first, so that it is not found abandoned, and made anew, meanwhile
   socket_listener::close();
-  path_.take_away();
 }
 
 fd unix_listener::release() {

@@ -26,7 +26,7 @@ struct descriptor_message {
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_LEN(sizeof(int));  // the kernel closes all but the first
   }
 
   void put(int descriptor) noexcept {
@@ -88,8 +88,10 @@ std::optional<fd> unix_stream::receive_fd() {
   descriptor_message carrier;
   if (receive_message(carrier.message) == 0) return std::nullopt;
   fd taken = carrier.take();
-  if (!taken) detail::throw_errno(ENOMSG, "receive_fd", native_handle());
-  return taken;
+  if (taken) return taken;
+  // The kernel cuts off a descriptor for which this process has no number.
+  const bool cut_off = (carrier.message.msg_flags & MSG_CTRUNC) != 0;
+  detail::throw_errno(cut_off ? EMFILE : ENOMSG, "receive_fd", native_handle());
 }
 
 endpoint unix_stream::local_endpoint() const {

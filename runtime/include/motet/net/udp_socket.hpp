@@ -15,7 +15,8 @@ class udp_socket : public detail::datagram_socket {
  public:
   /// Receives at `where`. Port 0 lets the kernel choose: see local_endpoint().
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`.
+  /// Throws: std::system_error that names `where`; std::invalid_argument for a name of another
+  /// kind.
   explicit udp_socket(const endpoint& where);
   /// Returns: a socket that sends to `peer`, and receives from there alone.
   /// Not a switchpoint.

@@ -17,7 +17,8 @@ class unix_datagram : public detail::datagram_socket {
  public:
   /// Receives at `where`. A path is made, and taken away, as by unix_listener.
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`.
+  /// Throws: std::system_error that names `where`; std::invalid_argument for a name of another
+  /// kind.
   explicit unix_datagram(const endpoint& where);
   /// Returns: a socket without a name, which sends to `peer` and gets no answers.
   /// Not a switchpoint.
@@ -35,8 +36,8 @@ class unix_datagram : public detail::datagram_socket {
   /// away that it has made, unless that is another file by now.
   /// Switchpoint if there are such calls; nothing interrupts it.
   void close() noexcept {
+    path_.take_away();  // first, so that it is not found abandoned, and made anew, meanwhile
     datagram_socket::close();
-    path_.take_away();
   }
   /// Gives up ownership of the socket, and leaves the path. Calls that are under way go on.
   /// Not a switchpoint.

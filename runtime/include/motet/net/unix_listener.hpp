@@ -22,7 +22,8 @@ class unix_listener : public detail::socket_listener {
   /// is taken away by close(). A path that a program which is gone has left is made anew; a path on
   /// which a program listens is not.
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1.
+  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1, or
+  ///         a name of another kind.
   explicit unix_listener(const endpoint& where, int backlog = SOMAXCONN);
   /// Takes over a socket that listens, for example one that another program has opened. Its path
   /// stays when it is closed.

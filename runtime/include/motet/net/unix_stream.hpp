@@ -34,18 +34,20 @@ class unix_stream : public detail::socket_stream {
   /// Switchpoint; nothing interrupts it.
   ~unix_stream() = default;
 
-  /// Sends a copy of the descriptor, with one byte, behind what has been written before.
+  /// Sends a copy of the descriptor, with one byte, behind what has been written before. The
+  /// descriptor must stay open until the call is over.
   /// Switchpoint.
   /// Throws: std::system_error; what is pending for this fiber, and then nothing was sent.
   /// Source: unix(7), SCM_RIGHTS.
   void send_fd(int descriptor);
   /// Takes the next byte, and the descriptor that comes with it, which has the close-on-exec flag.
   /// A descriptor is only taken by this call: read() takes the byte, and the kernel closes the
-  /// descriptor.
+  /// descriptor. Of several that come with one byte the kernel closes all but the first.
   /// Returns: the descriptor; nothing when the peer will send no more.
   /// Switchpoint.
-  /// Throws: std::system_error, no_message if the byte came without a descriptor; what is pending
-  ///         for this fiber, and then nothing was taken.
+  /// Throws: std::system_error, no_message if the byte came without a descriptor,
+  ///         too_many_files_open if there was no number for the descriptor, which is lost then;
+  ///         what is pending for this fiber, and then nothing was taken.
   std::optional<fd> receive_fd();
 
   /// Returns: the Unix sockets' names; most clients have none.

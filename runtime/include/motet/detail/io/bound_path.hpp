@@ -22,6 +22,7 @@ class bound_path {
         file_(other.file_),
         made_in_(other.made_in_) {}
   bound_path& operator=(bound_path&& other) noexcept {
+    if (this == &other) return *this;
     bound_path old(std::move(*this));
     path_ = std::exchange(other.path_, {});
     device_ = other.device_;

@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 struct received_datagram {
   std::size_t size = 0;    // bytes, at most those of the buffer
   bool truncated = false;  // the buffer was too small, and the rest is lost
-  endpoint from;
+  endpoint from;           // endpoint() if the sender has no name
 };
 
 /// A place for a datagram of receive_many(); what it receives is in `got`.
@@ -46,12 +46,10 @@ class datagram_socket {
   ///         received.
   net::received_datagram receive_from(std::span<std::byte> buffer);
   net::received_datagram receive_from(std::span<std::byte> buffer, std::error_code& error) noexcept;
-  /// Waits for a datagram, and takes all that have come, as many as there are slots, in one system
-  /// call.
-  /// Returns: how many slots have been filled, in [1, slots.size()].
-  /// Switchpoint.
-  /// Throws: as receive_from(); std::invalid_argument for no slots, or more than 1,024.
-  /// Source: recvmmsg(2).
+  /// Waits for a datagram, and takes all that have come, as many as there are slots, but at most
+  /// 64, in one or two system calls. Returns: how many slots have been filled, from the first on;
+  /// at least 1. Switchpoint. Throws: as receive_from(); std::invalid_argument for no slots, or
+  /// more than 1,024. Source: recvmmsg(2).
   std::size_t receive_many(std::span<net::datagram_slot> slots);
 
   /// Sends a datagram to `to`; send() to the peer to which the socket is connected.
@@ -64,10 +62,11 @@ class datagram_socket {
                std::error_code& error) noexcept;
   void send(std::span<const std::byte> bytes);
   void send(std::span<const std::byte> bytes, std::error_code& error) noexcept;
-  /// Waits until the socket has room, and sends as many of the datagrams, from the first on, as
-  /// there is room for, in one system call. Returns: how many have been sent, in [1,
-  /// datagrams.size()]. Switchpoint. Throws: as send_to(), for the first datagram;
-  /// std::invalid_argument for no datagrams, or more
+  /// Waits until there is room, and sends as many of the datagrams, from the first on, as there is
+  /// room for, but at most 64, in one or two system calls.
+  /// Returns: how many have been sent; at least 1.
+  /// Switchpoint.
+  /// Throws: as send_to(), for the first datagram; std::invalid_argument for no datagrams, or more
   ///         than 1,024.
   /// Source: sendmmsg(2).
   std::size_t send_many(std::span<const net::outgoing_datagram> datagrams);
