@@ -123,13 +123,24 @@ std::size_t settled_on_path(std::int32_t result, const operation& op, const char
   throw std::system_error(-result, std::system_category(), std::string(what) + " of " + path);
 }
 
+/// A null path is refused here: the calls of the C library are declared never to get one.
+std::int32_t perform_path_now(operation& op, const char* what) {
+  return op.path == nullptr ? -EFAULT : perform_now(op, what);
+}
+
 std::size_t perform_on_path(operation& op, const char* what) {
   here().deliver();
-  return settled_on_path(perform_now(op, what), op, what);
+  return settled_on_path(perform_path_now(op, what), op, what);
+}
+
+std::size_t perform_on_path_quietly(operation& op, const char* what,
+                                    std::error_code& error) noexcept {
+  return quietly(error, [&] { return perform_path_now(op, what); });
 }
 
 std::int32_t perform(renaming& wanted) {
-  return wanted.refusal() != 0 ? wanted.refusal() : perform_now(wanted.op, "renameat");
+  if (wanted.refusal() != 0) return wanted.refusal();
+  return wanted.op.new_path == nullptr ? -EFAULT : perform_path_now(wanted.op, "renameat");
 }
 
 }}  // namespace detail
@@ -137,6 +148,7 @@ std::int32_t perform(renaming& wanted) {
 namespace io {
 
 using detail::perform_on_path;
+using detail::perform_on_path_quietly;
 using detail::perform_quietly;
 using detail::perform_throwing;
 
@@ -242,7 +254,7 @@ int openat(int directory, const char* path, int flags, mode_t mode) {
 int openat(int directory, const char* path, int flags, mode_t mode,
            std::error_code& error) noexcept {
   operation op = detail::on_path(verb::openat, directory, path, flags | O_CLOEXEC, mode);
-  const auto result = static_cast<int>(perform_quietly(op, "openat", error));
+  const auto result = static_cast<int>(perform_on_path_quietly(op, "openat", error));
   return error ? -1 : result;
 }
 
@@ -254,7 +266,7 @@ void statx(int directory, const char* path, int flags, unsigned mask, struct ::s
 void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status,
            std::error_code& error) noexcept {
   operation op = detail::inquiry(directory, path, flags, mask, status);
-  perform_quietly(op, "statx", error);
+  perform_on_path_quietly(op, "statx", error);
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
@@ -277,7 +289,7 @@ void unlinkat(int directory, const char* path, int flags) {
 
 void unlinkat(int directory, const char* path, int flags, std::error_code& error) noexcept {
   operation op = detail::on_path(verb::unlinkat, directory, path, flags);
-  perform_quietly(op, "unlinkat", error);
+  perform_on_path_quietly(op, "unlinkat", error);
 }
 
 void mkdirat(int directory, const char* path, mode_t mode) {
@@ -287,7 +299,7 @@ void mkdirat(int directory, const char* path, mode_t mode) {
 
 void mkdirat(int directory, const char* path, mode_t mode, std::error_code& error) noexcept {
   operation op = detail::on_path(verb::mkdirat, directory, path, 0, mode);
-  perform_quietly(op, "mkdirat", error);
+  perform_on_path_quietly(op, "mkdirat", error);
 }
 
 }  // namespace io

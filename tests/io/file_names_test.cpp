@@ -17,6 +17,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/descriptors.hpp"
 #include "io/scratch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
@@ -24,6 +25,7 @@
 using namespace motet;
 using namespace std::chrono_literals;
 using testing::bytes_of;
+using testing::descriptor_letter;
 using testing::error_of;
 using testing::make_pipe;
 using testing::make_socket_pair;
@@ -351,6 +353,11 @@ TEST_CASE("paths that are none are refused, absolute ones need no directory", "[
   run([] {
     CHECK(error_of([] { io::openat(AT_FDCWD, nullptr, O_RDONLY); }) == std::errc::bad_address);
     CHECK(error_of([] { io::unlinkat(AT_FDCWD, nullptr); }) == std::errc::bad_address);
+    CHECK(error_of([] { io::renameat(AT_FDCWD, "x", AT_FDCWD, nullptr); }) ==
+          std::errc::bad_address);
+    std::error_code error;
+    io::mkdirat(AT_FDCWD, nullptr, 0700, error);
+    CHECK(error == std::errc::bad_address);
     CHECK(fd(io::openat(-1, "/dev/null", O_RDONLY)));
   });
 }
@@ -359,27 +366,13 @@ TEST_CASE("a message is sent with a descriptor", "[io][sendmsg]") {
   run([] {
     auto sockets = make_socket_pair();
     const auto pipe = make_pipe();
-    const int number = pipe.second();
-    char byte = 'd';
-    iovec vector{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof number)> control{};
-    msghdr message{};
-    message.msg_iov = &vector;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof number);
-    std::memcpy(CMSG_DATA(head), &number, sizeof number);
-    CHECK(io::sendmsg(sockets.first(), message) == 1);
+    descriptor_letter letter(pipe.second());
+    CHECK(io::sendmsg(sockets.first(), letter.message) == 1);
     const std::size_t before = testing::open_descriptors();
-    CHECK(io::recvmsg(sockets.second(), message) == 1);
+    CHECK(io::recvmsg(sockets.second(), letter.message) == 1);
     CHECK(testing::open_descriptors() == before + 1);
-    std::memcpy(control.data(), CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof number);
     int copy = -1;
-    std::memcpy(&copy, control.data(), sizeof copy);
+    std::memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&letter.message)), sizeof copy);
     fd closed(copy);
   });
 }

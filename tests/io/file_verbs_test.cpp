@@ -15,6 +15,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/descriptors.hpp"
 #include "io/streams.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
@@ -23,6 +24,7 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::bad_descriptor;
 using testing::bytes_of;
+using testing::descriptor_letter;
 using testing::make_pipe;
 using testing::make_socket_pair;
 using testing::oops;
@@ -83,24 +85,6 @@ struct envelope {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
 };
-
-/// Sends one byte, and a descriptor with it.
-void send_descriptor(int socket, int number) {
-  char byte = 'd';
-  iovec vector{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof number)> control{};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof number);
-  std::memcpy(CMSG_DATA(head), &number, sizeof number);
-  REQUIRE(::sendmsg(socket, &message, 0) == 1);
-}
 
 }  // namespace
 
@@ -276,7 +260,8 @@ TEST_CASE("a message brings a descriptor, which no other program inherits", "[io
     envelope got;
     auto receiving = spin([&] { return io::recvmsg(sockets.first(), got.message); });
     until_waiting(receiving);
-    send_descriptor(sockets.second(), pipe.second());
+    const descriptor_letter letter(pipe.second());
+    REQUIRE(::sendmsg(sockets.second(), &letter.message, 0) == 1);
     CHECK(receiving.await() == 1);
     CHECK(got.bytes[0] == 'd');
     const fd copy = got.descriptor();

@@ -18,6 +18,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/descriptors.hpp"
 #include "io/scratch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
@@ -30,6 +31,7 @@ using net::unix_listener;
 using net::unix_stream;
 using testing::bad_descriptor;
 using testing::bytes_of;
+using testing::descriptor_letter;
 using testing::error_of;
 using testing::make_pipe;
 using testing::oops;
@@ -51,24 +53,6 @@ endpoint abstract_name() {
   static int last = 0;
   return endpoint::unix_abstract("motet-test-" + std::to_string(::getpid()) + "-" +
                                  std::to_string(++last));
-}
-
-/// Sends one byte, and a descriptor with it, without motet.
-void send_plainly(int socket, int number) {
-  char byte = 'd';
-  iovec vector{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof number)> control{};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof number);
-  std::memcpy(CMSG_DATA(head), &number, sizeof number);
-  REQUIRE(::sendmsg(socket, &message, 0) == 1);
 }
 
 }  // namespace
@@ -305,26 +289,15 @@ TEST_CASE("a descriptor that nobody asked for is closed", "[unix]") {
     unix_stream& right = ends.second;
     const auto pipe = make_pipe();
     const std::size_t before = testing::open_descriptors();
-    send_plainly(left.native_handle(), pipe.first());
+    const descriptor_letter letter(pipe.first());
+    REQUIRE(::sendmsg(left.native_handle(), &letter.message, 0) == 1);
     CHECK(read_text(right) == "d");
     CHECK(testing::open_descriptors() == before);
     left.write_all("x");
     CHECK(error_of([&] { right.receive_fd(); }) == std::errc::no_message);
     const std::array<int, 2> two{pipe.first(), pipe.second()};
-    char byte = 't';
-    iovec vector{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof two)> control{};
-    msghdr message{};
-    message.msg_iov = &vector;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof two);
-    std::memcpy(CMSG_DATA(head), two.data(), sizeof two);
-    REQUIRE(::sendmsg(left.native_handle(), &message, 0) == 1);
+    const descriptor_letter both(two);
+    REQUIRE(::sendmsg(left.native_handle(), &both.message, 0) == 1);
     CHECK(right.receive_fd());
     CHECK(testing::open_descriptors() == before);
     unix_stream none;
