@@ -115,8 +115,8 @@ class Fiber:
         subject = int(wait["subject"])
         if subject >= 0:
             text += f" {subject}"
-        if wait["whom"]:
-            awaited = Fiber(self.namespace, 0, self.runtime, wait["whom"].dereference().dereference())
+        if wait["target"]:
+            awaited = Fiber(self.namespace, 0, self.runtime, wait["target"].dereference().dereference())
             text += (", held up by " if subject >= 0 else " ") + awaited.label()
         return text
 
