@@ -62,7 +62,7 @@ void lent_call::notify() noexcept {
   caller_->end();
 }
 
-void owned_call::await_end(std::unique_ptr<owned_call>& call) {
+void owned_call::await_end(owned<owned_call>& call) {
   owned_call& lent = *call;
   thread_state* thread = self();
   if (thread == nullptr) {

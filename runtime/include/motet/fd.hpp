@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
-#include <utility>
+#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -14,11 +14,11 @@ class fd {
   /// Takes ownership of the descriptor `number`; a negative number is no descriptor.
   /// Not a switchpoint.
   explicit fd(int number) noexcept : number_(number < 0 ? -1 : number) {}
-  fd(fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  fd(fd&& other) noexcept : number_(detail::taken(other.number_, -1)) {}
   fd& operator=(fd&& other) noexcept {
     if (this != &other) {
       close();
-      number_ = std::exchange(other.number_, -1);
+      number_ = detail::taken(other.number_, -1);
     }
     return *this;
   }
@@ -32,7 +32,7 @@ class fd {
   /// Gives up ownership.
   /// Returns: the descriptor, now the caller's.
   /// Not a switchpoint.
-  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+  [[nodiscard]] int release() noexcept { return detail::taken(number_, -1); }
 
   /// Closes the descriptor, as motet::io::close() does; does nothing if there is none.
   /// Switchpoint if this thread has operations on the descriptor; nothing interrupts it.

@@ -9,6 +9,7 @@
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/waiting/co_owned.hpp>
+#include <motet/detail/words/taken.hpp>
 #include <motet/detail/words/timespan.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
@@ -119,7 +120,7 @@ class basic_rate_limiter {
    private:
     /// A forked child forgets the waiters of its parent, and which of them had the turn.
     void forget_gone() {
-      if (std::exchange(used_in_, this_process()) == this_process()) return;
+      if (detail::taken(used_in_, this_process()) == this_process()) return;
       this->owners = 1;
       turn_.emplace();
     }

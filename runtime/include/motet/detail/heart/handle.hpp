@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/detail/heart/switchpoint.hpp>
-#include <utility>
+#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -50,9 +50,9 @@ class handle {
   handle(const handle& other) noexcept : block_(other.block_) {
     if (block_ != nullptr) retain(*block_);
   }
-  handle(handle&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  handle(handle&& other) noexcept : block_(taken(other.block_)) {}
   handle& operator=(handle other) noexcept {
-    std::swap(block_, other.block_);
+    block_ = taken(other.block_, block_);
     return *this;
   }
   ~handle() {

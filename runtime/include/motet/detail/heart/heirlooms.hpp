@@ -3,12 +3,12 @@
 // made on its thread, before anything has happened.
 #pragma once
 
-#include <memory>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/job_slot.hpp>
 #include <motet/detail/heart/locals.hpp>
 #include <motet/detail/heart/self.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/words/owned.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -30,8 +30,7 @@ inline local_list heirlooms_here() {
 class heir {
  public:
   heir(local_list&& heirlooms, job_slot&& function)
-      : heirlooms_(std::move(heirlooms)),
-        function_(std::make_unique<job_slot>(std::move(function))) {}
+      : heirlooms_(std::move(heirlooms)), function_(new job_slot(std::move(function))) {}
 
   void operator()() {
     come_into(std::move(heirlooms_));
@@ -40,7 +39,7 @@ class heir {
 
  private:
   local_list heirlooms_;
-  std::unique_ptr<job_slot> function_;
+  owned<job_slot> function_;
 };
 
 /// Calls `leave(item)`, with an item that takes them along if there are any.

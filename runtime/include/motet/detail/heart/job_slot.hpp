@@ -7,6 +7,7 @@
 #include <memory>
 #include <motet/call_site.hpp>
 #include <motet/detail/heart/job.hpp>
+#include <motet/detail/words/taken.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -34,10 +35,10 @@ class job_slot {
   }
   /// A slot for a job, which is refused unless it is taken.
   explicit job_slot(job& owned) noexcept : site(owned.site), kind_(&kind_of<owned_job>) {
-    ::new (place_) owned_job{owned_pointer(&owned)};
+    ::new (place_) owned_job(owned);
   }
 
-  job_slot(job_slot&& from) noexcept : site(from.site), kind_(std::exchange(from.kind_, nullptr)) {
+  job_slot(job_slot&& from) noexcept : site(from.site), kind_(taken(from.kind_)) {
     if (kind_ != nullptr) kind_->move(place_, from.place_);
   }
   job_slot& operator=(job_slot&&) = delete;
@@ -49,7 +50,7 @@ class job_slot {
   bool holds_job() const noexcept { return kind_ == &kind_of<owned_job>; }
   job& take_job() noexcept {
     kind_ = nullptr;
-    return *std::launder(reinterpret_cast<owned_job*>(place_))->item.release();
+    return *std::launder(reinterpret_cast<owned_job*>(place_))->item;
   }
   /// Calls the function.
   void operator()() { kind_->call(place_); }
@@ -70,13 +71,16 @@ class job_slot {
     std::unique_ptr<F> function;
     void operator()() { (*function)(); }
   };
-  struct refusal {
-    void operator()(job* left) const noexcept { left->refuse(stopped()); }
-  };
-  using owned_pointer = std::unique_ptr<job, refusal>;
   struct owned_job {
-    owned_pointer item;
+    explicit owned_job(job& owned) noexcept : item(&owned) {}
+    owned_job(owned_job&& from) noexcept : item(taken(from.item)) {}
+    owned_job& operator=(owned_job&&) = delete;
+    ~owned_job() {
+      if (item != nullptr) item->refuse(stopped());
+    }
     void operator()() {}
+
+    job* item;
   };
 
   template <typename F>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <motet/detail/words/abi.hpp>
-#include <utility>
+#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -34,9 +34,9 @@ class local_list {
   }
   ~local_list() { end(); }
 
-  void add(local_object& made) noexcept { made.older = std::exchange(newest_, &made); }
+  void add(local_object& made) noexcept { made.older = taken(newest_, &made); }
   void add(local_value& made) noexcept {
-    made.older_value = std::exchange(newest_value_, &made);
+    made.older_value = taken(newest_value_, &made);
     add(static_cast<local_object&>(made));
   }
   /// Returns: the value with that key, also while it is being destroyed; or null.
@@ -55,9 +55,9 @@ class local_list {
 
  private:
   void swap(local_list& other) noexcept {
-    std::swap(newest_, other.newest_);
-    std::swap(newest_value_, other.newest_value_);
-    std::swap(dying_, other.dying_);
+    newest_ = taken(other.newest_, newest_);
+    newest_value_ = taken(other.newest_value_, newest_value_);
+    dying_ = taken(other.dying_, dying_);
   }
   [[gnu::noinline]] void end_all() noexcept;
 

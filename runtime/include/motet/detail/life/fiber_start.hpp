@@ -9,7 +9,7 @@
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 #include <motet/detail/words/body.hpp>
-#include <utility>
+#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -33,12 +33,13 @@ class fiber_start {
   /// Returns: where the callable is to be constructed.
   void* body() const noexcept { return block_->body; }
   /// For what may have waited while it was moved to body(): the family may have ended meanwhile,
-  /// and the process may be a forked one. Throws: `cancelled` if nothing can be spun there now;
-  /// what is at body() has been destroyed then.
+  /// and the process may be a forked one.
+  /// Throws: `cancelled` if nothing can be spun there now; what is at body() has been destroyed
+  ///         then.
   void look_again();
   /// Makes it runnable, and a child.
   handle start() noexcept {
-    control_block& fiber = *std::exchange(block_, nullptr);
+    control_block& fiber = *taken(block_);
     join_family(fiber, *fiber.belongs_to);
     fiber.home->start(fiber);
     return handle(&fiber);

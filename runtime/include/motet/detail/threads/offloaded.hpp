@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <motet/detail/words/blocking_call.hpp>
+#include <motet/detail/words/owned.hpp>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
@@ -108,7 +109,7 @@ class owned_call : public blocking_call {
   /// the call itself.
   /// Throws: what is pending; `call` is then empty if it was left to its thread; std::system_error
   ///         if there is no thread.
-  static void await_end(std::unique_ptr<owned_call>& call);
+  static void await_end(owned<owned_call>& call);
 
  protected:
   virtual void call() noexcept = 0;
@@ -165,12 +166,11 @@ class owned_call_of final : public owned_call {
 template <typename F>
 auto offload_owned_to(offload_room where, F&& f) {
   using call_type = owned_call_of<std::decay_t<F>>;
-  auto made = std::make_unique<call_type>(std::forward<F>(f));
-  made->room = where;
-  call_type& call = *made;
-  std::unique_ptr<owned_call> owned = std::move(made);
-  owned_call::await_end(owned);
-  return call.take();
+  auto* const call = new call_type(std::forward<F>(f));
+  owned<owned_call> kept(call);
+  call->room = where;
+  owned_call::await_end(kept);
+  return call->take();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -9,6 +9,7 @@
 #include <memory>
 #include <motet/detail/heart/job_slot.hpp>
 #include <motet/detail/words/jitter.hpp>
+#include <motet/detail/words/taken.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -54,7 +55,7 @@ class pool_task {
   /// The worker's load counts this job already.
   pool_task(worker_load& worker, Work&& work) noexcept : worker_(&worker), work_(std::move(work)) {}
   pool_task(pool_task&& from) noexcept
-      : worker_(std::exchange(from.worker_, nullptr)), work_(std::move(from.work_)) {}
+      : worker_(taken(from.worker_)), work_(std::move(from.work_)) {}
   pool_task& operator=(pool_task&&) = delete;
   ~pool_task() {
     if (worker_ != nullptr) end();

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/words/taken.hpp>
 #include <mutex>
-#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -37,7 +37,7 @@ class co_owner {
     const std::lock_guard in(shared.sharing);
     ++shared.owners;
   }
-  co_owner(co_owner&& from) noexcept : state_(std::exchange(from.state_, nullptr)) {}
+  co_owner(co_owner&& from) noexcept : state_(taken(from.state_)) {}
   co_owner& operator=(co_owner&&) = delete;
   ~co_owner() {
     if (state_ == nullptr) return;

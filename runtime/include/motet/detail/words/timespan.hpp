@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <motet/clock.hpp>
+#include <ratio>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -18,11 +19,11 @@ struct timespan {
  private:
   template <typename Rep, typename Period>
   static constexpr clock::duration limited(std::chrono::duration<Rep, Period> span) noexcept {
-    using exact = std::chrono::duration<long double>;
-    if (!(span > span.zero())) return clock::duration::zero();
-    if (std::chrono::duration_cast<exact>(span) >= exact(clock::duration::max())) {
-      return clock::duration::max();
-    }
+    using unit = std::ratio_divide<Period, clock::period>;
+    constexpr auto most = static_cast<long double>(clock::duration::max().count());
+    if (!(span.count() > 0)) return clock::duration::zero();
+    const long double length = static_cast<long double>(span.count()) * unit::num / unit::den;
+    if (length >= most) return clock::duration::max();
     return std::chrono::ceil<clock::duration>(span);
   }
 };

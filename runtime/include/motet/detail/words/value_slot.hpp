@@ -61,7 +61,8 @@ class value_slot {
 
   void reset() noexcept {
     const bool nothing_to_do = trivial();
-    const kind* held = std::exchange(kind_, nullptr);
+    const kind* held = kind_;
+    kind_ = nullptr;
     if (!nothing_to_do) held->destroy(storage_);
   }
 
@@ -112,7 +113,8 @@ class value_slot {
       in_place<T>&& std::is_trivially_destructible_v<T> ? nullptr : &destroy<T>};
 
   void take_over(value_slot& other) noexcept {
-    kind_ = std::exchange(other.kind_, nullptr);
+    kind_ = other.kind_;
+    other.kind_ = nullptr;
     if (kind_ != nullptr) kind_->move(storage_, other.storage_);
   }
 
