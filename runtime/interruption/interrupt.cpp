@@ -11,6 +11,7 @@
 #include "heart/resume_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
+#include "interruption/remote_verbs.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -33,10 +34,38 @@ cancel_result cancel_here(control_block& fiber, const char* reason, call_site si
   return cancel_result::accepted;
 }
 
-/// Of several graces, that of the earliest end counts.
+namespace {
+
+bool has_children(const control_block& fiber) noexcept {
+  const cold_part* part = cold_if_any(fiber);
+  return part != nullptr && (part->own_family.size > 0 || part->own_family.next != nullptr);
+}
+
+/// The grace is over.
+void insist(control_block& fiber) noexcept {
+  cold(fiber).insisted = true;
+  interrupt_fiber(fiber, interrupt_cancel);
+  insist_below(fiber);
+}
+
+}  // namespace
+
+/// The alarms of the others go off at once, so that a deep tree takes no stack.
+void insist_below(control_block& fiber) noexcept {
+  cold_part& part = cold(fiber);
+  for (control_block* other : {part.stands_for, part.callee}) {
+    if (other != nullptr) terminate(*other, clock::duration::zero(), part.cancellation.site);
+  }
+  for (family* each = &part.own_family; each != nullptr; each = each->next) {
+    terminate_family(*each, clock::duration::zero(), part.cancellation.site);
+  }
+}
+
+/// Of several graces, that of the earliest end counts. A fiber whose body is over waits for its
+/// children, which are to end, too.
 cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept {
   const cancel_result answer = cancel_here(fiber, "it was terminated", site);
-  if (answer == cancel_result::finished) return answer;
+  if (answer == cancel_result::finished && !has_children(fiber)) return answer;
   cold_part& part = cold(fiber);
   timers& time = home_of(fiber).time;
   const clock::time_point due = time.after(grace);
@@ -45,12 +74,16 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace, call_s
   time.disarm(alarm);
   alarm.due = due;
   alarm.fiber = &fiber;
-  alarm.fire = [](timer& due_now) noexcept {
-    cold(*due_now.fiber).insisted = true;
-    interrupt_fiber(*due_now.fiber, interrupt_cancel);
-  };
+  alarm.fire = [](timer& due_now) noexcept { insist(*due_now.fiber); };
   time.arm(alarm);
   return answer;
+}
+
+void terminate_family(family& children, clock::duration grace, call_site site) noexcept {
+  for (control_block* child = children.children.front(); child != nullptr;
+       child = children.children.next(*child)) {
+    terminate_here(*child, grace, site);
+  }
 }
 
 cancel_result give_result(control_block& fiber, const char* reason, call_site site,

@@ -8,6 +8,7 @@
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
 #include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/family.hpp>
 #include <motet/detail/words/states.hpp>
 #include <motet/detail/words/value_slot.hpp>
 
@@ -17,6 +18,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 bool raise_here(control_block& fiber, std::exception_ptr error) noexcept;
 cancel_result cancel_here(control_block& fiber, const char* reason, call_site site) noexcept;
 cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept;
+void terminate_family(family& children, clock::duration grace, call_site site) noexcept;
+/// The grace of the fiber's termination is over, and so is that of all whose end it waits for.
+void insist_below(control_block& fiber) noexcept;
 
 bool give_token(control_block& fiber, value_slot&& token) noexcept;
 /// Cancels the fiber and decides what its result is.

@@ -17,6 +17,12 @@ void cancel_family(family& children, const char* reason, call_site site) noexcep
   }
 }
 
+void end_family(family& children, const char* reason) noexcept {
+  cancel_family(children, reason);
+  if (cold(*children.owner).insisted) terminate_family(children, clock::duration::zero(), {});
+  await_family(children, until::all_over, false);
+}
+
 wake_reason await_family(family& children, until goal, bool interruptible) noexcept {
   while (!children.satisfied(goal)) {
     const wake_reason reason = await_once(children, goal, interruptible);
@@ -65,10 +71,19 @@ void end_children(control_block& fiber) noexcept {
     }
     leave_owner(static_cast<group_family&>(*group));
   }
-  cancel_family(part->own_family, "its parent has ended");
   ++fiber.shields;
-  await_family(part->own_family, until::all_over, false);
+  end_family(part->own_family, "its parent has ended");
   --fiber.shields;
+}
+
+bool end_own_children(const char* reason) noexcept {
+  control_block& fiber = self()->running();
+  cold_part* part = cold_if_any(fiber);
+  if (part == nullptr) return false;
+  ++fiber.shields;
+  end_family(part->own_family, reason);
+  --fiber.shields;
+  return true;
 }
 
 void enter_owner(family& group, thread_state& thread) noexcept {

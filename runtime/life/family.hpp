@@ -31,12 +31,17 @@ inline void leave_family(control_block& child) noexcept {
 }
 
 void cancel_family(family& children, const char* reason, call_site site = {}) noexcept;
+/// Cancels the children, terminates them if their owner's grace is over, and waits for their end.
+void end_family(family& children, const char* reason) noexcept;
 /// The running fiber waits until the family's children are over; an interruption ends the wait (if
 /// it may).
 wake_reason await_family(family& children, until goal, bool interruptible) noexcept;
 wake_reason await_once(family& children, until goal, bool interruptible) noexcept;
 /// Cancels the children of `fiber`, which runs, in every family, and awaits them.
 [[gnu::noinline]] void end_children(control_block& fiber) noexcept;
+/// Ends the running fiber's children outside of groups, and waits for their end.
+/// Returns: whether some may have failed: take_error_of_child() gives what they threw.
+bool end_own_children(const char* reason) noexcept;
 
 /// Makes `group` one of the running fiber's families; takes it from its owner's.
 void enter_owner(family& group, thread_state& thread) noexcept;

@@ -5,6 +5,7 @@
 
 #include "heart/hooks.hpp"
 #include "interruption/child_failures.hpp"
+#include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
 
@@ -53,8 +54,7 @@ group::~group() {
   detail::thread_state& thread = home_of(*family_.owner);
   family_.closed = true;
   leave_to_owner(family_, thread);
-  cancel_family(family_, "its group has ended");
-  await_family(family_, detail::until::all_over, false);
+  end_family(family_, "its group has ended");
   leave_owner(family_);
 }
 
@@ -120,6 +120,11 @@ std::vector<std::exception_ptr> group::failures() const {
 void group::cancel(const char* reason, call_site site) {
   check_thread();
   cancel_family(family_, reason == nullptr ? "" : reason, site);
+}
+
+void group::terminate(detail::timespan grace, call_site site) {
+  check_thread();
+  terminate_family(family_, grace.length, site);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -25,10 +25,12 @@ struct remote_link {
   enum class progress : std::uint8_t { asked_for, begun, called_off };
 
   /// Prevents the guest's body from running, or cancels the guest.
-  void call_off(const char* reason) noexcept;
+  /// Returns: whether the guest has begun.
+  bool call_off(const char* reason) noexcept;
   /// Returns: whether the guest's body will not run; false if the guest has begun.
   bool call_off_before_it_begins() noexcept;
-  /// Waits for the guest's end; an interruption of the wait cancels the guest.
+  /// Waits for the guest's end; an interruption of the wait cancels the guest, and terminates it as
+  /// soon as the grace of the running fiber's own termination is over.
   /// Returns: whether the wait was interrupted.
   bool await_end(const char* reason) noexcept;
 

@@ -15,14 +15,23 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void remote_link::call_off(const char* reason) noexcept {
-  if (!call_off_before_it_begins()) cancel(*fiber.get(), reason, {});
+bool remote_link::call_off(const char* reason) noexcept {
+  if (call_off_before_it_begins()) return false;
+  cancel(*fiber.get(), reason, {});
+  return true;
 }
 
 bool remote_link::await_end(const char* reason) noexcept {
   if (over.await()) return false;
-  call_off(reason);
+  if (!call_off(reason)) {
+    over.await_end();
+    return true;
+  }
+  cold_part& part = cold(self()->running());
+  part.callee = fiber.get();
+  if (part.insisted) terminate(*part.callee, clock::duration::zero(), {});
   over.await_end();
+  part.callee = nullptr;
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
 #include "interruption/child_failures.hpp"
+#include "interruption/interrupt.hpp"
 #include "travel/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -142,8 +143,11 @@ void station::lend_end() noexcept {
   }
   cold_part& part = cold(block);
   if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
-  part.insisted = part.insisted || trip.end.insisted;
   block.interrupts |= interrupt_cancel;
+  if (!part.insisted && trip.end.insisted) {
+    part.insisted = true;
+    insist_below(block);
+  }
 }
 
 void station::take_back_end() noexcept {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What holds interruptions back, and for how long: grace, shields, unwinding, terminate.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <motet/motet.hpp>
 #include <stdexcept>
@@ -12,7 +14,9 @@
 using namespace motet;
 using namespace std::chrono_literals;
 using testing::at_end;
+using testing::note;
 using testing::throws_cancelled;
+using testing::words;
 
 TEST_CASE("a handler of its own interruption may wait, within its grace", "[grace]") {
   run([] {
@@ -378,6 +382,135 @@ TEST_CASE("nothing insists while a fiber unwinds", "[terminate]") {
     worker.terminate(5ms);
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
     CHECK(cleaned_up);
+  });
+}
+
+TEST_CASE("terminate reaches children, also when they do not yet know", "[terminate]") {
+  run([] {
+    words trace;
+    auto top = spin([&] {
+      const note mine(trace, "top");
+      spin([&] {
+        const note its(trace, "child");
+        shield([] { sleep(); });
+      });
+      group all;
+      all.spin([&] {
+        const note its(trace, "in a group");
+        auto grandchild = spin([&] {
+          const note its_own(trace, "grandchild");
+          shield([] { sleep(); });
+        });
+        shield([&] { grandchild.await(); });
+      });
+      shield([] { sleep(); });
+    });
+    snooze();
+    snooze();
+    snooze();
+    const auto begun = clock::now();
+    CHECK(top.terminate(20ms) == cancel_result::accepted);
+    CHECK_THROWS_AS(top.await(), fiber_cancelled);
+    CHECK(clock::now() - begun >= 19ms);
+    CHECK(clock::now() - begun < 2s);
+    std::sort(trace.begin(), trace.end());
+    CHECK(trace == words{"child", "grandchild", "in a group", "top"});
+  });
+}
+
+TEST_CASE("terminate reaches the children of a fiber whose body is over", "[terminate]") {
+  run([] {
+    auto parent = spin([] {
+      spin([] { shield([] { sleep(); }); });
+      snooze();
+    });
+    sleep_for(1ms);
+    CHECK(parent.state() != fiber_state::dead);
+    CHECK(parent.terminate(5ms) == cancel_result::finished);
+    parent.await();
+    CHECK(parent.terminate(5ms) == cancel_result::finished);
+  });
+}
+
+TEST_CASE("what is spun after the grace is over is ended with its family", "[terminate]") {
+  run([] {
+    auto parent = spin([] {
+      try {
+        shield([] { sleep(); });
+      } catch (const cancelled&) {
+        group late;
+        late.spin([] { shield([] { sleep(); }); });
+        snooze();
+      }
+    });
+    snooze();
+    parent.terminate(5ms);
+    CHECK_THROWS_AS(parent.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("a group's fibers are terminated together, and a deep tree takes no stack",
+          "[terminate]") {
+  run([] {
+    constexpr int depth = 1'000;
+    int ended = 0;
+    struct tree {
+      static void grow(int left, int& over) {
+        const at_end done([&over] { ++over; });
+        if (left > 1) spin([left, &over] { grow(left - 1, over); });
+        shield([] { sleep(); });
+      }
+    };
+    group all;
+    all.spin([&] { tree::grow(depth, ended); });
+    all.spin([&] { tree::grow(1, ended); });
+    sleep_for(5ms);
+    all.terminate(10ms);
+    all.await_all();
+    CHECK(ended == depth + 1);
+    CHECK(all.size() == 0);
+    all.terminate();
+  });
+}
+
+TEST_CASE("terminate reaches children on other threads", "[terminate][thread]") {
+  run([] {
+    thread other([] { sleep(); });
+    auto parent = spin([&] {
+      auto child = other.spin([] { shield([] { sleep(); }); });
+      shield([&] { child.await(); });
+    });
+    sleep_for(2ms);
+    parent.terminate(5ms);
+    CHECK_THROWS_AS(parent.await(), fiber_cancelled);
+    other.cancel();
+  });
+}
+
+TEST_CASE("terminate reaches what another thread was called for", "[terminate][thread]") {
+  run([] {
+    thread other([] { sleep(); });
+    std::atomic<bool> begun{false};
+    const auto caller = spin([&] {
+      other.call([&] {
+        begun = true;
+        shield([] { sleep(); });
+      });
+    });
+    while (!begun) sleep_for(1ms);
+    SECTION("after a while") {
+      caller.terminate(5ms);
+    }
+    SECTION("at once") {
+      caller.terminate(0s);
+    }
+    SECTION("when its end was asked for before") {
+      caller.cancel();
+      sleep_for(1ms);
+      caller.terminate(0s);
+    }
+    CHECK_THROWS_AS(caller.await(), fiber_cancelled);
+    other.cancel();
   });
 }
 

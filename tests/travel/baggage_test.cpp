@@ -151,6 +151,39 @@ TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
   });
 }
 
+TEST_CASE("its termination reaches the children that it has abroad", "[teleport][terminate]") {
+  run_here([] {
+    idle_thread there;
+    std::atomic<int> place{0};
+    const auto stubborn = [&] {
+      ++place;
+      shield([] { sleep(); });
+    };
+    SECTION("while it is there") {
+      const auto traveller = spin([&] {
+        const portal open(there.itself);
+        auto child = spin(stubborn);
+        shield([&] { child.await(); });
+      });
+      await(place, 1);
+      traveller.terminate(5ms);
+      CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    }
+    SECTION("when it has come back") {
+      const auto traveller = spin([&] {
+        {
+          const portal open(there.itself);
+          spin(stubborn);
+        }
+        sleep();
+      });
+      await(place, 1);
+      traveller.terminate(5ms);
+      CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
+    }
+  });
+}
+
 TEST_CASE("what it has left elsewhere keeps no pool from ending", "[teleport]") {
   run_here([] {
     std::atomic<int> ended{0};

@@ -105,7 +105,8 @@ class fiber_ref {
                        call_site site = call_site::here()) const;
   /// Asks the fiber to end, as cancel() does. If it has not ended after `grace`, neither its
   /// shields nor its handlers hold the cancellation back any longer; only while the fiber unwinds
-  /// nothing is thrown. Not a switchpoint: to wait for the end, call await().
+  /// nothing is thrown. The grace is the whole tree's: its children, on whatever thread, are then
+  /// cancelled, too, and held back by nothing. Not a switchpoint: await() waits for the end.
   cancel_result terminate(detail::timespan grace = std::chrono::seconds(5),
                           call_site site = call_site::here()) const;
 

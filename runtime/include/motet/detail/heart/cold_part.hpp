@@ -47,6 +47,7 @@ struct cold_part {
   timer insistence;                   // of terminate()
   bool insisted = false;
   remote_link* caller = nullptr;        // on another thread: told of the end
+  control_block* callee = nullptr;      // there: its end, which the fiber has asked for, is awaited
   bool keeps = false;                   // the fiber is a keeper, which no listing shows
   control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
   bool spared = false;                  // another fiber has claimed the failure of the kept one
@@ -75,7 +76,7 @@ struct block_slab {
                                                std::size_t room) noexcept {
     std::byte* base = base_of(&block);
     const auto* at = reinterpret_cast<const std::byte*>(&block);
-    const auto index = static_cast<std::size_t>(at - base - first) / sizeof(control_block);
+    const auto index = (static_cast<std::size_t>(at - base) - first) / sizeof(control_block);
     return base + first + sizeof(control_block) * blocks + offset + index * room;
   }
 

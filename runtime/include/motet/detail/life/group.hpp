@@ -3,10 +3,13 @@
 // in a group that is declared after the variable.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <motet/detail/heart/family.hpp>
 #include <motet/detail/heart/handle.hpp>
+#include <motet/detail/words/taken.hpp>
+#include <motet/detail/words/timespan.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 #include <vector>
@@ -28,7 +31,7 @@ class group_room {
     if (group_ != nullptr) give_back();
   }
   void taken() noexcept {
-    if (group_ != nullptr) --std::exchange(group_, nullptr)->promises;
+    if (group_ != nullptr) --detail::taken(group_)->promises;
   }
 
  private:
@@ -99,6 +102,12 @@ class group {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread than the owner's.
   void cancel(const char* reason = "its group was cancelled", call_site site = call_site::here());
+
+  /// Terminates every fiber that is in the group now, as fiber_ref::terminate() does.
+  /// Not a switchpoint: to wait for the end, call await_all().
+  /// Throws: std::logic_error on another thread than the owner's.
+  void terminate(detail::timespan grace = std::chrono::seconds(5),
+                 call_site site = call_site::here());
 
   /// Returns: how many of the group's fibers are not over.
   /// Not a switchpoint.
