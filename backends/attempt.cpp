@@ -5,15 +5,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <optional>
 
-#include "sigpipe.hpp"
 #include "words/faults.hpp"
+#include "words/is_disk.hpp"
+#include "words/sigpipe.hpp"
 #include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -97,11 +97,6 @@ bool may_not_wait(const operation& op) noexcept {
 /// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
   return ::lseek(fd, 0, SEEK_CUR) >= 0 && is_disk(fd);
-}
-
-bool is_disk(int fd) noexcept {
-  struct stat found{};
-  return ::fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
 }
 
 bool waits_in_vain(operation& op) noexcept {

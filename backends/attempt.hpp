@@ -10,11 +10,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether `fd` is a file or a disk: always ready, though its data may not be in memory. May wait
-/// for a call that moves the position.
+/// As is_disk(), but quicker for what is none; may wait for a call that moves the position.
 bool on_disk(int fd) noexcept;
-/// The same, but never waits, and is slower for what is none.
-bool is_disk(int fd) noexcept;
 
 /// operation::fruitless counts up to this; from then on the pauses between two tries do not grow.
 inline constexpr std::uint8_t most_fruitless = 7;

@@ -31,9 +31,9 @@
 #include "factories.hpp"
 #include "kernel_ring.hpp"
 #include "retries.hpp"
-#include "sigpipe.hpp"
 #include "uring_entry.hpp"
 #include "words/faults.hpp"
+#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -100,10 +100,12 @@ class uring_backend final : public backend {
 
  private:
   /// What is at a file's position must keep its order, for which the ring does not care. What is at
-  /// an offset may be at hand; if not, the ring waits for the disk. What this kernel's ring does
-  /// not know goes to a plain thread. Returns: whether the operation is over, or is not for the
-  /// ring.
+  /// an offset may be at hand, and is quicker without the ring unless it enters the kernel together
+  /// with others; if it is not at hand, the ring waits for the disk. Only the call refuses an
+  /// offset in a pipe; the ring would read the pipe. What this kernel's ring does not know goes to
+  /// a plain thread. Returns: whether the operation is over, or is not for the ring.
   bool settled_without_ring(operation& op) noexcept {
+    if (op.on_disk && (op.in_company || ring_.has_submissions())) return false;
     const verb_row& row = row_of(op.kind);
     if (row.at == file_place::none) return false;
     if (row.at == file_place::position) return on_disk(op.fd) && attempt(op);

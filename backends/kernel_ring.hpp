@@ -4,6 +4,7 @@
 #pragma once
 
 #include <liburing.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 
 #include "words/disabled.hpp"
 #include "words/faults.hpp"
+#include "words/ring_codes.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -31,8 +33,12 @@ class kernel_ring {
     open(options);
     try {
       ::io_uring_ring_dontfork(&ring_);
-      if (!disabled("registered_ring"))
-        ::io_uring_register_ring_fd(&ring_);  // saves a look-up at each enter; may be refused
+      // Saves a look-up at each enter; may be refused.
+      registered_ = !disabled("registered_ring") && ::io_uring_register_ring_fd(&ring_) == 1;
+      if (!disabled("absolute_timeouts")) waiting_ |= enter_absolute_timer;
+      if (!disabled("no_iowait") && (ring_.features & feature_no_iowait) != 0) {
+        waiting_ |= enter_no_iowait;
+      }
       probe();
     } catch (...) {
       ::io_uring_queue_exit(&ring_);
@@ -68,9 +74,10 @@ class kernel_ring {
 
   bool must_enter() const noexcept {
     const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
-    return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 ||
-           ::io_uring_sq_ready(&ring_) != 0;
+    return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 || has_submissions();
   }
+
+  bool has_submissions() const noexcept { return ::io_uring_sq_ready(&ring_) != 0; }
 
   void enter() noexcept {
     if (faults::next("io_uring_enter") == 0) ::io_uring_submit_and_get_events(&ring_);
@@ -78,18 +85,11 @@ class kernel_ring {
 
   /// Any error here (a signal, a full completion queue, the deadline) is a reason to look again.
   void enter_and_wait(time_point deadline) noexcept {
-    if (faults::next("io_uring_enter") != 0) return;
-    io_uring_cqe* first = nullptr;
-    if (deadline == time_point::max()) {
-      ::io_uring_submit_and_wait(&ring_, 1);
-      return;
-    }
-    const time_point present = std::chrono::steady_clock::now();
-    const auto left = deadline > present ? deadline - present : clock::duration::zero();
-    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
-    __kernel_timespec span{whole.count(), (left - whole).count()};
-    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
+    if (faults::next("io_uring_enter") == 0) submit_and_wait(deadline);
   }
+
+  /// The flags of IORING_ENTER_* with which the thread waits.
+  unsigned waiting_flags() const noexcept { return waiting_; }
 
  private:
   [[noreturn]] static void refuse(int error, const char* call) {
@@ -102,15 +102,11 @@ class kernel_ring {
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     constexpr unsigned cooperating = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     int error = 0;
-    for (const unsigned flags : {common | deferring, common | cooperating}) {
+    for (const unsigned flags :
+         {common | deferring | setup_no_sqarray, common | deferring, common | cooperating}) {
       if ((flags & deferring) == deferring && disabled("defer_taskrun")) continue;
-      io_uring_params parameters{};
-      parameters.flags = flags;
-      parameters.cq_entries = options.completions;
-      error = faults::next("io_uring_setup");
-      if (error == 0) {
-        error = -::io_uring_queue_init_params(options.submissions, &ring_, &parameters);
-      }
+      if ((flags & setup_no_sqarray) != 0 && disabled("no_sqarray")) continue;
+      error = set_up(flags, options);
       acts_any_time_ = (flags & deferring) != deferring;
       if (error == 0) return;
       if (error != EINVAL) break;
@@ -118,13 +114,74 @@ class kernel_ring {
     refuse(error, "io_uring_setup");
   }
 
-  /// Enters the ring once: a filter may allow to open a ring and refuse to enter it.
+  /// The library's own call, as of liburing 2.3, writes the array that a ring may do without.
+  /// Returns: 0 or an errno value.
+  int set_up(unsigned flags, const backend_options& options) noexcept {
+    if (const int error = faults::next("io_uring_setup"); error != 0) return error;
+    io_uring_params parameters{};
+    parameters.flags = flags;
+    parameters.cq_entries = options.completions;
+    const long made = ::syscall(SYS_io_uring_setup, options.submissions, &parameters);
+    if (made < 0) return errno;
+    const int opened = static_cast<int>(made);
+    if (const int error = ::io_uring_queue_mmap(opened, &parameters, &ring_); error != 0) {
+      ::close(opened);
+      return -error;
+    }
+    ring_.features = parameters.features;
+    if ((flags & setup_no_sqarray) != 0) return 0;
+    for (unsigned i = 0; i < parameters.sq_entries; ++i) ring_.sq.array[i] = i;
+    return 0;
+  }
+
+  /// Enters the ring once: a filter may allow to open a ring and refuse to enter it, and a kernel
+  /// may not know a flag.
   void probe() {
+    const time_point present = std::chrono::steady_clock::now();  // motet's clock asks the backend
     ::io_uring_prep_nop(entry());
-    const int entered = ::io_uring_submit_and_wait(&ring_, 1);
+    int entered = submit_and_wait(present);
+    if (entered == -EINVAL) {
+      waiting_ = 0;
+      entered = submit_and_wait(present);
+    }
     if (entered < 0) refuse(-entered, "io_uring_enter");
     io_uring_cqe* done = nullptr;
     if (::io_uring_peek_cqe(&ring_, &done) == 0) ::io_uring_cqe_seen(&ring_, done);
+  }
+
+  /// Returns: how many entries the kernel is to take.
+  unsigned flush() noexcept {
+    io_uring_sq& queue = ring_.sq;
+    queue.sqe_head = queue.sqe_tail;
+    __atomic_store_n(queue.ktail, queue.sqe_tail, __ATOMIC_RELEASE);
+    return queue.sqe_tail - __atomic_load_n(queue.khead, __ATOMIC_RELAXED);
+  }
+
+  /// Returns: how many entries the kernel has taken, or minus an errno value.
+  /// Source: io_uring_enter(2), struct io_uring_getevents_arg.
+  int submit_and_wait(time_point deadline) noexcept {
+    __kernel_timespec until{};
+    io_uring_getevents_arg how{};
+    if (deadline != time_point::max()) {
+      until = span_of(deadline);
+      how.ts = reinterpret_cast<std::uintptr_t>(&until);
+    }
+    const unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | waiting_ |
+                           (registered_ ? IORING_ENTER_REGISTERED_RING : 0U);
+    const long taken =
+        ::syscall(SYS_io_uring_enter, ring_.enter_ring_fd, flush(), 1, flags, &how, sizeof how);
+    return taken < 0 ? -errno : static_cast<int>(taken);
+  }
+
+  /// Returns: the deadline on the kernel's monotonic clock, or what is left until then.
+  __kernel_timespec span_of(time_point deadline) const noexcept {
+    clock::duration span = std::max(deadline.time_since_epoch(), clock::duration::zero());
+    if ((waiting_ & enter_absolute_timer) == 0) {
+      const time_point present = std::chrono::steady_clock::now();
+      span = deadline > present ? deadline - present : clock::duration::zero();
+    }
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(span);
+    return {whole.count(), (span - whole).count()};
   }
 
   /// Returns: a bit for each operation that the kernel knows.
@@ -148,6 +205,8 @@ class kernel_ring {
   std::optional<std::uint64_t> newer_;
   bool abandoned_ = false;
   bool acts_any_time_ = false;
+  bool registered_ = false;
+  unsigned waiting_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

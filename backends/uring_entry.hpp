@@ -52,10 +52,11 @@ inline void take_refusal(operation& op) noexcept {
   std::memcpy(&op.result, op.scratch, sizeof op.result);
 }
 
+inline constexpr auto current_position = static_cast<std::uint64_t>(-1);
+
 /// What the entry has in the place of an offset: where a file is read or written, the length of an
 /// address, or where the kernel is to put something.
 inline std::uint64_t second_word_of(const operation& op, const verb_row& row) noexcept {
-  constexpr auto current_position = static_cast<std::uint64_t>(-1);
   if (row.at == file_place::position) return current_position;
   switch (row.carries) {
     case payload::address:
@@ -101,9 +102,14 @@ static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 /// Source: io_uring_enter(2): all flags are at one place.
 inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  ::io_uring_prep_rw(row.ring_code, &entry, op.fd, nullptr, length_of(op, row),
-                     second_word_of(op, row));
-  entry.addr = first_word_of(op, row);
+  if (row.carries == payload::buffer) [[likely]] {
+    const std::uint64_t place = row.at == file_place::position ? current_position : op.offset;
+    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, op.length, place);
+  } else {
+    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, nullptr, length_of(op, row),
+                       second_word_of(op, row));
+    entry.addr = first_word_of(op, row);
+  }
   entry.msg_flags = static_cast<std::uint32_t>(op.flags);
   if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
   if (op.kind == verb::openat) keep_waiting(entry, op);

@@ -12,13 +12,6 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace valgrind {
 
-/// Whether Valgrind must be told what the kernel wrote for a ring.
-#if defined(MOTET_VALGRIND)
-inline constexpr bool sees_no_ring = true;
-#else
-inline constexpr bool sees_no_ring = false;
-#endif
-
 /// Returns: whether the program runs under Valgrind; then each stack contains a note about itself.
 inline bool watches() noexcept {
 #if defined(MOTET_VALGRIND)

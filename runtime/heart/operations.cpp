@@ -34,7 +34,7 @@ void account_for(const iovec* vectors, std::size_t filled) noexcept {
 }
 
 /// Says which memory a ring has filled.
-void account_for(const operation& op) noexcept {
+[[gnu::cold, gnu::noinline]] void account_for(const operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (op.result < 0 || !row.fills) return;
   const auto filled = static_cast<std::size_t>(op.result);
@@ -55,6 +55,9 @@ void account_for(const operation& op) noexcept {
 }
 
 }  // namespace
+
+operations::operations(thread_state& thread) noexcept
+    : thread_(thread), watched_(valgrind::watches()) {}
 
 [[gnu::always_inline]] inline bool operations::hand_over(pending_operation& pending) noexcept {
   pending.op->owner = &pending;
@@ -93,7 +96,8 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
     if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
     return pending.closed ? -EBADF : -ECANCELED;
   }
-  if constexpr (valgrind::sees_no_ring) account_for(op);
+  if (watched_) [[unlikely]]
+    account_for(op);
   return op.result;
 }
 

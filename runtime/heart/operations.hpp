@@ -16,7 +16,7 @@ class thread_state;
 
 class operations {
  public:
-  explicit operations(thread_state& thread) noexcept : thread_(thread) {}
+  explicit operations(thread_state& thread) noexcept;
   operations(const operations&) = delete;
   operations& operator=(const operations&) = delete;
 
@@ -59,6 +59,7 @@ class operations {
 
   thread_state& thread_;
   bool submitted_ = false;      // since the last poll
+  const bool watched_;          // by Valgrind, which does not see what a ring writes
   std::size_t on_threads_ = 0;  // how many a plain thread performs
   list<closing, closing_tag> closing_;
   list<descriptor_use, descriptor_use_tag> uses_;

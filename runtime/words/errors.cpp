@@ -12,7 +12,7 @@ fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
 timed_out::timed_out(call_site where)
     : std::system_error(
           std::make_error_code(std::errc::timed_out),
-          "with_timeout at " + std::string(where.file) + ":" + std::to_string(where.line)) {}
+          "time limit set at " + std::string(where.file) + ":" + std::to_string(where.line)) {}
 
 namespace detail {
 

@@ -17,6 +17,7 @@
 #include <cerrno>
 
 #include "words/ring_codes.hpp"
+#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -124,6 +125,12 @@ std::int32_t call_mkdirat(operation& op, bool) noexcept {
 
 std::int32_t call_getdents(operation& op, bool) noexcept {
   return result_or_errno(::getdents64(op.fd, op.buffer, op.length));
+}
+
+std::int32_t call_splice(operation& op, bool) noexcept {
+  const sigpipe_guard guard;
+  return result_or_errno(
+      ::splice(op.fd, nullptr, op.target, nullptr, op.length, static_cast<unsigned>(op.flags)));
 }
 
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
@@ -241,6 +248,7 @@ constinit const std::array<verb_row, verbs> verb_table{
     on_file("unlinkat", IORING_OP_UNLINKAT, payload::path, &call_unlinkat),
     on_file("mkdirat", IORING_OP_MKDIRAT, payload::path, &call_mkdirat),
     on_file("getdents64", ring_code_none, payload::buffer, &call_getdents),
+    on_file("splice", ring_code_none, payload::nothing, &call_splice),
     messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
     messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
     messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),

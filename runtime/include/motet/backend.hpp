@@ -36,6 +36,7 @@ enum class verb : std::uint8_t {
   unlinkat,
   mkdirat,
   getdents,
+  splice,
   recv,
   send,
   recvmsg,
@@ -53,8 +54,8 @@ struct operation {
   /// The descriptor; of a verb that has a path the directory in which the path begins, or AT_FDCWD.
   int fd = -1;
   /// Flags of recv(2), send(2), recvmsg(2), sendmsg(2), accept4(2), openat(2), statx(2),
-  /// renameat2(2) and unlinkat(2); RWF_APPEND of pwritev2(2); `data_only` for fsync; the poll(2)
-  /// mask of wait_fd.
+  /// renameat2(2), unlinkat(2) and splice(2); RWF_APPEND of pwritev2(2); `data_only` for fsync; the
+  /// poll(2) mask of wait_fd.
   int flags = 0;
   /// Flag of fsync: as fdatasync(2).
   static constexpr int data_only = 1;
@@ -77,6 +78,7 @@ struct operation {
     socklen_t* address_length;
     struct statx* status;  // where statx puts what it has found
     const char* new_path;  // of renameat
+    int target;            // the descriptor to which splice moves what is at `fd`
   };
 
   /// The result: bytes, a descriptor, a mask, or minus an errno value.
@@ -89,6 +91,11 @@ struct operation {
   bool nonblocking = false;
   /// The caller expects a wait: its last call took all the data there was.
   bool drained = false;
+  /// The caller knows that `fd` is a file on a disk.
+  bool on_disk = false;
+  /// Other fibers can run meanwhile: the operation may wait for the next poll(), and enter the
+  /// kernel together with theirs.
+  bool in_company = false;
   /// The stream that owns the descriptor, as a number that no other stream of the process has, or
   /// 0. A backend may keep a stream's state from one operation to the next; a stream has at most
   /// one operation in each direction at a time.
@@ -186,7 +193,8 @@ class backend {
   /// Returns: true if `op` is over, with op.result set; false if it is to be tried again when its
   ///          descriptor is ready for readiness_of(op).
   static bool attempt(operation& op) noexcept;
-  /// Returns: POLLIN, POLLOUT, or the mask of wait_fd. Source: poll(2).
+  /// Returns: POLLIN, POLLOUT, or the mask of wait_fd.
+  /// Source: poll(2).
   static short readiness_of(const operation& op) noexcept;
 };
 

@@ -46,6 +46,9 @@ struct thread_core {
   /// Returns: false if the wait was over.
   bool resume(wait_record& wait, wake_reason reason) noexcept;
 
+  /// Whether no other fiber can run.
+  bool alone() const noexcept { return queue_.empty(); }
+
   /// Returns: whether a switchpoint of the running fiber must throw now.
   bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
   void deliver() {

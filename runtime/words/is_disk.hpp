@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Which descriptors are files or disks: what is read there may have to come from a disk.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether `fd` is a file or a disk: always ready, though its data may not be in memory. A server
+/// of files over a network is not asked.
+/// Source: statx(2), AT_STATX_DONT_SYNC.
+inline bool is_disk(int fd) noexcept {
+  struct ::statx found{};
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) == 0 &&
+         (S_ISREG(found.stx_mode) || S_ISBLK(found.stx_mode));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
