@@ -19,6 +19,7 @@ thread_state* stream_queue::holder() noexcept {
   if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
     waiting_.abandon();
     holder_.store(nullptr, std::memory_order_relaxed);
+    kept_ = false;
     taken_in_.store(this_process(), std::memory_order_relaxed);
   }
   return holder_.load(std::memory_order_relaxed);
@@ -49,6 +50,7 @@ queue_result stream_queue::take(const char* what, int fd) {
 
 /// A waiter that was interrupted just now does not take the turn: the next one does.
 void stream_queue::pass() noexcept {
+  kept_ = false;
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
   while (stream_wait* next = waiting_.pop_front()) {
     user_ = next->wait.fiber;

@@ -88,20 +88,46 @@ class channel_closed : public std::runtime_error {
   channel_closed() : std::runtime_error("the channel is closed") {}
 };
 
-/// Thrown by a read_exactly() that comes to the end first.
+/// Thrown by calls for a whole piece, as read_exactly() or reader::until(), that come to the end
+/// first.
 class unexpected_eof : public std::runtime_error {
  public:
+  /// Of a call for all before a delimiter.
+  explicit unexpected_eof(std::size_t got)
+      : std::runtime_error("the end came after " + std::to_string(got) +
+                           " bytes without the delimiter"),
+        got_(got) {}
   unexpected_eof(std::size_t got, std::size_t wanted)
       : std::runtime_error("the end came after " + std::to_string(got) + " of " +
                            std::to_string(wanted) + " bytes"),
         got_(got) {}
 
-  /// Returns: how many bytes there were; they are in the buffer.
+  /// Returns: how many bytes there were; they are in the buffer, or still in the reader.
   /// Not a switchpoint.
   std::size_t got() const noexcept { return got_; }
 
  private:
   std::size_t got_;
+};
+
+/// Thrown by calls that take no more than a limit; what there was is where it has been.
+class limit_exceeded : public std::length_error {
+ public:
+  limit_exceeded(std::size_t size, std::size_t limit)
+      : std::length_error("at least " + std::to_string(size) + " bytes, where the limit is " +
+                          std::to_string(limit)),
+        size_(size),
+        limit_(limit) {}
+
+  /// Returns: how much there was when the call gave up.
+  /// Not a switchpoint.
+  std::size_t size() const noexcept { return size_; }
+  /// Not a switchpoint.
+  std::size_t limit() const noexcept { return limit_; }
+
+ private:
+  std::size_t size_;
+  std::size_t limit_;
 };
 
 /// Thrown by calls that give work to a thread, or to a thread_pool, that takes no more.

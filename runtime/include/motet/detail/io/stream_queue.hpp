@@ -26,7 +26,13 @@ class stream_queue {
   void pass() noexcept;
   /// take() returns `closed` from now on, also for the fibers that wait.
   void close() noexcept;
-  bool in_use() noexcept { return holder() != nullptr; }
+  bool closed() const noexcept { return closed_; }
+  /// Whether a fiber is in a call on the stream: it leaves that soon once the descriptor is closed.
+  bool in_use() noexcept { return holder() != nullptr && !kept_; }
+  /// The turn is kept over several calls, between which its holder waits for other things. It goes
+  /// on also when the stream is closed, so what has the queue must last until it is passed.
+  void keep() noexcept { kept_ = true; }
+  bool kept() noexcept { return holder() != nullptr && kept_; }
   /// Returns: whether a fiber of another thread than the calling one has the turn. Any thread.
   bool taken_elsewhere() noexcept;
 
@@ -36,6 +42,7 @@ class stream_queue {
   std::atomic<thread_state*> holder_{nullptr};
   control_block* user_ = nullptr;  // the fiber that has the turn, or had it last
   bool closed_ = false;
+  bool kept_ = false;
   std::atomic<std::uint32_t> taken_in_{this_process()};  // the process that took it last
   list<stream_wait, stream_wait_tag> waiting_;
 };

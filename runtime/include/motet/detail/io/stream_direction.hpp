@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// A direction of a stream, for calls that move bytes in several parts and keep the turn meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+#include <motet/detail/words/taken.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// How to use one direction of a kind of stream. The calls set `error` as those of the streams do:
+/// operation_canceled means that something is pending for the fiber.
+struct direction_calls {
+  /// Waits for the turn.
+  /// Returns: what the other calls take; it lasts until pass(), also if the stream is moved or
+  ///          closed meanwhile.
+  void* (*take)(void* stream, std::error_code& error) noexcept;
+  void (*pass)(void* held) noexcept;
+  /// Reads or writes, whichever the direction is for.
+  /// Returns: bytes moved, perhaps fewer than there are in `bytes`.
+  std::size_t (*move)(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept;
+  /// Returns: a descriptor in whose place the kernel may move the bytes; -1 if there is none.
+  int (*descriptor)(void* held) noexcept;
+};
+
+/// Of a stream that has no turns.
+template <typename Stream, bool Writes>
+inline constexpr direction_calls plain_direction{
+    [](void* stream, std::error_code& error) noexcept {
+      error.clear();
+      return stream;
+    },
+    [](void*) noexcept {},
+    [](void* held, std::span<std::byte> bytes, std::error_code& error) noexcept -> std::size_t {
+      auto& stream = *static_cast<Stream*>(held);
+      if constexpr (Writes) {
+        return stream.write(std::span<const std::byte>(bytes), error);
+      } else {
+        return stream.read(bytes, error);
+      }
+    },
+    [](void*) noexcept { return -1; },
+};
+
+/// A direction of a stream that lasts longer than this.
+struct stream_direction {
+  void* stream = nullptr;
+  const direction_calls* calls = nullptr;
+};
+
+/// Holds the turn of a direction. Move-only.
+class held_direction {
+ public:
+  held_direction() noexcept = default;
+  /// Switchpoint.
+  held_direction(const stream_direction& wanted, std::error_code& error) noexcept
+      : calls_(wanted.calls), held_(wanted.calls->take(wanted.stream, error)) {
+    if (error) calls_ = nullptr;
+  }
+  held_direction(held_direction&& other) noexcept
+      : calls_(taken(other.calls_)), held_(other.held_) {}
+  held_direction& operator=(held_direction&& other) noexcept {
+    calls_ = taken(other.calls_, calls_);
+    held_ = taken(other.held_, held_);
+    return *this;
+  }
+  ~held_direction() {
+    if (calls_ != nullptr) calls_->pass(held_);
+  }
+
+  explicit operator bool() const noexcept { return calls_ != nullptr; }
+  std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
+    return calls_->move(held_, room, error);
+  }
+  std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept {
+    return calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
+  }
+  int descriptor() const noexcept { return calls_->descriptor(held_); }
+
+ private:
+  const direction_calls* calls_ = nullptr;
+  void* held_ = nullptr;
+};
+
+/// The directions of `stream`; a kind of stream that has turns gives its own by a function of this
+/// name for that very kind.
+template <typename Stream>
+stream_direction input_of(Stream& stream) {
+  if constexpr (requires { stream.input_direction(); }) {
+    return stream.input_direction();
+  } else {
+    return {&stream, &plain_direction<Stream, false>};
+  }
+}
+template <typename Stream>
+stream_direction output_of(Stream& stream) {
+  if constexpr (requires { stream.output_direction(); }) {
+    return stream.output_direction();
+  } else {
+    return {&stream, &plain_direction<Stream, true>};
+  }
+}
+
+/// Throws: what is pending for the fiber, for operation_canceled; else std::system_error.
+[[noreturn]] void throw_stream_error(const std::error_code& error, const char* what);
+
+}}}  // namespace motet::MOTET_ABI::detail

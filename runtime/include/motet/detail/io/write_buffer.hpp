@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What a writer keeps for its stream: bytes that have not been written yet, and the turn to write.
+#pragma once
+
+#include <cstddef>
+#include <motet/call_site.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/detail/life/group.hpp>
+#include <motet/detail/words/owned.hpp>
+#include <motet/mutex.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class write_buffer {
+ public:
+  write_buffer(const stream_direction& to, std::size_t capacity, call_site site);
+  write_buffer(const write_buffer&) = delete;
+  write_buffer& operator=(const write_buffer&) = delete;
+  ~write_buffer();
+
+  void write(std::span<const std::byte> bytes);
+  void flush();
+  std::size_t buffered() const noexcept { return filling_.size() + sending_.size(); }
+
+ private:
+  /// Bytes of which some at the front have been written.
+  struct part {
+    owned<std::byte[]> bytes;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+
+    std::size_t size() const noexcept { return end - begin; }
+    std::span<const std::byte> held() const noexcept { return {bytes.get() + begin, size()}; }
+  };
+
+  void check_failure() const;
+  void hold_turn();
+  void begin();
+  void flush_later();
+  std::error_code send(std::span<const std::byte>& bytes) noexcept;
+  std::error_code send_all() noexcept;
+  void fail(const std::error_code& error) noexcept;
+  void settle(const std::error_code& error);
+  void end_unless_more() noexcept;
+
+  const stream_direction to_;
+  const std::size_t capacity_;
+  const call_site site_;
+  const int unwinding_;
+  part filling_;
+  part sending_;
+  held_direction turn_;        // from the first byte until all are written
+  std::error_code failure_;    // of the stream: from then on nothing can be written
+  bool flush_is_due_ = false;  // a fiber will flush when the others wait
+  local::mutex calls_;         // the order of the fibers that write
+  local::mutex sends_;         // only one sends at a time
+  group flushing_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Lines, and other pieces, of a stream.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/stream.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Reads a stream, which must outlive it and stay in its place, in pieces that a program asks for.
+/// What has been read ahead is the reader's: who reads from the stream itself does not get it.
+/// A view that a call returns lives until the next call. Fibers that use one reader at the same
+/// time take turns in the order in which they called; a view then lives until the next switchpoint.
+/// To be used on one thread at a time.
+///
+/// Calls throw std::system_error, and what is pending for this fiber. Whatever they throw, nothing
+/// is lost: the next call goes on with the same bytes.
+template <stream Stream>
+class reader {
+ public:
+  /// `limit`: the most bytes of a line, of what until() returns, unless these are given a limit of
+  /// their own, and of what exactly() and peek() are asked for. The reader allocates, when it first
+  /// reads, 4 KiB, and more as longer pieces come.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument for 0.
+  explicit reader(Stream& from, std::size_t limit = std::size_t{64} * 1024)
+      : buffer_(detail::input_of(from), limit) {}
+
+  /// Returns: what comes before the next `delimiter`, which is taken, too; nothing at the end.
+  /// Switchpoint.
+  /// Throws: limit_exceeded if there are more than `limit` bytes without a delimiter;
+  ///         unexpected_eof if the end comes first; std::invalid_argument for an empty delimiter.
+  std::optional<std::string_view> until(std::string_view delimiter) {
+    return buffer_.until(delimiter, buffer_.limit());
+  }
+  std::optional<std::string_view> until(std::string_view delimiter, std::size_t limit) {
+    return buffer_.until(delimiter, limit);
+  }
+
+  /// Returns: the next line, without the "\n" or "\r\n" behind it, which the last line need not
+  ///          have; nothing at the end. Where a line that was cut off must not count, until("\n")
+  ///          tells.
+  /// Switchpoint.
+  /// Throws: limit_exceeded if the line is longer than the limit.
+  std::optional<std::string_view> line() { return buffer_.line(buffer_.limit()); }
+  std::optional<std::string_view> line(std::size_t limit) { return buffer_.line(limit); }
+
+  /// Returns: a range of all lines to come, to be gone through once; each step is a line().
+  /// Not a switchpoint.
+  auto lines() & { return line_range(buffer_); }
+
+  /// Returns: the next `size` bytes.
+  /// Switchpoint.
+  /// Throws: unexpected_eof if the end comes first; limit_exceeded.
+  std::span<const std::byte> exactly(std::size_t size) { return buffer_.exactly(size); }
+
+  /// Waits until there are `size` bytes, or the end has come.
+  /// Returns: all bytes that have been read ahead, perhaps more than `size`; fewer only at the end.
+  ///          They are not taken. peek(0) does not wait.
+  /// Switchpoint.
+  /// Throws: limit_exceeded.
+  std::span<const std::byte> peek(std::size_t size = 1) { return buffer_.peek(size); }
+
+  /// Drops the next `size` bytes, however many.
+  /// Switchpoint.
+  /// Throws: unexpected_eof if the end comes first; then all that there was is dropped, as it is of
+  ///         a skip() that is interrupted.
+  void skip(std::size_t size) { buffer_.skip(size); }
+
+  /// Reads at most `buffer.size()` bytes: those that have been read ahead, else those of the
+  /// stream, which then go straight to `buffer`.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end.
+  /// Switchpoint.
+  std::size_t read(std::span<std::byte> buffer) { return buffer_.read(buffer); }
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+    return buffer_.read(buffer, error);
+  }
+
+ private:
+  class line_range {
+   public:
+    explicit line_range(detail::read_buffer& from) noexcept : from_(&from) {}
+
+    class iterator {
+     public:
+      using value_type = std::string_view;
+      using difference_type = std::ptrdiff_t;
+
+      explicit iterator(detail::read_buffer& from) : from_(&from) { ++*this; }
+      std::string_view operator*() const noexcept { return *line_; }
+      iterator& operator++() {
+        line_ = from_->line(from_->limit());
+        return *this;
+      }
+      void operator++(int) { ++*this; }
+      bool operator==(std::default_sentinel_t) const noexcept { return !line_.has_value(); }
+
+     private:
+      detail::read_buffer* from_;
+      std::optional<std::string_view> line_;
+    };
+
+    iterator begin() const { return iterator(*from_); }
+    std::default_sentinel_t end() const noexcept { return {}; }
+
+   private:
+    detail::read_buffer* from_;
+  };
+
+  detail::read_buffer buffer_;
+};
+
+}}  // namespace motet::MOTET_ABI

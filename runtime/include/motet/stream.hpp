@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What reader, writer, copy() and proxy() ask of a stream.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <concepts>
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Bytes in two directions: net::tcp_stream, net::unix_stream, pipe, file, and what a program makes
+/// after their pattern. read() returns 0 at the end; write() may write a part. The forms with a
+/// std::error_code throw nothing, and set it to operation_canceled when something is pending for
+/// the fiber. shutdown(SHUT_WR) says that no more will be written.
+template <typename S>
+concept stream = requires(S& s, std::span<std::byte> room, std::span<const std::byte> bytes,
+                          std::error_code& error) {
+  { s.read(room) } -> std::convertible_to<std::size_t>;
+  { s.read(room, error) } -> std::convertible_to<std::size_t>;
+  { s.write(bytes, error) } -> std::convertible_to<std::size_t>;
+  s.write_all(bytes);
+  s.shutdown(SHUT_WR);
+};
+
+}}  // namespace motet::MOTET_ABI

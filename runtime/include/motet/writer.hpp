@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Small writes, gathered.
+#pragma once
+
+#include <cstddef>
+#include <motet/call_site.hpp>
+#include <motet/detail/io/write_buffer.hpp>
+#include <motet/stream.hpp>
+#include <span>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Gathers what is written, and writes it to a stream in few calls: when `capacity` bytes have come
+/// together, when the fiber waits for anything or snoozes, at flush(), and at its own end. So an
+/// answer in many parts is one packet, and a question is sent before the answer is waited for.
+///
+/// The stream must outlive the writer and stay in its place. From the first byte until all are
+/// written the writer has the stream's turn to write: what other fibers, or this one, write to the
+/// stream itself comes behind. (A file has no turns: flush() first.) Nor does shutdown() wait:
+/// flush() first. To be used on one thread, and destroyed by the fiber that made it.
+template <stream Stream>
+class writer {
+ public:
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument for a capacity of 0; std::bad_alloc.
+  explicit writer(Stream& to, std::size_t capacity = std::size_t{16} * 1024,
+                  call_site site = call_site::here())
+      : buffer_(detail::output_of(to), capacity, site) {}
+  /// Writes what is left, unless the writer is left by an exception: then that may be lost. An
+  /// interruption ends the wait, and stays pending. Only flush() tells of a failure.
+  /// Switchpoint.
+  ~writer() = default;
+
+  /// Switchpoint.
+  /// Throws: std::system_error, also for what was written before; from then on always. What is
+  ///         pending for this fiber: then none of these bytes have been written if there are at
+  ///         most `capacity`, else perhaps a part.
+  void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
+  void write(std::string_view text) { buffer_.write(std::as_bytes(std::span(text))); }
+
+  /// Waits until the kernel has all that has been written.
+  /// Switchpoint.
+  /// Throws: std::system_error; what is pending for this fiber, and then the rest is still to be
+  ///         written.
+  void flush() { buffer_.flush(); }
+
+  /// Returns: how many bytes have not been written yet.
+  /// Not a switchpoint.
+  std::size_t buffered() const noexcept { return buffer_.buffered(); }
+
+ private:
+  detail::write_buffer buffer_;
+};
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// See motet/reader.hpp. Bytes are taken only when a call returns, so that an interrupted call loses
+// none.
+#include <string.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/errors.hpp>
+#include <stdexcept>
+
+#include "heart/thread_state.hpp"
+#include "io/io.hpp"
+#include "io/net/socket.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr std::size_t first_capacity = 4096;
+
+}  // namespace
+
+/// The order of the fibers that use one reader.
+class read_buffer::turn : net::stream_turn {
+ public:
+  /// Throws: what is pending for the fiber; std::logic_error if another thread's fiber has the
+  /// turn.
+  explicit turn(read_buffer& buffer) : stream_turn(buffer.order_, "turn with a reader", -1) {
+    settled(refusal(), "reader", -1);
+  }
+};
+
+read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
+    : from_(from), limit_(limit) {
+  if (limit == 0) throw std::invalid_argument("a reader's limit must be at least 1");
+}
+
+read_buffer::~read_buffer() = default;
+
+/// Makes room so that `wanted` bytes can be held, and for at least one more than there are.
+void read_buffer::make_room(std::size_t wanted) {
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ + wanted <= capacity_ && end_ < capacity_) return;
+  const std::size_t held = end_ - begin_;
+  if (wanted <= capacity_ && held < capacity_) {
+    std::memmove(bytes_.get(), bytes_.get() + begin_, held);
+  } else {
+    const std::size_t enough = std::max({first_capacity, capacity_ * 2, held + 1});
+    owned<std::byte[]> larger(new std::byte[enough]);
+    std::copy_n(bytes_.get() + begin_, held, larger.get());
+    bytes_ = std::move(larger);
+    capacity_ = enough;
+  }
+  begin_ = 0;
+  end_ = held;
+}
+
+/// Reads once, so that `wanted` bytes can be held. Returns: false at the end.
+bool read_buffer::fill(std::size_t wanted) {
+  make_room(wanted);
+  std::error_code error;
+  const std::size_t size = read_stream({bytes_.get() + end_, capacity_ - end_}, error);
+  if (error) throw_stream_error(error, "read");
+  end_ += size;
+  return size > 0;
+}
+
+std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
+  held_direction in(from_, error);
+  return error ? 0 : in.read(room, error);
+}
+
+/// Returns: the first `size` bytes; they, and `behind` more, are taken.
+std::string_view read_buffer::take(std::size_t size, std::size_t behind) {
+  const std::string_view taken = held().substr(0, size);
+  begin_ += size + behind;
+  return taken;
+}
+
+/// Looks for the delimiter behind at most `most` bytes.
+/// Returns: how many bytes come before it; nothing if the end comes first.
+/// Throws: limit_exceeded, which speaks of `limit`.
+std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::size_t most,
+                                             std::size_t limit) {
+  std::size_t looked_at = 0;
+  for (;;) {
+    const std::string_view all = held();
+    const std::size_t place = all.find(delimiter, looked_at);
+    if (place != std::string_view::npos && place <= most) return place;
+    const bool too_far = all.size() >= delimiter.size() && all.size() - delimiter.size() >= most;
+    if (place != std::string_view::npos || too_far) {
+      throw limit_exceeded(std::min(place, all.size()), limit);
+    }
+    looked_at = all.size() - std::min(all.size(), delimiter.size() - 1);
+    if (!fill(all.size() + 1)) return std::nullopt;
+  }
+}
+
+std::optional<std::string_view> read_buffer::until(std::string_view delimiter, std::size_t limit) {
+  if (delimiter.empty()) throw std::invalid_argument("an empty delimiter");
+  here().deliver();
+  const turn mine(*this);
+  const std::optional<std::size_t> size = find(delimiter, limit, limit);
+  if (size.has_value()) return take(*size, delimiter.size());
+  if (held().empty()) return std::nullopt;
+  throw unexpected_eof(held().size());
+}
+
+/// The "\r" of an end of a line does not count.
+std::optional<std::string_view> read_buffer::line(std::size_t limit) {
+  here().deliver();
+  const turn mine(*this);
+  const std::size_t most = limit + (limit == std::numeric_limits<std::size_t>::max() ? 0 : 1);
+  const std::optional<std::size_t> size = find("\n", most, limit);
+  if (!size.has_value() && held().empty()) return std::nullopt;
+  const std::string_view whole = held().substr(0, size.value_or(std::string_view::npos));
+  const std::size_t returned = size.has_value() && whole.ends_with('\r') ? 1 : 0;
+  if (whole.size() - returned > limit) throw limit_exceeded(whole.size(), limit);
+  return take(whole.size() - returned, returned + (size.has_value() ? 1 : 0));
+}
+
+std::span<const std::byte> read_buffer::peek(std::size_t size) {
+  here().deliver();
+  const turn mine(*this);
+  if (size > limit_) throw limit_exceeded(size, limit_);
+  while (end_ - begin_ < size && fill(size)) {
+  }
+  return std::as_bytes(std::span(held()));
+}
+
+std::span<const std::byte> read_buffer::exactly(std::size_t size) {
+  here().deliver();
+  const turn mine(*this);
+  if (size > limit_) throw limit_exceeded(size, limit_);
+  while (end_ - begin_ < size) {
+    if (!fill(size)) throw unexpected_eof(end_ - begin_, size);
+  }
+  return std::as_bytes(std::span(take(size, 0)));
+}
+
+void read_buffer::skip(std::size_t size) {
+  here().deliver();
+  const turn mine(*this);
+  for (std::size_t dropped = 0;;) {
+    const std::size_t part = std::min(size - dropped, end_ - begin_);
+    begin_ += part;
+    dropped += part;
+    if (dropped == size) return;
+    if (!fill(1)) throw unexpected_eof(dropped, size);
+  }
+}
+
+std::size_t read_buffer::read(std::span<std::byte> buffer) {
+  here().deliver();
+  std::error_code error;
+  const std::size_t size = read(buffer, error);
+  if (error) throw_stream_error(error, "read");
+  return size;
+}
+
+std::size_t read_buffer::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+  quietly(error, [&] { return net::take_turn(order_, "turn with a reader", -1); });
+  if (error) return 0;
+  std::size_t size = std::min(buffer.size(), end_ - begin_);
+  if (size > 0) {
+    std::copy_n(bytes_.get() + begin_, size, buffer.data());
+    begin_ += size;
+  } else {
+    size = read_stream(buffer, error);
+  }
+  order_.pass();
+  return size;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// See motet/detail/io/stream_direction.hpp.
+#include <motet/detail/io/stream_direction.hpp>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void throw_stream_error(const std::error_code& error, const char* what) {
+  if (error == std::errc::operation_canceled) {
+    here().deliver();
+    here().check_may_wait();
+  }
+  throw std::system_error(error, what);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
