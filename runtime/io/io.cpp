@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <motet/errors.hpp>
@@ -22,15 +21,29 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-std::int32_t perform_now(operation& op, const char* what) {
-  if (op.fd < 0 && !has_path(op)) return -EBADF;
-  thread_state& thread = here();
+namespace {
+
+[[gnu::always_inline]] inline bool refuses(thread_state& thread) noexcept {
   end_passed_limits(thread);
-  if (thread.must_throw()) {
-    thread.snooze();  // a loop that ignores its errors must not starve the other fibers
-    return -ECANCELED;
-  }
+  if (!thread.must_throw()) return false;
+  thread.snooze();  // a loop that ignores its errors must not starve the other fibers
+  return true;
+}
+
+}  // namespace
+
+std::int32_t perform_now(operation& op, const char* what) {
+  return perform_now(here(), op, what);
+}
+
+std::int32_t perform_now(thread_state& thread, operation& op, const char* what) noexcept {
+  if (op.fd < 0 && !has_path(op)) return -EBADF;
+  if (refuses(thread)) return -ECANCELED;
   return thread.calls.perform(op, what);
+}
+
+bool refused_by_pending() {
+  return refuses(here());
 }
 
 std::size_t settled(std::int32_t result, const char* what, int fd) {
@@ -43,8 +56,9 @@ std::size_t settled(std::int32_t result, const char* what, int fd) {
 }
 
 std::size_t perform_throwing(operation& op, const char* what) {
-  here().deliver();
-  return settled(perform_now(op, what), what, op.fd);
+  thread_state& thread = here();
+  thread.deliver();
+  return settled(perform_now(thread, op, what), what, op.fd);
 }
 
 std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept {
@@ -52,16 +66,6 @@ std::size_t perform_quietly(operation& op, const char* what, std::error_code& er
 }
 
 namespace {
-
-operation transfer(verb kind, int fd, const std::byte* buffer, std::size_t size, int flags) {
-  operation op;
-  op.kind = kind;
-  op.fd = fd;
-  op.flags = flags;
-  op.buffer = const_cast<std::byte*>(buffer);
-  op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
-  return op;
-}
 
 operation messaging(verb kind, int fd, const msghdr& message, int flags) {
   operation op;
@@ -128,22 +132,22 @@ using detail::perform_quietly;
 using detail::perform_throwing;
 
 std::size_t read(int fd, std::span<std::byte> buffer) {
-  operation op = detail::transfer(verb::read, fd, buffer.data(), buffer.size(), 0);
+  operation op = detail::transfer(verb::read, fd, buffer);
   return perform_throwing(op, "read");
 }
 
 std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {
-  operation op = detail::transfer(verb::read, fd, buffer.data(), buffer.size(), 0);
+  operation op = detail::transfer(verb::read, fd, buffer);
   return perform_quietly(op, "read", error);
 }
 
 std::size_t write(int fd, std::span<const std::byte> buffer) {
-  operation op = detail::transfer(verb::write, fd, buffer.data(), buffer.size(), 0);
+  operation op = detail::transfer(verb::write, fd, buffer);
   return perform_throwing(op, "write");
 }
 
 std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  operation op = detail::transfer(verb::write, fd, buffer.data(), buffer.size(), 0);
+  operation op = detail::transfer(verb::write, fd, buffer);
   return perform_quietly(op, "write", error);
 }
 
@@ -159,13 +163,13 @@ std::size_t writev(int fd, std::span<const iovec> buffers) {
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
   detail::check_interruptible(flags, "recv");
-  operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
+  operation op = detail::transfer(verb::recv, fd, buffer, flags);
   return perform_throwing(op, "recv");
 }
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
   if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
-  operation op = detail::transfer(verb::recv, fd, buffer.data(), buffer.size(), flags);
+  operation op = detail::transfer(verb::recv, fd, buffer, flags);
   return perform_quietly(op, "recv", error);
 }
 
@@ -182,15 +186,13 @@ std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) 
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {
-  operation op =
-      detail::transfer(verb::send, fd, buffer.data(), buffer.size(), flags | MSG_NOSIGNAL);
+  operation op = detail::transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL);
   return perform_throwing(op, "send");
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
                  std::error_code& error) noexcept {
-  operation op =
-      detail::transfer(verb::send, fd, buffer.data(), buffer.size(), flags | MSG_NOSIGNAL);
+  operation op = detail::transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL);
   return perform_quietly(op, "send", error);
 }
 

@@ -2,21 +2,45 @@
 // How a verb has its operation performed: throwing, or with an error code.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <motet/backend.hpp>
+#include <span>
 #include <system_error>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class thread_state;
+
 /// Linux moves no more bytes in one call; so a result fits an int. Source: read(2).
 inline constexpr std::size_t most_bytes = 0x7ffff000;
+
+/// An operation that reads to `buffer`, or writes from it, at most as much as one call moves.
+inline operation transfer(verb kind, int fd, std::span<const std::byte> buffer,
+                          int flags = 0) noexcept {
+  operation op;
+  op.kind = kind;
+  op.fd = fd;
+  op.flags = flags;
+  op.buffer = const_cast<std::byte*>(buffer.data());
+  op.length = static_cast<std::uint32_t>(std::min(buffer.size(), most_bytes));
+  return op;
+}
 
 /// Returns: the operation's result; -ECANCELED without effect if something is pending; -EBADF
 ///          without asking the kernel for a negative descriptor.
 /// Throws: as here().
 std::int32_t perform_now(operation& op, const char* what);
+/// The same on `thread`, which is the caller's.
+/// Throws: nothing.
+std::int32_t perform_now(thread_state& thread, operation& op, const char* what) noexcept;
+
+/// Returns: whether a call must end with -ECANCELED, without effect, because something is pending
+///          for the fiber.
+/// Throws: as here().
+bool refused_by_pending();
 
 /// Returns: `result`, if it is no error.
 /// Throws: std::system_error; for -ECANCELED what is pending for the fiber.

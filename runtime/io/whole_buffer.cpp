@@ -10,25 +10,21 @@ namespace motet { inline namespace MOTET_ABI { namespace io {
 
 namespace {
 
-std::int32_t move_part(verb kind, int fd, const std::byte* bytes, std::size_t size) {
-  operation op;
-  op.kind = kind;
-  op.fd = fd;
-  op.buffer = const_cast<std::byte*>(bytes);
-  op.length = static_cast<std::uint32_t>(std::min(size, detail::most_bytes));
+std::int32_t move_part(verb kind, int fd, std::span<const std::byte> bytes) {
+  operation op = detail::transfer(kind, fd, bytes);
   return detail::perform_now(op, kind == verb::read ? "read_exactly" : "write_all");
 }
 
 detail::progress read_whole(int fd, std::span<std::byte> buffer) {
   if (buffer.empty()) return {};
   return detail::move_all(fd, buffer, [](int from, std::span<std::byte> rest) {
-    return move_part(verb::read, from, rest.data(), rest.size());
+    return move_part(verb::read, from, rest);
   });
 }
 
 detail::progress write_whole(int fd, std::span<const std::byte> buffer) {
   return detail::write_whole(fd, buffer, [](int to, std::span<const std::byte> rest) {
-    return move_part(verb::write, to, rest.data(), rest.size());
+    return move_part(verb::write, to, rest);
   });
 }
 

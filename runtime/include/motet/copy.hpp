@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// All that comes from one stream, written to another; and two streams joined in both directions.
+#pragma once
+
+#include <cstdint>
+#include <motet/call_site.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/detail/words/timespan.hpp>
+#include <motet/stream.hpp>
+#include <optional>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// How many bytes proxy() has moved.
+struct proxied {
+  std::uint64_t forth = 0;  // from the first stream to the second
+  std::uint64_t back = 0;
+};
+
+namespace detail {
+
+std::uint64_t copy(const stream_direction& from, const stream_direction& to);
+
+/// What proxy() needs of a stream.
+struct joined_stream {
+  stream_direction in;
+  stream_direction out;
+  void* stream;
+  void (*end_writes)(void* stream);
+};
+
+template <typename Stream>
+joined_stream joined(Stream& stream) {
+  return {input_of(stream), output_of(stream), &stream,
+          [](void* ended) { static_cast<Stream*>(ended)->shutdown(SHUT_WR); }};
+}
+
+proxied proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
+              call_site site);
+
+}  // namespace detail
+
+/// Reads `from` to its end, and writes all of that to `to`, which is not shut down. Where both are
+/// files, or both are sockets or pipes and much arrives at a time, the bytes do not pass through
+/// the program; such sockets may be in non-blocking mode from then on. Both keep their turns until
+/// the end.
+/// A stream that is closed while the copy waits for the other one is noticed with the next bytes.
+/// Returns: how many bytes that were.
+/// Switchpoint.
+/// Throws: std::system_error; what is pending for this fiber. Up to 1 MiB that has been read may
+///         not have been written then, and is lost.
+/// Source: splice(2), copy_file_range(2).
+template <stream From, stream To>
+std::uint64_t copy(From& from, To& to) {
+  return detail::copy(detail::input_of(from), detail::output_of(to));
+}
+
+/// Copies what comes from each stream to the other one, until both have ended. When one ends, the
+/// other gets shutdown(SHUT_WR), and the way back stays open. If a direction fails, both end.
+/// Returns: how many bytes went in each direction.
+/// Switchpoint.
+/// Throws: as copy(); timed_out if for `idle` nothing has come from either stream.
+template <stream First, stream Second>
+proxied proxy(First& first, Second& second, call_site site = call_site::here()) {
+  return detail::proxy(detail::joined(first), detail::joined(second), std::nullopt, site);
+}
+template <stream First, stream Second>
+proxied proxy(First& first, Second& second, detail::timespan idle,
+              call_site site = call_site::here()) {
+  return detail::proxy(detail::joined(first), detail::joined(second), idle, site);
+}
+
+}}  // namespace motet::MOTET_ABI

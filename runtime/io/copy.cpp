@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// See motet/copy.hpp.
+#include "io/copy.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <motet/copy.hpp>
+#include <motet/detail/life/group.hpp>
+#include <motet/fiber.hpp>
+#include <system_error>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr std::size_t buffer_size = std::size_t{128} * 1024;
+
+held_direction hold(const stream_direction& wanted, const char* what) {
+  std::error_code error;
+  held_direction held(wanted, error);
+  if (error) throw_stream_error(error, what);
+  return held;
+}
+
+void copy_with(const stream_direction& from, const stream_direction& to, copy_progress& progress) {
+  here().deliver();
+  held_direction in = hold(from, "read");
+  held_direction out = hold(to, "write");
+  bool done = false;
+  switch (shortcut_between(in.descriptor(), out.descriptor())) {
+    case shortcut::splice:
+      done = copy_by_splice(in, out, progress);
+      break;
+    case shortcut::file_range:
+      done = copy_by_file_range(in, out, progress);
+      break;
+    case shortcut::none:
+      break;
+  }
+  if (!done) copy_by_buffer(in, out, progress);
+}
+
+/// A stream whose peer is gone has ended anyway.
+void end_writes(const joined_stream& ended) {
+  try {
+    ended.end_writes(ended.stream);
+  } catch (const std::system_error&) {
+  }
+}
+
+}  // namespace
+
+shortcut shortcut_between(int from, int to) noexcept {
+  struct stat source{};
+  struct stat target{};
+  if (from < 0 || to < 0 || ::fstat(from, &source) != 0 || ::fstat(to, &target) != 0) {
+    return shortcut::none;
+  }
+  if (S_ISREG(source.st_mode) && S_ISREG(target.st_mode)) return shortcut::file_range;
+  const auto flows = [](mode_t mode) { return S_ISSOCK(mode) || S_ISFIFO(mode); };
+  return flows(source.st_mode) && flows(target.st_mode) ? shortcut::splice : shortcut::none;
+}
+
+std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::byte> buffer,
+                      copy_progress& progress) {
+  std::error_code error;
+  const std::size_t size = from.read(buffer, error);
+  if (error) throw_stream_error(error, "read");
+  if (size > 0) progress.moved(size);
+  for (std::span<const std::byte> rest = buffer.first(size); !rest.empty();) {
+    rest = rest.subspan(to.write(rest, error));
+    if (error) throw_stream_error(error, "write");
+  }
+  return size;
+}
+
+void copy_by_buffer(held_direction& from, held_direction& to, copy_progress& progress) {
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
+  while (copy_part(from, to, {buffer.get(), buffer_size}, progress) > 0) continue;
+}
+
+std::uint64_t copy(const stream_direction& from, const stream_direction& to) {
+  copy_progress progress;
+  copy_with(from, to, progress);
+  return progress.bytes;
+}
+
+proxied proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
+              call_site site) {
+  copy_progress forth;
+  copy_progress back;
+  const auto join = [&] {
+    group both;
+    both.spin(
+        {.name = "proxy, forth"},
+        [&] {
+          copy_with(first.in, second.out, forth);
+          end_writes(second);
+        },
+        site);
+    both.spin(
+        {.name = "proxy, back"},
+        [&] {
+          copy_with(second.in, first.out, back);
+          end_writes(first);
+        },
+        site);
+    both.await_all();
+  };
+  if (!idle.has_value()) {
+    join();
+  } else {
+    forth.idle = back.idle = *idle;
+    with_timeout(
+        idle->length,
+        [&](deadline& limit) {
+          forth.limit = back.limit = &limit;
+          join();
+        },
+        site);
+  }
+  return {forth.bytes, back.bytes};
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

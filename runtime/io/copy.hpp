@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The ways in which bytes get from one stream to another.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/cancel.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/fd.hpp>
+#include <optional>
+#include <span>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// What a copy tells while it goes on.
+struct copy_progress {
+  std::uint64_t bytes = 0;
+  deadline* limit = nullptr;  // moved on with each part, if given
+  timespan idle = clock::duration::zero();
+
+  void moved(std::size_t more) {
+    bytes += more;
+    if (limit != nullptr) limit->reset(idle);
+  }
+};
+
+/// Whether the kernel can move bytes between two descriptors without the program.
+enum class shortcut { none, splice, file_range };
+shortcut shortcut_between(int from, int to) noexcept;
+
+/// Copies what one read gives.
+/// Returns: bytes copied; 0 at the end.
+/// Throws: std::system_error; what is pending for the fiber.
+std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::byte> buffer,
+                      copy_progress& progress);
+void copy_by_buffer(held_direction& from, held_direction& to, copy_progress& progress);
+
+/// Each returns false if it turned out that the kernel cannot do this; what has been moved until
+/// then has arrived.
+bool copy_by_splice(held_direction& from, held_direction& to, copy_progress& progress);
+bool copy_by_file_range(held_direction& from, held_direction& to, copy_progress& progress);
+
+}}}  // namespace motet::MOTET_ABI::detail
