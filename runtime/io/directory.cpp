@@ -52,15 +52,15 @@ struct directory::page {
   alignas(dirent64) std::array<std::byte, 32'768> bytes;
 };
 
-void directory::delete_page::operator()(page* gone) const noexcept {
-  delete gone;
-}
-
 directory::directory(std::string_view path)
     : directory(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(),
                               O_RDONLY | O_DIRECTORY | O_NONBLOCK))) {}
 
 directory::directory(fd opened) : page_(new page), fd_(std::move(opened)) {}
+
+directory::directory(directory&&) noexcept = default;
+directory& directory::operator=(directory&&) noexcept = default;
+directory::~directory() = default;
 
 std::optional<directory_entry> directory::next() {
   if (page_ == nullptr) detail::throw_errno(EBADF, "getdents64", -1);
@@ -69,6 +69,13 @@ std::optional<directory_entry> directory::next() {
     const directory_entry found = page_->take();
     if (found.name != "." && found.name != "..") return found;
   }
+}
+
+directory::iterator& directory::iterator::operator++() {
+  const std::optional<directory_entry> entry = of_->next();
+  at_end_ = !entry;
+  entry_ = entry.value_or(directory_entry{});
+  return *this;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -14,6 +14,7 @@
 #include "io/io.hpp"
 #include "io/path.hpp"
 #include "io/whole_buffer.hpp"
+#include "words/is_disk.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -23,17 +24,19 @@ std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text));
 }
 
-operation appending(int fd, std::span<const std::byte> buffer) {
-  operation op;
-  op.kind = verb::pwrite;
-  op.fd = fd;
-  op.flags = RWF_APPEND;
-  op.buffer = const_cast<std::byte*>(buffer.data());
-  op.length = static_cast<std::uint32_t>(std::min(buffer.size(), detail::most_bytes));
-  return op;
+std::int32_t move_at(detail::thread_state& thread, verb kind, int fd, bool on_disk,
+                     std::span<const std::byte> buffer, off_t offset) noexcept {
+  if (offset < 0) return -EINVAL;
+  operation op = detail::transfer(kind, fd, buffer);
+  op.offset = static_cast<std::uint64_t>(offset);
+  op.on_disk = on_disk;
+  op.in_company = !thread.alone();
+  return detail::perform_now(thread, op, kind == verb::pread ? "pread" : "pwrite");
 }
 
 }  // namespace
+
+file::file(fd opened) noexcept : fd_(std::move(opened)), on_disk_(detail::is_disk(fd_.get())) {}
 
 file file::open(std::string_view path, int flags, mode_t mode) {
   return file(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(), flags, mode)));
@@ -87,28 +90,41 @@ std::size_t file::write_all(std::span<const std::byte> buffer, std::error_code& 
 }
 
 std::size_t file::read_at(std::span<std::byte> buffer, off_t offset) {
-  return io::pread(fd_.get(), buffer, offset);
+  detail::thread_state& thread = detail::here();
+  thread.deliver();
+  const int number = fd_.get();  // the file may be moved while the call waits
+  return detail::settled(move_at(thread, verb::pread, number, on_disk_, buffer, offset), "pread",
+                         number);
 }
 
 std::size_t file::read_at(std::span<std::byte> buffer, off_t offset,
                           std::error_code& error) noexcept {
-  return io::pread(fd_.get(), buffer, offset, error);
+  return detail::quietly(error, [&] {
+    return move_at(detail::here(), verb::pread, fd_.get(), on_disk_, buffer, offset);
+  });
 }
 
 std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset) {
-  return io::pwrite(fd_.get(), buffer, offset);
+  detail::thread_state& thread = detail::here();
+  thread.deliver();
+  const int number = fd_.get();
+  return detail::settled(move_at(thread, verb::pwrite, number, on_disk_, buffer, offset), "pwrite",
+                         number);
 }
 
 std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset,
                            std::error_code& error) noexcept {
-  return io::pwrite(fd_.get(), buffer, offset, error);
+  return detail::quietly(error, [&] {
+    return move_at(detail::here(), verb::pwrite, fd_.get(), on_disk_, buffer, offset);
+  });
 }
 
 void file::append(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = fd_.get();  // the file may be moved while the call waits
   const auto part = [](int to, std::span<const std::byte> rest) {
-    operation op = appending(to, rest);
+    operation op = detail::transfer(verb::pwrite, to, rest);
+    op.flags = RWF_APPEND;
     return detail::perform_now(op, "append");
   };
   detail::settled(detail::write_whole(number, buffer, part).error, "append", number);
@@ -151,6 +167,27 @@ void file::sync() {
 
 void file::sync_data() {
   io::fdatasync(fd_.get());
+}
+
+namespace {
+
+/// A file has no turns, but the kernel can copy it.
+template <bool Writes>
+constexpr detail::direction_calls file_calls{
+    detail::plain_direction<file, Writes>.take,
+    detail::plain_direction<file, Writes>.pass,
+    detail::plain_direction<file, Writes>.move,
+    [](void* held) noexcept { return static_cast<file*>(held)->native_handle(); },
+};
+
+}  // namespace
+
+detail::stream_direction file::input_direction() noexcept {
+  return {this, &file_calls<false>};
+}
+
+detail::stream_direction file::output_direction() noexcept {
+  return {this, &file_calls<true>};
 }
 
 void file::close() {

@@ -23,9 +23,7 @@ operation on_file(verb kind, int fd) {
 }
 
 operation placed(verb kind, int fd, std::span<const std::byte> buffer, off_t offset) {
-  operation op = on_file(kind, fd);
-  op.buffer = const_cast<std::byte*>(buffer.data());
-  op.length = static_cast<std::uint32_t>(std::min(buffer.size(), most_bytes));
+  operation op = transfer(kind, fd, buffer);
   op.offset = static_cast<std::uint64_t>(offset);
   return op;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A path as the kernel takes it.
+// A path, or another text, as the kernel takes it.
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
@@ -9,12 +9,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Throws: std::invalid_argument for a path that holds a NUL, behind which the kernel sees nothing.
-inline std::string terminated(std::string_view path) {
-  if (path.find('\0') != std::string_view::npos) {
-    throw std::invalid_argument("a path holds a NUL: \"" + std::string(path.data()) + "...\"");
+/// Throws: std::invalid_argument for a text that holds a NUL, behind which the kernel sees nothing.
+inline std::string terminated(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) {
+    throw std::invalid_argument("a path or an argument holds a NUL: \"" + std::string(text.data()) +
+                                "...\"");
   }
-  return std::string(path);
+  return std::string(text);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -177,6 +177,85 @@ TEST_CASE("what cannot be opened is told with its name", "[file]") {
   });
 }
 
+TEST_CASE("fibers read and write one file at their offsets, all at once", "[file]") {
+  run([] {
+    const scratch_name name;
+    file numbers = file::open(name, fresh);
+    const auto bytes_of_one = [](int& number) {
+      return std::as_writable_bytes(std::span(&number, 1));
+    };
+    for (int number = 0; number < 64; ++number) {
+      numbers.write_at(bytes_of_one(number), off_t{number} * 1024);
+    }
+    group all;
+    for (int first = 0; first < 32; ++first) {
+      all.spin([&, first] {
+        for (int number = first; number < 64; number += 32) {
+          int found = -1;
+          CHECK(numbers.read_at(bytes_of_one(found), off_t{number} * 1024) == sizeof found);
+          CHECK(found == number);
+          found = -number;
+          CHECK(numbers.write_at(bytes_of_one(found), off_t{number} * 1024) == sizeof found);
+        }
+      });
+    }
+    all.await_all();
+    for (int number = 0; number < 64; ++number) {
+      int found = 0;
+      std::error_code error;
+      CHECK(numbers.read_at(bytes_of_one(found), off_t{number} * 1024, error) == sizeof found);
+      CHECK(found == -number);
+    }
+  });
+}
+
+TEST_CASE("a read at an offset ends with its file's close and with an exception", "[file]") {
+  run([] {
+    file zeros = file::open("/dev/zero");
+    const scratch_name name;
+    file short_one = file::open(name, fresh);
+    short_one.write_all("abc");
+    std::array<std::byte, 4> buffer{};
+    auto busy = spin([] {
+      for (;;) snooze();
+    });
+    CHECK(short_one.read_at(buffer, 0) == 3);
+    CHECK(error_of([&] { short_one.read_at(buffer, -1); }) == std::errc::invalid_argument);
+    CHECK(zeros.read_at(buffer, 1) == buffer.size());
+    auto reading = spin([&] {
+      for (;;) {
+        short_one.read_at(buffer, 0);
+        snooze();
+      }
+    });
+    snooze();
+    CHECK(reading.raise(oops()));
+    CHECK_THROWS_AS(reading.await(), oops);
+    auto left = spin([&] { return error_of([&] { short_one.read_at(buffer, 0); }); });
+    snooze();
+    short_one.close();
+    const std::error_code told = left.await();
+    CHECK((!told || told == bad_descriptor));
+    CHECK(error_of([&] { short_one.read_at(buffer, 0); }) == bad_descriptor);
+    busy.terminate();
+  });
+}
+
+TEST_CASE("a pipe has no offsets, however many fibers there are", "[file]") {
+  run([] {
+    auto ends = testing::make_pipe();
+    REQUIRE(::write(ends.second(), "abc", 3) == 3);
+    file none{fd(::dup(ends.first()))};
+    std::array<std::byte, 4> buffer{};
+    auto busy = spin([] {
+      for (;;) snooze();
+    });
+    CHECK(error_of([&] { none.read_at(buffer, 0); }) == std::errc::invalid_seek);
+    CHECK(io::read(ends.first(), buffer) == 3);
+    busy.terminate();
+  });
+}
+
 TEST_CASE("a file that is none, or not any more, is a bad descriptor", "[file]") {
   run([] {
     file none;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
+#include <motet/detail/words/owned.hpp>
 #include <motet/fd.hpp>
 #include <optional>
 #include <string_view>
@@ -33,6 +33,9 @@ class directory {
   /// Takes over an open directory, for example one that io::openat() has opened.
   /// Not a switchpoint.
   explicit directory(fd opened);
+  directory(directory&&) noexcept;
+  directory& operator=(directory&&) noexcept;
+  ~directory();
 
   /// Returns: the next name; nothing when there is none.
   /// Switchpoint.
@@ -46,18 +49,16 @@ class directory {
     using difference_type = std::ptrdiff_t;
 
     explicit iterator(directory& of) : of_(&of) { ++*this; }
-    const directory_entry& operator*() const noexcept { return *entry_; }
-    const directory_entry* operator->() const noexcept { return &*entry_; }
-    iterator& operator++() {
-      entry_ = of_->next();
-      return *this;
-    }
+    const directory_entry& operator*() const noexcept { return entry_; }
+    const directory_entry* operator->() const noexcept { return &entry_; }
+    iterator& operator++();
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const noexcept { return !entry_; }
+    bool operator==(std::default_sentinel_t) const noexcept { return at_end_; }
 
    private:
     directory* of_;
-    std::optional<directory_entry> entry_;
+    directory_entry entry_ = {};
+    bool at_end_ = false;
   };
   /// Switchpoint.
   /// Throws: as next().
@@ -72,11 +73,7 @@ class directory {
  private:
   struct page;
 
-  struct delete_page {
-    void operator()(page* gone) const noexcept;
-  };
-
-  std::unique_ptr<page, delete_page> page_;
+  detail::owned<page> page_;
   fd fd_;  // behind the page: it is closed first
 };
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <motet/detail/io/stream_direction.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <span>
@@ -36,7 +37,7 @@ class file {
   file() noexcept = default;
   /// Takes over an open file.
   /// Not a switchpoint.
-  explicit file(fd opened) noexcept : fd_(std::move(opened)) {}
+  explicit file(fd opened) noexcept;
 
   /// Reads at most `buffer.size()` bytes.
   /// Returns: bytes read, in [0, buffer.size()]; 0 at the end of the file.
@@ -70,7 +71,8 @@ class file {
   /// Switchpoint.
   std::size_t write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-  /// As read() and write(), `offset` bytes from the beginning of the file.
+  /// As read() and write(), `offset` bytes from the beginning of the file. Those of many fibers
+  /// enter the kernel together if it is a file on a disk; io::pread() and io::pwrite() do not.
   /// Switchpoint.
   std::size_t read_at(std::span<std::byte> buffer, off_t offset);
   std::size_t read_at(std::span<std::byte> buffer, off_t offset, std::error_code& error) noexcept;
@@ -111,6 +113,14 @@ class file {
   void sync();
   void sync_data();
 
+  /// For reader, writer and copy().
+  /// Not a switchpoint.
+  detail::stream_direction input_direction() noexcept;
+  detail::stream_direction output_direction() noexcept;
+
+  /// Does nothing, for a file has no peer. It is here so that a file is a stream
+  /// (motet/stream.hpp). Not a switchpoint.
+  void shutdown(int) noexcept {}
   /// Ends this thread's calls on the file with bad_file_descriptor, and closes it.
   /// Switchpoint if there are such calls; nothing interrupts it.
   /// Throws: std::system_error, for example for a write that failed late; the file is closed then.
@@ -127,6 +137,7 @@ class file {
 
  private:
   fd fd_;
+  bool on_disk_ = false;
 };
 
 }}  // namespace motet::MOTET_ABI

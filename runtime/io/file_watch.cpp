@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// See motet/file_watch.hpp.
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <motet/errors.hpp>
+#include <motet/fd.hpp>
+#include <motet/file_watch.hpp>
+#include <motet/io.hpp>
+#include <motet/mutex.hpp>
+#include <motet/offload.hpp>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "io/path.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+/// Returns: the path of the file `name` in the directory `in`.
+std::string joined(const std::string& in, const char* name) {
+  if (*name == '\0') return in;
+  return in.ends_with('/') ? in + name : in + '/' + name;
+}
+
+}  // namespace
+
+struct file_watch::state {
+  /// Returns: nothing if the event is none that a user is told of.
+  std::optional<file_event> take() {
+    inotify_event head;
+    std::memcpy(&head, bytes.data() + taken, sizeof head);
+    const auto* name = reinterpret_cast<const char*>(bytes.data() + taken + sizeof head);
+    std::optional<file_event> found;
+    const auto watched = paths.find(head.wd);
+    if (watched != paths.end()) {
+      if ((head.mask & IN_IGNORED) == 0) {
+        found = {joined(watched->second, head.len == 0 ? "" : name), head.mask, head.cookie};
+      } else {
+        paths.erase(watched);  // the file is gone
+      }
+    } else if ((head.mask & IN_Q_OVERFLOW) != 0) {
+      found = {{}, head.mask, 0};
+    }
+    taken += sizeof head + head.len;  // last: without memory for it the event is not lost
+    return found;
+  }
+
+  local::mutex adding;  // held while the path of an event may be unknown
+  fd instance;
+  std::map<int, std::string> paths;
+  std::size_t taken = 0;
+  std::size_t filled = 0;
+  alignas(inotify_event) std::array<std::byte, 4'096> bytes;
+};
+
+const std::uint32_t file_watch::every_change =
+    IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVE | IN_DELETE_SELF | IN_MOVE_SELF;
+
+file_watch::file_watch() : state_(new state) {
+  state_->instance =
+      fd(detail::faults::call("inotify_init1", ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
+  if (!state_->instance) detail::throw_errno(errno, "inotify_init1");
+}
+
+file_watch::file_watch(std::string_view path, std::uint32_t what) : file_watch() {
+  watch(path, what);
+}
+
+file_watch::file_watch(file_watch&&) noexcept = default;
+file_watch& file_watch::operator=(file_watch&&) noexcept = default;
+file_watch::~file_watch() = default;
+
+void file_watch::watch(std::string_view path, std::uint32_t what) {
+  const std::string name = detail::terminated(path);
+  state& in = opened();
+  const std::lock_guard unknown(in.adding);
+  const int number = offload([&] {  // a network file system answers late
+    const int watched = ::inotify_add_watch(in.instance.get(), name.c_str(), what);
+    return watched < 0 ? -errno : watched;
+  });
+  if (number < 0) throw std::system_error(-number, std::system_category(), "watch " + name);
+  try {
+    in.paths.insert_or_assign(number, name);
+  } catch (const std::bad_alloc&) {
+    ::inotify_rm_watch(in.instance.get(), number);
+    throw;
+  }
+}
+
+bool file_watch::ignore(std::string_view path) {
+  const state& in = opened();
+  const auto found = std::find_if(in.paths.begin(), in.paths.end(),
+                                  [&](const auto& each) { return each.second == path; });
+  if (found == in.paths.end()) return false;
+  ::inotify_rm_watch(in.instance.get(), found->first);  // next() hears of it, and forgets the path
+  return true;
+}
+
+std::optional<file_event> file_watch::next() {
+  state& in = opened();
+  for (;;) {
+    while (in.taken < in.filled) {
+      const std::lock_guard known(in.adding);
+      if (std::optional<file_event> found = in.take()) return found;
+    }
+    if (in.paths.empty()) return std::nullopt;
+    const std::size_t filled = io::read(in.instance.get(), in.bytes);
+    in.taken = 0;
+    in.filled = filled;
+  }
+}
+
+file_watch::state& file_watch::opened() const {
+  if (state_ == nullptr) detail::throw_errno(EBADF, "inotify", -1);
+  return *state_;
+}
+
+file_watch::iterator& file_watch::iterator::operator++() {
+  std::optional<file_event> event = of_->next();
+  at_end_ = !event;
+  event_ = event ? std::move(*event) : file_event{};
+  return *this;
+}
+
+int file_watch::native_handle() const noexcept {
+  return state_ == nullptr ? -1 : state_->instance.get();
+}
+
+}}  // namespace motet::MOTET_ABI
