@@ -10,6 +10,7 @@
 #include <map>
 #include <motet/motet.hpp>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -462,12 +463,25 @@ void posted_job_fails() {
   pool.drain();
 }
 
+/// A fiber of another thread waits on what is destroyed.
+void stream_destroyed_elsewhere() {
+  auto ends = motet::net::stream_pair();
+  std::optional used(std::move(ends.first));
+  motet::thread other([&] {
+    std::byte room[1];
+    used->read(room);
+  });
+  other.call([] {});  // which runs when that fiber waits
+  used.reset();
+}
+
 void thread_fails_unawaited() {
   motet::thread one([] { throw std::runtime_error("a thread that nobody awaits"); });
 }
 
 const std::map<std::string_view, void (*)()> programs = {
     {"forked_body_returns", forked_body_returns},
+    {"stream_destroyed_elsewhere", stream_destroyed_elsewhere},
     {"overflow", overflow},
     {"stacks_run_out", stacks_run_out},
     {"use_after_end", use_after_end},

@@ -39,6 +39,8 @@ EXPECTED = {
     "static_thread": (0, ["main returns", "~of a static thread"], ""),
     "exit_on_static_thread": (8, ["~its other fiber"], ""),
     "posted_job_fails": (1, [], "a job that nobody waits for"),
+    "stream_destroyed_elsewhere": (
+        -signal.SIGABRT, [], "a fiber of another thread reads or writes on the stream"),
     "thread_fails_unawaited": (1, [], "a thread that nobody awaits"),
     "forked_body_returns": (
         0, ["~child", "~of the child", "the child ended with 0", "~parent", "~other"], ""),

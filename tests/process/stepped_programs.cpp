@@ -61,7 +61,7 @@ struct path {
   std::size_t stride;  // between the instructions at which the signal is delivered
 };
 const path paths[] = {{"a switch", &snooze, "between two fibers", 500, 4, 1},
-                      {"a fiber's life", &live_and_die, "between two fibers", 1'500, 3, 1},
+                      {"a fiber's life", &live_and_die, "between two fibers", 3'000, 3, 1},
                       {"a throw", &fall_and_be_caught, "on the way of an exception", 30'000, 1,
                        testing::scaled(1, 7)}};
 

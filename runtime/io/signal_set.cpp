@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// See motet/signal_set.hpp. The handler writes the number of each signal, which is one byte, to a
+// pipe; it writes none that is in the pipe already, so the pipe is never full.
+// Source: signal-safety(7).
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/ground/process.hpp>
+#include <motet/errors.hpp>
+#include <motet/fd.hpp>
+#include <motet/io.hpp>
+#include <motet/signal_set.hpp>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+constexpr std::size_t most_signals = 65;
+
+/// What the handler touches.
+struct receiver {
+  int pipe = -1;
+  const pid_t process = ::getpid();
+  std::atomic<std::uint64_t> in_pipe{0};  // a bit for each signal that is in the pipe
+};
+
+std::array<std::atomic<receiver*>, most_signals> receivers;
+std::array<struct sigaction, most_signals> previous;
+std::atomic<int> handlers_at_work{0};
+std::mutex sharing;  // guards `receivers`, from all but the handlers
+
+constexpr std::uint64_t bit_of(int signal) noexcept {
+  return std::uint64_t{1} << (signal - 1);
+}
+
+void on_signal_of_set(int signal) noexcept {
+  const int kept = errno;
+  ++handlers_at_work;
+  receiver* to = receivers[static_cast<std::size_t>(signal)].load();
+  // A forked child has the receivers for a moment, and shares the pipe.
+  if (to != nullptr && to->process == ::getpid()) {
+    const auto number = static_cast<std::uint8_t>(signal);
+    if ((to->in_pipe.fetch_or(bit_of(signal)) & bit_of(signal)) == 0) {
+      [[maybe_unused]] const ssize_t size = ::write(to->pipe, &number, 1);
+    }
+  }
+  --handlers_at_work;
+  errno = kept;
+}
+
+/// Called in a forked child: the sets are its parent's.
+void forget_all() noexcept {
+  for (std::size_t signal = 1; signal < most_signals; ++signal) {
+    if (receivers[signal].exchange(nullptr) == nullptr) continue;
+    ::sigaction(static_cast<int>(signal), &previous[signal], nullptr);
+  }
+  handlers_at_work = 0;
+}
+
+void before_fork() noexcept {
+  sharing.lock();
+}
+void after_fork() noexcept {
+  sharing.unlock();
+}
+void after_fork_in_child() noexcept {
+  forget_all();
+  sharing.unlock();
+}
+[[maybe_unused]] const int hooked =
+    ::pthread_atfork(&before_fork, &after_fork, &after_fork_in_child);
+
+bool can_be_waited_for(int signal) noexcept {
+  for (const int other :
+       {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    if (signal == other) return false;
+  }
+  return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);
+}
+
+std::string name_of(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation == nullptr ? "signal " + std::to_string(signal)
+                                 : "SIG" + std::string(abbreviation);
+}
+
+}  // namespace
+
+struct signal_set::state {
+  state() {
+    std::array<int, 2> made{-1, -1};
+    if (::pipe2(made.data(), O_CLOEXEC | O_NONBLOCK) != 0) detail::throw_errno(errno, "pipe2");
+    from = fd(made[0]);
+    to = fd(made[1]);
+    receiving.pipe = to.get();
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() { end(); }
+
+  /// The state lasts until the last fiber has left next().
+  void end() noexcept {
+    if (made_in == detail::this_process()) {
+      const std::lock_guard in(sharing);
+      for (const int each : std::exchange(caught, {})) give_back(each);
+      while (handlers_at_work.load() != 0) ::sched_yield();
+    }
+    from.close();
+  }
+
+  void take(int signal) {
+    if (!can_be_waited_for(signal)) {
+      throw std::invalid_argument(name_of(signal) + " cannot be waited for");
+    }
+    const std::lock_guard in(sharing);
+    auto& place = receivers[static_cast<std::size_t>(signal)];
+    if (place.load() == &receiving) return;
+    if (place.load() != nullptr)
+      throw std::logic_error("another signal_set has " + name_of(signal));
+    caught.reserve(caught.size() + 1);
+    struct sigaction ours{};
+    ours.sa_handler = &on_signal_of_set;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    place = &receiving;
+    if (::sigaction(signal, &ours, &previous[static_cast<std::size_t>(signal)]) != 0) {
+      const int error = errno;
+      place = nullptr;
+      detail::throw_errno(error, "sigaction");
+    }
+    caught.push_back(signal);
+  }
+
+  static void give_back(int signal) noexcept {
+    ::sigaction(signal, &previous[static_cast<std::size_t>(signal)], nullptr);
+    receivers[static_cast<std::size_t>(signal)] = nullptr;
+  }
+
+  const std::uint32_t made_in = detail::this_process();
+  std::vector<int> caught;
+  receiver receiving;
+  fd to;
+  fd from;
+};
+
+signal_set::signal_set(std::initializer_list<int> signals) : state_(std::make_shared<state>()) {
+  for (const int each : signals) state_->take(each);
+}
+
+signal_set::signal_set(signal_set&&) noexcept = default;
+
+signal_set& signal_set::operator=(signal_set&& other) noexcept {
+  if (this == &other) return *this;
+  if (state_ != nullptr) state_->end();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+signal_set::~signal_set() {
+  if (state_ != nullptr) state_->end();
+}
+
+int signal_set::next() {
+  const std::shared_ptr<state> used = state_;  // the set may be moved or destroyed meanwhile
+  if (used != nullptr && used->made_in != detail::this_process()) {
+    throw std::logic_error("the signals of this signal_set are those of the parent process");
+  }
+  std::byte number{};
+  if (io::read(native_handle(), {&number, 1}) == 0) detail::throw_errno(EBADF, "read");
+  const int signal = std::to_integer<int>(number);
+  used->receiving.in_pipe.fetch_and(~bit_of(signal));
+  return signal;
+}
+
+int signal_set::native_handle() const noexcept {
+  return state_ == nullptr ? -1 : state_->from.get();
+}
+
+}}  // namespace motet::MOTET_ABI

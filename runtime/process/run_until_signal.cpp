@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// See motet/run_until_signal.hpp. A fiber beside the main fiber waits for the signals.
+#include <signal.h>
+
+#include <motet/cancel.hpp>
+#include <motet/detail/life/group.hpp>
+#include <motet/run.hpp>
+#include <motet/run_until_signal.hpp>
+#include <motet/signal_set.hpp>
+#include <optional>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr int status_of_signalled = 128;  // what a shell adds to a signal's number
+
+}  // namespace
+
+int run_until_signal(const options& chosen, const signalled_main& f, bool drains) {
+  return run(chosen, [&] {
+    int first = 0;
+    std::stop_source drain;
+    std::stop_source insist;
+    std::optional<int> status;
+    {
+      std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
+      group watch;
+      watch.spin({.name = "signals"}, [&] {
+        first = signals->next();
+        drain.request_stop();
+        if (drains) signals->next();
+        signals.reset();
+        insist.request_stop();
+      });
+      status = move_on_when_stopped(insist.get_token(), [&] { return f(drain.get_token()); });
+    }
+    if (status.value_or(0) != 0) return *status;
+    return first == 0 ? 0 : status_of_signalled + first;
+  });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
