@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Other programs, run as children of this process.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <motet/clock.hpp>
+#include <motet/detail/words/timespan.hpp>
+#include <motet/pipe.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// How a program has ended.
+struct exit_status {
+  int code = 0;    // what the program returned; 128 plus the signal's number if one has ended it
+  int signal = 0;  // the signal that has ended it, or 0
+  bool dumped_core = false;
+
+  /// Whether the program returned 0.
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return code == 0; }
+};
+
+/// What a standard stream of a program is: that of this process, nothing (/dev/null), a pipe to
+/// this process, or a descriptor of this process, which stays open here.
+class standard_stream {
+ public:
+  enum kind { inherit, null, pipe, descriptor };
+
+  constexpr standard_stream(kind chosen = inherit) noexcept : kind_(chosen) {}
+  constexpr explicit standard_stream(int fd) noexcept : kind_(descriptor), fd_(fd) {}
+
+  /// Not a switchpoint.
+  constexpr kind what() const noexcept { return kind_; }
+  constexpr int native_handle() const noexcept { return fd_; }
+
+ private:
+  kind kind_;
+  int fd_ = -1;
+};
+
+struct process_options {
+  /// A path, or a name that is looked for in the directories of PATH.
+  std::string program;
+  std::vector<std::string> args = {};
+  /// Of the form NAME=value; nothing: the environment of this process.
+  std::optional<std::vector<std::string>> environment = {};
+  /// Where the program runs, and where a relative path of it begins; empty: as this process.
+  std::string directory = {};
+  standard_stream in = {};
+  standard_stream out = {};
+  standard_stream err = {};
+  /// The program leads a process group of its own: then signal() and terminate() reach also the
+  /// programs that it starts, and a terminal's interrupt key reaches none of them. What is left of
+  /// the group ends with the process object, at the latest; until then the program that leads it,
+  /// if it has ended, is a zombie.
+  bool new_group = false;
+  /// How long the destructor of the process waits between SIGTERM and SIGKILL.
+  clock::duration grace = std::chrono::seconds(5);
+};
+
+/// A program that runs, and that has ended when this is destroyed. Move-only; to be used on one
+/// thread at a time. The program has its three standard streams and no other descriptor, no signal
+/// is blocked in it, and those that this process handles do what they do by default. Its end is
+/// seen without SIGCHLD, which must not be ignored by the process.
+class process {
+ public:
+  /// Starts a program; a plain thread does it, because that can take a while.
+  /// Switchpoint.
+  /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
+  ///         std::invalid_argument for a NUL in a text; what is pending for this fiber, and then
+  ///         nothing was started.
+  /// Source: posix_spawn(3), pidfd_open(2).
+  static process start(const process_options& what);
+
+  /// No program.
+  /// Not a switchpoint.
+  process() noexcept;
+  process(process&&) noexcept;
+  process& operator=(process&&) noexcept;
+  /// Closes the pipes, and, unless the program's end has been seen, ends it as terminate() does,
+  /// with the options' grace. In a forked child it leaves the program, which is the parent's,
+  /// alone. Switchpoint; nothing interrupts it.
+  ~process();
+
+  /// Waits until the program has ended. Any number of fibers may wait, and all get the same.
+  /// Switchpoint.
+  /// Throws: what is pending for this fiber, and then the program goes on; std::system_error,
+  ///         no_child_process if this process ignores SIGCHLD, or has seen the program's end by
+  ///         another call; std::logic_error if there is no program, and in a forked child.
+  /// Source: waitid(2).
+  exit_status wait();
+
+  /// Sends a signal.
+  /// Returns: false if the program has ended.
+  /// Not a switchpoint.
+  /// Throws: std::system_error; std::logic_error as wait().
+  bool signal(int number);
+
+  /// Sends SIGTERM; SIGKILL, if the program has not ended after `grace`; and waits until it has.
+  /// What is left of its own process group then gets SIGKILL, too.
+  /// Switchpoint.
+  /// Throws: as wait().
+  exit_status terminate(detail::timespan grace = std::chrono::seconds(5));
+
+  /// The pipes: what is written to in() the program reads; from out() and err() comes what it
+  /// writes. A pipe without ends where the options asked for none.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if there is no program.
+  pipe& in();
+  pipe& out();
+  pipe& err();
+
+  /// Returns: the number of the process, which is another's once its end has been seen.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if there is no program.
+  int id() const;
+  /// Returns: a pidfd, which can be read from (see on_readable()) when the program has ended; -1 if
+  ///          there is none.
+  /// Not a switchpoint.
+  int native_handle() const noexcept;
+
+ private:
+  struct state;
+  state& started() const;
+
+  std::shared_ptr<state> state_;
+};
+
+/// What a program has written, and how it ended.
+struct command_result {
+  exit_status status;
+  std::string out;
+  std::string err;
+};
+
+/// Starts a program, gives it `input`, gathers what it writes, and waits for its end. Where the
+/// options say `inherit`, `in` is a pipe with `input`, and `out` and `err` are gathered; other
+/// streams are as they say. A time limit or an interruption ends the program as ~process() does.
+/// Returns: the status, whatever it is, and the texts.
+/// Switchpoint.
+/// Throws: as process::start(); limit_exceeded if more than `limit` bytes come from one stream, and
+///         then the program is ended; what is pending for this fiber.
+command_result run_command(process_options what, std::string_view input = {},
+                           std::size_t limit = std::size_t{1} << 20);
+
+}}  // namespace motet::MOTET_ABI

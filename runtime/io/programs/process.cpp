@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// See motet/process.hpp. A child's end makes its pidfd readable, which any backend can wait for;
+// the child is reaped by that descriptor alone, so that nobody else's child ever is.
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <motet/cancel.hpp>
+#include <motet/detail/ground/process.hpp>
+#include <motet/errors.hpp>
+#include <motet/io.hpp>
+#include <motet/process.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "io/programs/child.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+constexpr int signal_offset = 128;  // what a shell adds to the number of a signal
+
+/// The C library of some systems declares it for C alone. Source: pidfd_send_signal(2).
+int signal_by(int pidfd, int number) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0));
+}
+
+}  // namespace
+
+struct process::state {
+  explicit state(const process_options& what) : group(what.new_group), grace(what.grace) {}
+
+  void adopt(detail::spawned_child child) noexcept {
+    id = child.id;
+    pidfd = std::move(child.pidfd);
+    in = std::move(child.pipes[STDIN_FILENO]);
+    out = std::move(child.pipes[STDOUT_FILENO]);
+    err = std::move(child.pipes[STDERR_FILENO]);
+  }
+
+  /// Returns: whether the program has ended; then it is no zombie any more, but for the leader of a
+  /// group, whose number then stays the group's.
+  bool look() {
+    if (status.has_value()) return true;
+    const siginfo_t info = ask(group ? WNOWAIT : 0);
+    if (info.si_pid == 0) return false;
+    const bool returned = info.si_code == CLD_EXITED;
+    status = returned ? exit_status{info.si_status, 0, false}
+                      : exit_status{signal_offset + info.si_status, info.si_status,
+                                    info.si_code == CLD_DUMPED};
+    return true;
+  }
+
+  siginfo_t ask(int options) const {
+    siginfo_t info{};
+    const auto number = static_cast<id_t>(pidfd.get());
+    while (::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG | options) != 0) {
+      if (errno != EINTR) detail::throw_errno(errno, "waitid");
+    }
+    return info;
+  }
+
+  bool send(int number) const {
+    if (status.has_value()) return false;
+    const int failed = group ? ::kill(-id, number) : signal_by(pidfd.get(), number);
+    if (failed != 0 && errno != ESRCH) detail::throw_errno(errno, "signal");
+    return failed == 0;
+  }
+
+  /// Waits on the descriptor, until `limit` has passed. Returns: whether it can be read from.
+  bool ends_within(clock::duration limit) const {
+    if (detail::self() != nullptr) {
+      return move_on_after(limit, [&] { io::wait_fd(pidfd.get(), POLLIN); });
+    }
+    using namespace std::chrono;
+    constexpr hours longest(24);  // an int holds more milliseconds
+    const auto end = steady_clock::now() + std::min<clock::duration>(limit, longest);
+    for (;;) {
+      pollfd look{pidfd.get(), POLLIN, 0};
+      const auto left = ceil<milliseconds>(end - steady_clock::now()).count();
+      const int found = ::poll(&look, 1, static_cast<int>(std::max<decltype(left)>(left, 0)));
+      if (found >= 0 || errno != EINTR) return found > 0;
+    }
+  }
+
+  void end(clock::duration limit) {
+    if (!look()) {
+      send(SIGTERM);
+      if (!ends_within(limit)) {
+        send(SIGKILL);
+        ends_within(clock::duration::max());
+      }
+      look();
+    }
+    if (group) end_rest();
+  }
+
+  /// The rest of a group is reached as long as its leader, though it has ended, is not reaped.
+  void end_rest() {
+    if (std::exchange(reaped, true)) return;
+    ::kill(-id, SIGKILL);
+    ask(0);
+  }
+
+  pid_t id = -1;
+  fd pidfd;
+  const bool group;
+  const clock::duration grace;
+  const std::uint32_t made_in = detail::this_process();
+  std::optional<exit_status> status;
+  bool reaped = false;  // of the leader of a group
+  pipe in;
+  pipe out;
+  pipe err;
+};
+
+process process::start(const process_options& what) {
+  detail::here().deliver();
+  process made;
+  const auto running = std::make_shared<state>(what);  // first: it may lack memory
+  running->adopt(detail::spawn_child(what));
+  made.state_ = running;
+  return made;
+}
+
+process::process() noexcept = default;
+process::process(process&&) noexcept = default;
+
+process& process::operator=(process&& other) noexcept {
+  if (this != &other) {
+    const process old(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+process::~process() {
+  if (state_ == nullptr || state_->made_in != detail::this_process()) return;
+  state_->in.close();
+  state_->out.close();
+  state_->err.close();
+  detail::thread_state* thread = detail::self();
+  if (thread != nullptr) ++thread->running().shields;  // also against one that is terminated
+  try {
+    state_->end(state_->grace);
+  } catch (...) {  // it has been reaped by another call of this process, or memory lacks
+  }
+  if (thread != nullptr) --thread->running().shields;
+  state_->pidfd.close();  // fibers in wait() leave it
+}
+
+process::state& process::started() const {
+  if (state_ == nullptr) throw std::logic_error("no program has been started");
+  if (state_->made_in != detail::this_process()) {
+    throw std::logic_error("the program is a child of the parent process");
+  }
+  return *state_;
+}
+
+exit_status process::wait() {
+  started();
+  const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
+  while (!running->look()) {
+    try {
+      io::wait_fd(running->pidfd.get(), POLLIN);
+    } catch (const std::system_error&) {
+      if (!running->status) throw;  // else the process was destroyed, and has seen the end
+    }
+  }
+  return *running->status;
+}
+
+bool process::signal(int number) {
+  state& asked = started();
+  return !asked.look() && asked.send(number);
+}
+
+exit_status process::terminate(detail::timespan grace) {
+  started();
+  const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
+  running->end(grace.length);
+  return wait();
+}
+
+pipe& process::in() {
+  return started().in;
+}
+pipe& process::out() {
+  return started().out;
+}
+pipe& process::err() {
+  return started().err;
+}
+
+int process::id() const {
+  return started().id;
+}
+
+int process::native_handle() const noexcept {
+  return state_ == nullptr ? -1 : state_->pidfd.get();
+}
+
+}}  // namespace motet::MOTET_ABI
