@@ -19,6 +19,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/servers.hpp"
 #include "io/streams.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
@@ -29,65 +30,16 @@ using net::endpoint;
 using net::tcp_listener;
 using net::tcp_stream;
 using testing::bytes_of;
+using testing::connect_when_served;
+using testing::echo;
+using testing::echoes;
 using testing::error_of;
+using testing::free_port;
+using testing::lower_limit;
 using testing::read_text;
 using testing::read_to_end;
 using testing::reset_when_closed;
 using testing::until_waiting;
-
-namespace {
-
-void echo(tcp_stream peer) {
-  std::array<std::byte, 4096> buffer;
-  while (const std::size_t size = peer.read(buffer)) peer.write_all(std::span(buffer).first(size));
-}
-
-/// Sends and receives `text`; a wrong or missing answer is false.
-bool echoes(tcp_stream& stream, std::string_view text) {
-  stream.write_all(bytes_of(text));
-  std::string answer;
-  while (answer.size() < text.size()) {
-    const std::string part = read_text(stream);
-    if (part.empty()) return false;
-    answer += part;
-  }
-  return answer == text;
-}
-
-/// A limit of this process, for as long as it lives.
-class lower_limit {
- public:
-  lower_limit(__rlimit_resource which, std::size_t soft) : which_(which) {
-    ::getrlimit(which, &before_);
-    rlimit lower = before_;
-    lower.rlim_cur = soft;
-    REQUIRE(::setrlimit(which, &lower) == 0);
-  }
-  lower_limit(const lower_limit&) = delete;
-  lower_limit& operator=(const lower_limit&) = delete;
-  ~lower_limit() { ::setrlimit(which_, &before_); }
-
- private:
-  __rlimit_resource which_;
-  rlimit before_{};
-};
-
-/// A port that nobody listens on just now.
-endpoint free_port() {
-  return tcp_listener(endpoint::loopback(0)).local_endpoint();
-}
-
-/// Waits until somebody listens there.
-tcp_stream connect_when_served(const endpoint& where) {
-  for (;;) {
-    std::error_code error;
-    tcp_stream made = tcp_stream::connect(where, error);
-    if (!error) return made;
-    snooze();
-  }
-}
-
-}  // namespace
 
 TEST_CASE("a server outlives an on_error that throws", "[net]") {
   int unhandled = 0;
@@ -156,6 +108,43 @@ TEST_CASE("a handler that fails ends its own connection and is reported", "[net]
     CHECK(echoes(good, "still here"));
     CHECK(failures == std::vector<std::string>(3, "as it was told"));
     serving.cancel();
+  });
+}
+
+TEST_CASE("a child that a handler leaves behind ends with it, and may fail", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    const endpoint where = listener.local_endpoint();
+    int failures = 0;
+    const auto fails_at_its_end = [] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        throw std::runtime_error("at its end");
+      }
+    };
+    auto serving = spin([&] {
+      listener.serve(
+          [&](tcp_stream peer) {
+            spin(fails_at_its_end);
+            spin(fails_at_its_end);
+            snooze();
+            if (read_text(peer) == "fail") throw std::runtime_error("as it was told");
+          },
+          [&](const std::exception_ptr&) { ++failures; });
+    });
+    for (const char* text : {"go", "fail"}) {
+      tcp_stream peer = tcp_stream::connect(where);
+      peer.write_all(bytes_of(text));
+      CHECK(read_to_end(peer).empty());
+      snooze();
+    }
+    CHECK(failures == 5);
+    const tcp_stream cut = tcp_stream::connect(where);
+    sleep_for(1ms);
+    serving.cancel();
+    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    CHECK(failures == 7);
   });
 }
 
@@ -344,7 +333,7 @@ TEST_CASE("of a thousand connections one is reset in mid-message and the others 
   const std::size_t fitting = raised.rlim_cur >= 2'200 ? 1'000 : raised.rlim_cur / 2 - 50;
   const std::size_t count = testing::under_tsan ? std::min<std::size_t>(fitting, 200) : fitting;
   run([&] {
-    tcp_listener listener(endpoint::loopback(0), 4'096);
+    tcp_listener listener(endpoint::loopback(0), {.backlog = 4'096});
     const endpoint where = listener.local_endpoint();
     std::vector<std::string> failures;
     auto serving = spin([&] {

@@ -99,7 +99,7 @@ TEST_CASE("IPv6 works like IPv4", "[net]") {
 
 TEST_CASE("a listener that cannot be says why", "[net]") {
   run([] {
-    CHECK_THROWS_AS(tcp_listener(endpoint::loopback(0), 0), std::invalid_argument);
+    CHECK_THROWS_AS(tcp_listener(endpoint::loopback(0), {.backlog = 0}), std::invalid_argument);
     tcp_listener first(endpoint::loopback(0));
     std::string text;
     try {

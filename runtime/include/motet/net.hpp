@@ -3,6 +3,8 @@
 #pragma once
 
 #include <motet/net/endpoint.hpp>
+#include <motet/net/listen_fds.hpp>
+#include <motet/net/serve_options.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <motet/net/udp_socket.hpp>

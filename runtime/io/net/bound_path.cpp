@@ -9,6 +9,7 @@
 #include <motet/detail/io/bound_path.hpp>
 #include <motet/fd.hpp>
 #include <system_error>
+#include <utility>
 
 #include "words/faults.hpp"
 
@@ -46,6 +47,25 @@ bound_path::bound_path(const net::endpoint& where) {
   device_ = made.st_dev;
   file_ = made.st_ino;
   made_in_ = this_process();
+}
+
+bound_path::bound_path(bound_path&& other) noexcept
+    : path_(std::move(other.path_)),
+      device_(other.device_),
+      file_(other.file_),
+      made_in_(other.made_in_) {
+  other.forget();
+}
+
+bound_path& bound_path::operator=(bound_path&& other) noexcept {
+  if (this == &other) return *this;
+  take_away();
+  path_ = std::move(other.path_);
+  device_ = other.device_;
+  file_ = other.file_;
+  made_in_ = other.made_in_;
+  other.forget();
+  return *this;
 }
 
 void bound_path::take_away() noexcept {

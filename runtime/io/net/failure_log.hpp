@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What serve() says of connections that have failed.
+// What serve() says of connections that have failed, or could not be accepted.
 #pragma once
 
 #include <cxxabi.h>
@@ -9,6 +9,7 @@
 #include <map>
 #include <new>
 #include <string>
+#include <system_error>
 #include <typeindex>
 
 #include "failures/notice.hpp"
@@ -32,6 +33,11 @@ class failure_log {
 
   void operator()(const std::exception_ptr& error) {
     without_memory_silent([&] { record(error); });
+  }
+  void tell_exhaustion(const std::error_code& error) {
+    without_memory_silent([&] {
+      report("connections wait to be accepted, and are tried again: " + error.message(), 1);
+    });
   }
 
  private:

@@ -16,34 +16,38 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
+/// Waits for a turn. Returns: 0, -ECANCELED or -EBADF.
+/// Throws: std::logic_error if a fiber of another thread has the turn.
+inline std::int32_t take_turn(detail::stream_queue& queue, const char* what, int fd) {
+  switch (queue.take(what, fd)) {
+    case detail::queue_result::taken:
+      return 0;
+    case detail::queue_result::interrupted:
+      return -ECANCELED;
+    case detail::queue_result::closed:
+      return -EBADF;
+  }
+  return 0;
+}
+
 /// Holds a turn until its end, or the reason why it has not got the turn.
 class stream_turn {
  public:
-  /// Throws: std::logic_error if a fiber of another thread has the turn.
+  /// Throws: as take_turn().
   stream_turn(detail::stream_queue& queue, const char* what, int fd)
-      : queue_(queue), result_(queue.take(what, fd)) {}
+      : queue_(queue), refusal_(take_turn(queue, what, fd)) {}
   stream_turn(const stream_turn&) = delete;
   stream_turn& operator=(const stream_turn&) = delete;
   ~stream_turn() {
-    if (result_ == detail::queue_result::taken) queue_.pass();
+    if (refusal_ == 0) queue_.pass();
   }
 
   /// Returns: 0, -ECANCELED or -EBADF.
-  std::int32_t refusal() const noexcept {
-    switch (result_) {
-      case detail::queue_result::taken:
-        return 0;
-      case detail::queue_result::interrupted:
-        return -ECANCELED;
-      case detail::queue_result::closed:
-        return -EBADF;
-    }
-    return 0;
-  }
+  std::int32_t refusal() const noexcept { return refusal_; }
 
  private:
   detail::stream_queue& queue_;
-  detail::queue_result result_;
+  std::int32_t refusal_;
 };
 
 /// Throws: std::invalid_argument if `where` is the name of a Unix socket, or is none, unlike

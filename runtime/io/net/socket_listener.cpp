@@ -3,6 +3,8 @@
 #include "io/net/socket_listener.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -28,14 +30,27 @@ struct socket_listener::state {
   const bool nonblocking;
   stream_queue queue;
 
-  std::int32_t accept() {
-    const net::stream_turn accepting(queue, "turn to accept on fd", socket.get());
-    if (accepting.refusal() != 0) return accepting.refusal();
+  std::int32_t accept(sockaddr* address, socklen_t* length) {
     operation op;
     op.kind = verb::accept;
-    op.fd = socket.get();
     op.flags = SOCK_CLOEXEC;
     op.nonblocking = nonblocking;
+    op.address = address;
+    op.address_length = length;
+    return perform(op);
+  }
+
+  void await_one() {
+    operation op;
+    op.kind = verb::wait_fd;
+    op.flags = POLLIN;
+    perform(op);
+  }
+
+  std::int32_t perform(operation& op) {
+    const net::stream_turn accepting(queue, "turn to accept on fd", socket.get());
+    if (accepting.refusal() != 0) return accepting.refusal();
+    op.fd = socket.get();
     return perform_now(op, "accept on fd");
   }
 
@@ -56,8 +71,7 @@ struct socket_listener::state {
 socket_listener::socket_listener() noexcept = default;
 socket_listener::socket_listener(socket_listener&&) noexcept = default;
 
-socket_listener::socket_listener(fd listening)
-    : state_(std::make_unique<state>(std::move(listening))) {}
+socket_listener::socket_listener(fd listening) : state_(new state(std::move(listening))) {}
 
 socket_listener& socket_listener::operator=(socket_listener&& other) noexcept {
   if (this != &other) {
@@ -71,8 +85,19 @@ socket_listener::~socket_listener() {
   close();
 }
 
-std::int32_t socket_listener::accept_now() {
-  return state_ == nullptr ? -EBADF : state_->accept();
+void socket_listener::await_one() {
+  if (state_ != nullptr) state_->await_one();
+}
+
+std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {
+  return state_ == nullptr ? -EBADF : state_->accept(address, length);
+}
+
+std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length) noexcept {
+  if (state_ == nullptr || !state_->nonblocking) return -EAGAIN;
+  const int accepted =
+      faults::call("accept4", ::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
+  return accepted < 0 ? -errno : accepted;
 }
 
 fd socket_listener::accept_fd() {
@@ -84,7 +109,7 @@ fd socket_listener::accept_fd() {
 void socket_listener::close() {
   if (state_ == nullptr) return;
   state_->check_threads();
-  const std::unique_ptr<state> closed = std::move(state_);
+  const owned<state> closed = std::move(state_);
   closed->queue.close();
   closed->socket.close();
   closed->await_leave();
@@ -93,7 +118,7 @@ void socket_listener::close() {
 fd socket_listener::release() {
   if (state_ == nullptr) return fd();
   state_->check_threads();
-  const std::unique_ptr<state> left = std::move(state_);
+  const owned<state> left = std::move(state_);
   left->queue.close();
   if (thread_state* thread = self()) thread->calls.end_all_on(left->socket.get());
   left->await_leave();
@@ -108,18 +133,44 @@ net::endpoint socket_listener::local_endpoint() const {
   return net::name_of(native_handle(), "getsockname", ::getsockname);
 }
 
-fd listening_socket(const net::endpoint& where, int backlog, bool shares_port) {
-  using faults::call;
-  if (backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
-  fd made = net::new_socket(where.address()->sa_family, SOCK_STREAM);
-  const int on = 1;
-  ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (shares_port) ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+namespace {
+
+void set(const fd& socket, int level, int option, bool on) {
+  const int value = on ? 1 : 0;
+  if (::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
+    throw_errno(errno, "setsockopt", socket.get());
+  }
+}
+
+}  // namespace
+
+fd bound_socket(const net::endpoint& where, const net::listen_options& how) {
+  if (how.backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
+  const int family = where.address()->sa_family;
+  fd made = net::new_socket(family, SOCK_STREAM);
+  if (family != AF_UNIX) {
+    set(made, SOL_SOCKET, SO_REUSEADDR, how.reuse_address);
+    set(made, SOL_SOCKET, SO_REUSEPORT, how.reuse_port);
+  }
+  if (family == AF_INET6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, how.v6_only);
   bind_to(made.get(), where, "listen on");
-  bound_path path(where);  // taken away if the socket cannot listen
-  if (call("listen", ::listen, made.get(), backlog) != 0) {
+  return made;
+}
+
+void share_port(const fd& bound) {
+  set(bound, SOL_SOCKET, SO_REUSEPORT, true);
+}
+
+void start_listening(const fd& bound, const net::endpoint& where, int backlog) {
+  if (faults::call("listen", ::listen, bound.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
   }
+}
+
+fd listening_socket(const net::endpoint& where, const net::listen_options& how) {
+  fd made = bound_socket(where, how);
+  bound_path path(where);  // taken away if the socket cannot listen
+  start_listening(made, where, how.backlog);
   path.forget();
   return made;
 }

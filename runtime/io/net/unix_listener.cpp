@@ -3,15 +3,14 @@
 #include <motet/net/unix_listener.hpp>
 
 #include "io/io.hpp"
-#include "io/net/serve_loop.hpp"
+#include "io/net/server.hpp"
 #include "io/net/socket.hpp"
 #include "io/net/socket_listener.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-unix_listener::unix_listener(const endpoint& where, int backlog)
-    : socket_listener(detail::listening_socket(of_kind(where, true), backlog, false)),
-      path_(where) {}
+unix_listener::unix_listener(const endpoint& where, listen_options how)
+    : socket_listener(detail::listening_socket(of_kind(where, true), how)), path_(where) {}
 
 unix_stream unix_listener::accept() {
   return unix_stream(accept_fd());
@@ -22,9 +21,14 @@ unix_stream unix_listener::accept(std::error_code& error) noexcept {
   return error ? unix_stream() : stream_on<unix_stream>(static_cast<int>(number), error);
 }
 
-void unix_listener::serve_each(const std::function<void(unix_stream)>& handler,
-                               std::function<void(std::exception_ptr)> on_error) {
-  serve_loop<unix_stream>([&] { return accept_now(); }, handler, std::move(on_error));
+std::size_t unix_listener::serve_each(const serve_options& how,
+                                      const std::function<void(unix_stream)>& handler) {
+  const seats_of seats(how);
+  return server<unix_stream>(how, handler, seats.get())
+      .run([this] { await_one(); },
+           [this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
+           [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
+           [this] { close(); });
 }
 
 void unix_listener::close() {

@@ -2,16 +2,20 @@
 // A socket that accepts TCP connections, and serve(), the loop that makes it a server.
 #pragma once
 
-#include <sys/socket.h>
-
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
+#include <motet/net/serve_options.hpp>
 #include <motet/net/tcp_stream.hpp>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -21,16 +25,26 @@ class thread_pool;
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
+class seats_of;
+
 class tcp_listener : public detail::socket_listener {
  public:
-  /// Listens on `where`; SO_REUSEADDR is set. Port 0 lets the kernel choose: see local_endpoint().
-  /// `backlog` is how many connections may wait to be accepted; the kernel has a limit of its own.
+  /// Listens on `where`. Port 0 lets the kernel choose: see local_endpoint().
   /// Not a switchpoint.
-  /// Throws: std::system_error; std::invalid_argument for a backlog below 1.
-  explicit tcp_listener(const endpoint& where, int backlog = SOMAXCONN);
+  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1.
+  explicit tcp_listener(const endpoint& where, listen_options how = {});
   /// Takes over a socket that listens, for example one that another program has opened.
   /// Not a switchpoint.
   explicit tcp_listener(fd listening) : socket_listener(std::move(listening)) {}
+  /// Looks up `host` as dns::resolve() does.
+  /// Returns: a listener on each of its addresses; with port 0 the kernel chooses the port of the
+  ///          first one, which the others have, too. An IPv6 listener takes no IPv4 connections. An
+  ///          address that this machine does not have is left out, unless it has none of them.
+  /// Switchpoint.
+  /// Throws: as dns::resolve(); std::system_error that names the address; std::invalid_argument for
+  ///         a backlog below 1.
+  static std::vector<tcp_listener> on_all_addresses(std::string_view host, std::uint16_t port,
+                                                    listen_options how = {});
   tcp_listener(tcp_listener&&) noexcept = default;
   tcp_listener& operator=(tcp_listener&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is in accept().
@@ -44,46 +58,63 @@ class tcp_listener : public detail::socket_listener {
   tcp_stream accept();
   tcp_stream accept(std::error_code& error) noexcept;
 
-  /// Takes connections for ever and calls `handler(tcp_stream)` on a fiber for each. It ends only
-  /// by an exception, once the handlers' fibers have been cancelled and are over, so `handler` may
-  /// borrow locals. A handler that throws ends its own connection, and `on_error` is called with
-  /// the exception; by default the first of each kind is reported through options.on_notice and
-  /// the others are counted. What `on_error` throws goes to options.on_unhandled. When descriptors
-  /// or memory run out, serve() waits, from 1 ms up to 1 s, and tries again.
+  /// Takes connections and calls `handler(tcp_stream)` on a fiber for each, until it drains:
+  /// serve_options. A handler that throws ends its own connection. It ends by an exception once the
+  /// handlers' fibers have been cancelled and are over, so `handler` may borrow locals. When
+  /// descriptors or memory run out, serve() says so, waits, from 1 ms up to 1 s, and tries again.
+  /// Returns: how many handlers were cancelled because they took longer than the grace. The
+  ///          listener is closed by then.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::system_error if the listener is unusable;
   ///         std::logic_error as accept().
   template <typename Handler>
+  std::size_t serve(const serve_options& how, Handler&& handler) {
+    return serve_each(how, [&handler](tcp_stream peer) { handler(std::move(peer)); });
+  }
+  /// The same for ever; `on_error` is that of serve_options.
+  /// Switchpoint.
+  /// Throws: as the other serve().
+  template <typename Handler>
+    requires std::invocable<Handler&, tcp_stream>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
-    serve_each([&handler](tcp_stream peer) { handler(std::move(peer)); }, std::move(on_error));
+    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler));
   }
 
   /// The same on every thread of `pool`, each with its own listener on `where`; the kernel shares
   /// the connections out among the listeners. So `handler` and `on_error` are called by several
   /// threads at a time; they may borrow from the caller, which waits until all are over. If one
-  /// thread cannot go on, all stop.
+  /// thread cannot go on, all stop. The limit is that of all threads together.
+  /// Returns: how many handlers were cancelled, on all threads.
   /// Switchpoint.
-  /// Throws: as serve(); std::system_error if `where` cannot be listened on; std::invalid_argument
-  ///         for port 0; executor_stopped if the pool was stopped before, fiber_cancelled if it is
-  ///         stopped meanwhile.
+  /// Throws: as serve(); std::system_error if `where` cannot be listened on, which is so when
+  ///         another socket listens there, unless share_port is set; std::invalid_argument for port
+  ///         0; executor_stopped if the pool was stopped before, fiber_cancelled if it is stopped
+  ///         meanwhile.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
+  static std::size_t serve(thread_pool& pool, const endpoint& where, const serve_options& how,
+                           Handler&& handler) {
+    return serve_on_each(pool, where, how,
+                         [&handler](tcp_stream peer) { handler(std::move(peer)); });
+  }
+  /// The same for ever; `on_error` is that of serve_options.
+  /// Switchpoint.
+  /// Throws: as the other serve().
+  template <typename Handler>
+    requires std::invocable<Handler&, tcp_stream>
   static void serve(thread_pool& pool, const endpoint& where, Handler&& handler,
                     std::function<void(std::exception_ptr)> on_error = {}) {
-    serve_on_each(
-        pool, where, [&handler](tcp_stream peer) { handler(std::move(peer)); },
-        std::move(on_error));
+    serve(pool, where, {.on_error = std::move(on_error)}, std::forward<Handler>(handler));
   }
 
  private:
   using handler_function = std::function<void(tcp_stream)>;
-  using error_function = std::function<void(std::exception_ptr)>;
 
-  [[noreturn]] void serve_each(const handler_function& handler, error_function on_error);
-  static void serve_on_each(thread_pool& pool, const endpoint& where,
-                            const handler_function& handler, const error_function& on_error);
-  struct shared_port {};
-  tcp_listener(const endpoint& where, int backlog, shared_port);
+  std::size_t serve_each(const serve_options& how, const handler_function& handler);
+  std::size_t serve_each(const serve_options& how, const handler_function& handler,
+                         const seats_of& seats);
+  static std::size_t serve_on_each(thread_pool& pool, const endpoint& where,
+                                   const serve_options& how, const handler_function& handler);
 };
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -2,14 +2,15 @@
 // A Unix socket that accepts connections.
 #pragma once
 
-#include <sys/socket.h>
-
+#include <concepts>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <motet/detail/io/bound_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
+#include <motet/net/serve_options.hpp>
 #include <motet/net/unix_stream.hpp>
 #include <system_error>
 #include <utility>
@@ -18,13 +19,13 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class unix_listener : public detail::socket_listener {
  public:
-  /// Listens on `where`. A path is made, with the rights that the umask of the process leaves, and
-  /// is taken away by close(). A path that a program which is gone has left is made anew; a path on
-  /// which a program listens is not.
+  /// Listens on `where`; of the options only the backlog has a meaning here. A path is made, with
+  /// the rights that the umask of the process leaves, and is taken away by close(). A path that a
+  /// program which is gone has left is made anew; a path on which a program listens is not.
   /// Not a switchpoint.
   /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1, or
   ///         a name of another kind.
-  explicit unix_listener(const endpoint& where, int backlog = SOMAXCONN);
+  explicit unix_listener(const endpoint& where, listen_options how = {});
   /// Takes over a socket that listens, for example one that another program has opened. Its path
   /// stays when it is closed.
   /// Not a switchpoint.
@@ -46,8 +47,13 @@ class unix_listener : public detail::socket_listener {
   /// Switchpoint.
   /// Throws: as tcp_listener::serve().
   template <typename Handler>
+  std::size_t serve(const serve_options& how, Handler&& handler) {
+    return serve_each(how, [&handler](unix_stream peer) { handler(std::move(peer)); });
+  }
+  template <typename Handler>
+    requires std::invocable<Handler&, unix_stream>
   void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
-    serve_each([&handler](unix_stream peer) { handler(std::move(peer)); }, std::move(on_error));
+    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler));
   }
 
   /// Ends every accept() with bad_file_descriptor, closes the socket, and takes the path away that
@@ -62,8 +68,7 @@ class unix_listener : public detail::socket_listener {
   fd release();
 
  private:
-  [[noreturn]] void serve_each(const std::function<void(unix_stream)>& handler,
-                               std::function<void(std::exception_ptr)> on_error);
+  std::size_t serve_each(const serve_options& how, const std::function<void(unix_stream)>& handler);
 
   detail::bound_path path_;
 };

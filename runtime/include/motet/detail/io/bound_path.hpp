@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <motet/net/endpoint.hpp>
 #include <string>
-#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -16,20 +15,8 @@ class bound_path {
   bound_path() noexcept = default;
   /// Of a socket that has just been bound to `where`; nothing unless that is a path.
   explicit bound_path(const net::endpoint& where);
-  bound_path(bound_path&& other) noexcept
-      : path_(std::exchange(other.path_, {})),
-        device_(other.device_),
-        file_(other.file_),
-        made_in_(other.made_in_) {}
-  bound_path& operator=(bound_path&& other) noexcept {
-    if (this == &other) return *this;
-    bound_path old(std::move(*this));
-    path_ = std::exchange(other.path_, {});
-    device_ = other.device_;
-    file_ = other.file_;
-    made_in_ = other.made_in_;
-    return *this;
-  }
+  bound_path(bound_path&& other) noexcept;
+  bound_path& operator=(bound_path&& other) noexcept;
   ~bound_path() { take_away(); }
 
   /// Takes the path away, unless it is another file by now, or the parent process's.

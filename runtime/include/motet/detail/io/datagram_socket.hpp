@@ -21,7 +21,7 @@ struct received_datagram {
 /// A place for a datagram of receive_many(); what it receives is in `got`.
 struct datagram_slot {
   std::span<std::byte> buffer;
-  received_datagram got;
+  received_datagram got = {};
 };
 
 /// A datagram for send_many().
@@ -47,9 +47,11 @@ class datagram_socket {
   net::received_datagram receive_from(std::span<std::byte> buffer);
   net::received_datagram receive_from(std::span<std::byte> buffer, std::error_code& error) noexcept;
   /// Waits for a datagram, and takes all that have come, as many as there are slots, but at most
-  /// 64, in one or two system calls. Returns: how many slots have been filled, from the first on;
-  /// at least 1. Switchpoint. Throws: as receive_from(); std::invalid_argument for no slots, or
-  /// more than 1,024. Source: recvmmsg(2).
+  /// 64, in one or two system calls.
+  /// Returns: how many slots have been filled, from the first on; at least 1.
+  /// Switchpoint.
+  /// Throws: as receive_from(); std::invalid_argument for no slots, or more than 1,024.
+  /// Source: recvmmsg(2).
   std::size_t receive_many(std::span<net::datagram_slot> slots);
 
   /// Sends a datagram to `to`; send() to the peer to which the socket is connected.

@@ -2,8 +2,10 @@
 // What listeners of all kinds have in common: connections that come one after another.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
-#include <memory>
+#include <motet/detail/words/owned.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <system_error>
@@ -39,13 +41,17 @@ class socket_listener {
   socket_listener& operator=(socket_listener&&) noexcept;
   ~socket_listener();
 
-  /// Returns: a descriptor, or minus an errno value.
+  /// Waits until accept_now() need not wait; any error is left to that.
+  void await_one();
+  /// Returns: a descriptor, or minus an errno value. Tells the peer's address, if asked for.
   /// Throws: std::logic_error while a fiber of another thread accepts.
-  std::int32_t accept_now();
+  std::int32_t accept_now(sockaddr* address = nullptr, socklen_t* length = nullptr);
+  /// The same for a connection that has come; -EAGAIN if there is none, or to look would block.
+  std::int32_t accept_ready(sockaddr* address, socklen_t* length) noexcept;
   fd accept_fd();
 
  private:
-  std::unique_ptr<state> state_;
+  owned<state> state_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

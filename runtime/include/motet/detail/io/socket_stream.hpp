@@ -3,9 +3,11 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <cstddef>
-#include <memory>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/detail/words/owned.hpp>
 #include <motet/fd.hpp>
 #include <span>
 #include <string_view>
@@ -38,6 +40,10 @@ class socket_stream {
   void write_all(std::span<const std::byte> buffer);
   void write_all(std::string_view text);
   void write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+  /// Writes all of several buffers, in as few calls as the kernel allows.
+  /// Switchpoint.
+  /// Throws: as write_all().
+  void writev_all(std::span<const iovec> buffers);
 
   /// Ends one direction or both: SHUT_RD, SHUT_WR or SHUT_RDWR. May be called while other fibers
   /// read and write.
@@ -63,6 +69,11 @@ class socket_stream {
   /// Not a switchpoint.
   int native_handle() const noexcept;
 
+  /// For reader, writer and copy().
+  /// Not a switchpoint.
+  stream_direction input_direction() noexcept;
+  stream_direction output_direction() noexcept;
+
  protected:
   struct state;
 
@@ -79,7 +90,10 @@ class socket_stream {
   std::size_t receive_message(msghdr& message);
 
  private:
-  std::unique_ptr<state> state_;
+  template <bool Writes>
+  struct moving;
+
+  owned<state> state_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

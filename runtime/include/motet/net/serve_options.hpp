@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// How a server takes connections, and how it ends.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <motet/clock.hpp>
+#include <stop_token>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+struct serve_options {
+  /// When a stop is requested, on any thread, the server drains: it takes the connections that have
+  /// come, as far as the limit allows, closes the listener, and lets the handlers finish. A handler
+  /// that waits for a next request has the token end that wait, and nothing else: see
+  /// docs/servers.md.
+  std::stop_token drain = {};
+  /// How long the handlers have for that; those that are left are cancelled.
+  clock::duration grace = std::chrono::seconds(10);
+  /// How many connections may be open at a time; others wait to be accepted. 0: no limit.
+  std::size_t limit = 0;
+  /// Called, in its fiber, with what a handler has thrown. By default the first failure of each
+  /// kind is reported through options.on_notice, and the others are counted. What this throws goes
+  /// to options.on_unhandled.
+  std::function<void(std::exception_ptr)> on_error = {};
+  /// The fiber of a connection has this name, followed by the peer's if it has one.
+  std::string name = "connection";
+  /// A server on several threads takes a port on which another program, or another server of this
+  /// one, listens already, and shares its connections.
+  bool share_port = false;
+};
+
+struct listen_options {
+  /// How many connections may wait to be accepted, at least 1; the kernel has a limit of its own.
+  int backlog = SOMAXCONN;
+  /// Several sockets of one user may listen on the port, and share its connections (SO_REUSEPORT).
+  bool reuse_port = false;
+  /// The port can be taken although connections of an earlier program are not quite over
+  /// (SO_REUSEADDR).
+  bool reuse_address = true;
+  /// An IPv6 socket takes no IPv4 connections (IPV6_V6ONLY).
+  bool v6_only = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::net

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Listeners on every address of a name.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <motet/dns.hpp>
+#include <motet/net/tcp_listener.hpp>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+namespace {
+
+endpoint with_port(const endpoint& where, std::uint16_t port) {
+  sockaddr_storage copy{};
+  std::memcpy(&copy, where.address(), where.length());
+  // The port is at the same place for both families.
+  reinterpret_cast<sockaddr_in&>(copy).sin_port = htons(port);
+  return endpoint(reinterpret_cast<const sockaddr*>(&copy), where.length());
+}
+
+bool is_not_of_this_machine(const std::error_code& error) {
+  return error == std::errc::address_not_available ||
+         error == std::errc::address_family_not_supported;
+}
+
+}  // namespace
+
+std::vector<tcp_listener> tcp_listener::on_all_addresses(std::string_view host, std::uint16_t port,
+                                                         listen_options how) {
+  how.v6_only = true;  // else it would need the port of the IPv4 listener
+  std::vector<tcp_listener> listeners;
+  std::exception_ptr left_out;
+  std::vector<endpoint> seen;  // a name may have an address twice
+  for (const endpoint& found : dns::resolve(host, port)) {
+    if (std::find(seen.begin(), seen.end(), found) != seen.end()) continue;
+    seen.push_back(found);
+    try {
+      listeners.push_back(tcp_listener(with_port(found, port), how));
+    } catch (const std::system_error& error) {
+      if (!is_not_of_this_machine(error.code())) throw;
+      left_out = std::current_exception();
+      continue;
+    }
+    port = listeners.front().local_endpoint().port();
+  }
+  if (listeners.empty()) std::rethrow_exception(left_out);
+  return listeners;
+}
+
+}}}  // namespace motet::MOTET_ABI::net

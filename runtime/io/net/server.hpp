@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// serve(), for listeners of every kind.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <motet/cancel.hpp>
+#include <motet/detail/life/group.hpp>
+#include <motet/errors.hpp>
+#include <motet/fd.hpp>
+#include <motet/net/endpoint.hpp>
+#include <motet/net/serve_options.hpp>
+#include <motet/semaphore.hpp>
+#include <motet/time.hpp>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "failures/unhandled.hpp"
+#include "heart/thread_state.hpp"
+#include "interruption/child_failures.hpp"
+#include "io/net/failure_log.hpp"
+#include "life/family.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace net {
+
+/// Whether `error` means that one connection was gone before it was accepted; the next one may be
+/// fine. Source: accept(2), Linux.
+inline bool concerns_one_connection(int error) {
+  switch (error) {
+    case ECONNABORTED:
+    case EINTR:
+    case EPERM:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+inline bool means_exhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+/// Returns: a stream on the descriptor `accepted`; none, with the error set, if memory lacks.
+template <typename Stream>
+Stream stream_on(int accepted, std::error_code& error) noexcept {
+  fd socket(accepted);
+  try {
+    return Stream(std::move(socket));
+  } catch (const std::bad_alloc&) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
+  return {};
+}
+
+inline constexpr std::chrono::milliseconds shortest_pause{1};
+inline constexpr std::chrono::milliseconds longest_pause{1000};
+
+/// The address of a peer, as accept4(2) tells it.
+struct peer_address {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+
+  sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&name); }
+  /// Returns: `prefix`, followed by the address if the peer has one; most Unix sockets have none.
+  std::string behind(const std::string& prefix) {
+    const bool local = name.ss_family == AF_UNIX && length > sizeof(sa_family_t);
+    if (!local && name.ss_family != AF_INET && name.ss_family != AF_INET6) return prefix;
+    return prefix + ' ' + endpoint(get(), length).to_string();
+  }
+};
+
+/// Calls a handler on a fiber for each connection, until it drains or is ended by an exception.
+template <typename Stream>
+class server {
+ public:
+  /// `seats` may be null: there is no limit. All that is referred to outlives the server.
+  server(const serve_options& how, const std::function<void(Stream)>& handler, semaphore* seats)
+      : how_(how), handler_(handler), seats_(seats) {}
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  /// `await_one()` waits until a connection has come. `accept(peer)` does so, and takes it;
+  /// `accept_ready(peer)` does not wait: it returns -EAGAIN. They return a descriptor, or minus an
+  /// errno value. Returns: how many connections were cut.
+  template <typename Await, typename Accept, typename AcceptReady, typename Close>
+  std::size_t run(Await await_one, Accept accept, AcceptReady accept_ready, Close close) {
+    move_on_when_stopped(how_.drain, [&] {
+      for (;;) {
+        // Another thread may need the seat: no seat is held while there is nobody for it.
+        if (seats_ != nullptr) await_one();
+        take(accept, seat(seats_));
+      }
+    });
+    take_what_has_come(accept_ready);
+    close();
+    if (move_on_after(how_.grace, [&] { connections_.await_all(); })) return 0;
+    const std::size_t cut = connections_.size();
+    connections_.cancel("its server has drained");
+    return cut;
+  }
+
+ private:
+  /// A connection's place among those that may be open.
+  class seat {
+   public:
+    explicit seat(semaphore* seats) : seats_(seats) {
+      if (seats_ != nullptr) seats_->acquire();
+    }
+    seat(semaphore* seats, std::adopt_lock_t) noexcept : seats_(seats) {}
+    seat(seat&& other) noexcept : seats_(std::exchange(other.seats_, nullptr)) {}
+    seat& operator=(seat&&) = delete;
+    ~seat() {
+      if (seats_ != nullptr) seats_->release();
+    }
+
+   private:
+    semaphore* seats_;
+  };
+
+  /// As far as there are seats; no more than a backlog, or clients could hold up the end.
+  template <typename AcceptReady>
+  void take_what_has_come(AcceptReady& accept_ready) {
+    for (int left = SOMAXCONN; left > 0; --left) {
+      if (seats_ != nullptr && !seats_->try_acquire()) return;
+      const std::error_code error = take_one(accept_ready, seat(seats_, std::adopt_lock));
+      if (error && !concerns_one_connection(error.value())) return;
+    }
+  }
+
+  /// Takes one connection, or waits a while.
+  template <typename Accept>
+  void take(Accept& accept, seat taken) {
+    const std::error_code error = take_one(accept, std::move(taken));
+    if (!error) return;
+    detail::here().deliver();
+    overcome(error);
+  }
+
+  /// A connection that was accepted is handled, whatever is pending for this fiber.
+  template <typename Accept>
+  std::error_code take_one(Accept& accept, seat taken) {
+    peer_address from;
+    const std::int32_t accepted = accept(from);
+    std::error_code error(std::max(-accepted, 0), std::system_category());
+    if (error) return error;
+    Stream peer = stream_on<Stream>(accepted, error);
+    return error ? error : start(std::move(taken), std::move(peer), from);
+  }
+
+  std::error_code start(seat taken, Stream peer, peer_address& from) {
+    try {
+      connections_.spin({.name = from.behind(how_.name)},
+                        [this, taken = std::move(taken), peer = std::move(peer)]() mutable {
+                          serve_one(std::move(peer));
+                        });
+    } catch (const std::bad_alloc&) {
+      report(std::current_exception());
+      return std::make_error_code(std::errc::not_enough_memory);
+    }
+    pause_ = shortest_pause;
+    return {};
+  }
+
+  void serve_one(Stream peer) {
+    std::exception_ptr cancellation;
+    try {
+      handler_(std::move(peer));
+    } catch (const cancelled&) {
+      cancellation = std::current_exception();
+    } catch (...) {
+      report(std::current_exception());
+    }
+    end_what_is_left();
+    if (cancellation != nullptr) std::rethrow_exception(cancellation);
+  }
+
+  /// The children that a handler has not awaited may fail, too.
+  void end_what_is_left() {
+    if (!detail::end_own_children("the handler of its connection is over")) return;
+    while (const std::exception_ptr error = detail::take_error_of_child(detail::here().running())) {
+      report(error);
+    }
+  }
+
+  void report(const std::exception_ptr& error) {
+    try {
+      how_.on_error ? how_.on_error(error) : log_(error);
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      detail::report_unhandled(detail::here().settings(), std::current_exception());
+    }
+  }
+
+  /// Throws: `error`, unless the next connection may be fine, perhaps after a pause.
+  void overcome(const std::error_code& error) {
+    if (concerns_one_connection(error.value())) return;
+    if (!means_exhaustion(error.value())) throw std::system_error(error, "accept");
+    if (!std::exchange(exhaustion_is_told_, true)) log_.tell_exhaustion(error);
+    sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, longest_pause);
+  }
+
+  const serve_options& how_;
+  const std::function<void(Stream)>& handler_;
+  semaphore* const seats_;
+  failure_log log_;
+  std::chrono::milliseconds pause_ = shortest_pause;
+  bool exhaustion_is_told_ = false;
+  group connections_;  // declared last: its fibers use all of the above until they are over
+};
+
+/// The places for connections that `how` allows.
+class seats_of {
+ public:
+  explicit seats_of(const serve_options& how) {
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (how.limit > 0) seats_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
+  }
+  semaphore* get() const noexcept { return seats_.has_value() ? &*seats_ : nullptr; }
+
+ private:
+  mutable std::optional<semaphore> seats_;
+};
+
+}}}  // namespace motet::MOTET_ABI::net
