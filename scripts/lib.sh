@@ -15,7 +15,7 @@ sanitized=(-Doptimization=1 -Ddebug=false -Db_lundef=false)
 # AddressSanitizer's checks as calls, from functions of their own: tests compile in three quarters
 # of the time, and most of what the tests do is to wait.
 # shellcheck disable=SC2034
-asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true
+asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true -Dfuzz=true
   "-Dcpp_args=['-gline-tables-only','-fno-sanitize-recover=undefined',\
 '-mllvm','-asan-instrumentation-with-call-threshold=0','-fno-inline-functions']")
 # shellcheck disable=SC2034
