@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An echo server that is asked to end: it takes no more connections, lets those that it has finish
-// for a while, and ends the rest. Its clients are in the same program. Run: graceful_server
+// An echo server that is asked to end: it takes no more connections, gives those that it has a
+// while to finish, and ends the rest. Its clients are in the same program. Run: graceful_server
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -26,19 +26,10 @@ void echo(tcp_stream peer) {
   }
 }
 
-/// tcp_listener::serve() would end the connections at once.
 void serve(tcp_listener listener, std::stop_token asked) {
-  motet::group connections;
-  motet::move_on_when_stopped(asked, [&] {
-    for (;;) {
-      connections.spin([peer = listener.accept()]() mutable { echo(std::move(peer)); });
-    }
-  });
-  listener.close();
-  std::printf("server: takes no more, %zu connections are open\n", connections.size());
-  const bool all_done = motet::move_on_after(100ms, [&] { connections.await_all(); });
-  std::printf("server: %s\n", all_done ? "all have finished" : "ends those that have not finished");
-}  // here, with the group
+  const std::size_t cut = listener.serve({.drain = asked, .grace = 100ms}, echo);
+  std::printf("server: has ended, %zu had not finished\n", cut);
+}
 
 /// Sends a byte each 30 ms, so often, and reads it again.
 void talk(const char* name, const motet::net::endpoint& where, int times) {
@@ -72,7 +63,7 @@ int main() {
                    [&] { talk("endless client", where, 1'000); },
                    [&] {
                      motet::sleep_for(60ms);
-                     stop.request_stop();  // a signal could ask as well: see echo_server
+                     stop.request_stop();  // a signal could ask as well: see line_server
                      motet::sleep_for(10ms);
                      talk("late client", where, 1);
                    });

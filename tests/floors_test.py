@@ -34,17 +34,21 @@ WORDS = {"backend.hpp", "call_site.hpp", "clock.hpp", "errors.hpp", "options.hpp
 LOOK_INSIDE = {
     "tests/backends/choice_test.cpp",
     "tests/backends/completion_test.cpp",
+    "tests/backends/kernel_ring_test.cpp",
     "tests/backends/machine.hpp",
     "tests/backends/transfer_test.cpp",
     "tests/bench/choice_bench.cpp",
     "tests/bench/limit_bench.cpp",
+    "tests/fuzz/serve_fuzz.cpp",
     "tests/ground/context_test.cpp",
     "tests/ground/cores_test.cpp",
     "tests/ground/offload_threads_test.cpp",
     "tests/ground/tick_clock_test.cpp",
     "tests/ground/workers.hpp",
     "tests/heart/timer_queue_test.cpp",
+    "tests/io/copy_test.cpp",
     "tests/io/happy_eyeballs_test.cpp",
+    "tests/io/process_test.cpp",
     "tests/whole/faults_test.cpp",
 }
 GENERATED = {"factories.hpp"}

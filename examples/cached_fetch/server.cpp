@@ -35,7 +35,8 @@ bool receive(tcp_stream& client, std::span<std::byte> buffer) {
 }  // namespace
 
 server::server(std::uint16_t port, manners how)
-    : how_(how), listener_(endpoint::loopback(port), how.accept_hangs ? 1 : SOMAXCONN) {}
+    : how_(how),
+      listener_(endpoint::loopback(port), {.backlog = how.accept_hangs ? 1 : SOMAXCONN}) {}
 
 void server::serve() {
   if (how_.accept_hangs) keep_everybody_waiting();
