@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The load generator: one thread, C connections, a closed loop with exactly one message in flight
-// on each. Every echoed byte is compared. Latency is what a caller would see, so with many
-// connections it includes the time a finished answer waits for its turn in this one thread.
+// on each, but for those that stay idle. Every echoed byte is compared. Latency is what a caller
+// would see, so with many connections it includes the time a finished answer waits for its turn in
+// this one thread.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@
 namespace {
 
 struct settings {
-  double port = 0, connections = 1, seconds = 1, warmup = 0.3, size = 64, json = 0, server_pid = 0;
+  double port = 0, connections = 1, idle = 0, seconds = 1, warmup = 0.3, size = 64, json = 0,
+         server_pid = 0;
 };
 
 struct connection {
@@ -51,7 +53,9 @@ class load {
 
   void run() {
     running_ = true;
-    for (connection& each : connections_) {
+    for (auto index = static_cast<std::size_t>(settings_.idle); index < connections_.size();
+         ++index) {
+      connection& each = connections_[index];
       if (each.fd >= 0) begin_message(each, bench::clock_ns());
     }
     poll_until(bench::clock_ns() + bench::to_ns(settings_.warmup));
@@ -67,6 +71,7 @@ class load {
     const auto requests = static_cast<double>(latency_.count());
     const std::vector<std::pair<const char*, double>> fields = {
         {"connections", settings_.connections},
+        {"idle", settings_.idle},
         {"size", settings_.size},
         {"seconds", seconds_},
         {"requests", requests},
@@ -223,12 +228,14 @@ int main(int argc, char** argv) {
   bench::parse_options(argc, argv,
                        {{"--port", &chosen.port, 1, 65535},
                         {"--connections", &chosen.connections, 1, 100'000},
+                        {"--idle", &chosen.idle, 0, 100'000},
                         {"--seconds", &chosen.seconds, 0.01, 600},
                         {"--warmup", &chosen.warmup, 0, 60},
                         {"--size", &chosen.size, 1, 16 << 20},
                         {"--server-pid", &chosen.server_pid, 1, 1 << 30},
                         {"--json", &chosen.json, 1, 0}});
   if (chosen.port == 0) bench::fail("--port is needed");
+  if (chosen.idle >= chosen.connections) bench::fail("all connections are to be idle");
   const double descriptors = static_cast<double>(bench::raise_file_limit());
   if (descriptors < chosen.connections + 16) {
     bench::fail("too many connections for the limit on open files (ulimit -Hn is " +
