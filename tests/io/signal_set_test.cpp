@@ -169,6 +169,35 @@ TEST_CASE("a set that is made and destroyed under signals loses none of another"
   });
 }
 
+TEST_CASE("a signal is not lost with the fiber that it meets", "[signal]") {
+  run([] {
+    signal_set signals{SIGUSR1};
+    std::atomic<int> wanted{0};
+    const int most = static_cast<int>(testing::scaled(5'000, 500));
+    std::thread sender([&, main = ::pthread_self()] {
+      for (int sent = 0; sent < most;) {
+        if (wanted == sent) continue;
+        std::this_thread::sleep_for(std::chrono::microseconds(++sent % 97));
+        ::pthread_kill(main, SIGUSR1);
+      }
+    });
+    auto spinner = spin([&] {
+      for (;;) {
+        spin([] {
+          volatile int sum = 0;
+          for (int i = 0; i < 2'000; ++i) sum = sum + i;
+        }).await();
+      }
+    });
+    for (int i = 0; i < most; ++i) {
+      ++wanted;
+      CHECK(signals.next() == SIGUSR1);
+    }
+    sender.join();
+    spinner.cancel();
+  });
+}
+
 TEST_CASE("a set may be moved or destroyed while a fiber waits for it", "[signal]") {
   run([] {
     std::optional<signal_set> first(std::in_place, std::initializer_list<int>{SIGUSR1});

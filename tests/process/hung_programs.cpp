@@ -83,8 +83,8 @@ void spin_for_ever(std::atomic<int>& started) {
   }).await();
 }
 
-/// ThreadSanitizer holds a signal back until the fiber that it met calls something, which one that
-/// goes to sleep does not: so the thread should sleep first.
+/// ThreadSanitizer holds a signal back until the fiber that it met calls something, which a fiber
+/// that is about to wait in a ring does not: so the thread should wait first.
 void sleep_soundly(std::atomic<int>& started) {
   motet::spin({.name = "dozer", .transient = true}, [] { motet::sleep(); });
   motet::suspend_with<int>([&](motet::resumer<int> wake) {
