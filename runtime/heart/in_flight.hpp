@@ -26,6 +26,7 @@ struct descriptor_use : tagged_link<descriptor_use_tag> {
   explicit descriptor_use(int used) noexcept : fd(used) {}
   int fd;
   bool closed = false;
+  const operation* waits_for = nullptr;  // on another descriptor, and ended by the close as well
 };
 
 /// A hash table without memory of its own.
@@ -33,6 +34,7 @@ class in_flight {
  public:
   void add(pending_operation& entry) noexcept { row(entry.op->fd).push_back(entry); }
   static void remove(pending_operation& entry) noexcept { table::remove(entry); }
+  static bool has(pending_operation& entry) noexcept { return table::contains(entry); }
 
   /// Returns: an operation on `fd` behind `after` (null: the first one), or null.
   pending_operation* find(int fd, pending_operation* after = nullptr) noexcept {

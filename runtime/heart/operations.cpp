@@ -147,20 +147,32 @@ bool operations::being_closed(int fd) noexcept {
   return false;
 }
 
+void operations::end_early(pending_operation& pending) noexcept {
+  pending.closed = true;
+  if (pending.plain_call != nullptr) {
+    pending.plain_call->call_off();
+  } else {
+    thread_.kernel().cancel(*pending.op);
+  }
+}
+
+/// An operation that is not in the table has not begun, or is over.
+void operations::end_use(descriptor_use& use) noexcept {
+  use.closed = true;
+  if (use.waits_for == nullptr || use.waits_for->owner == nullptr) return;
+  auto& pending = *static_cast<pending_operation*>(use.waits_for->owner);
+  if (in_flight::has(pending)) end_early(pending);
+}
+
 bool operations::end_all_on(int fd) noexcept {
   if (being_closed(fd)) return false;
   closing mark(fd);
   closing_.push_back(mark);
   for (auto* use = uses_.front(); use != nullptr; use = uses_.next(*use)) {
-    use->closed = use->closed || use->fd == fd;
+    if (use->fd == fd) end_use(*use);
   }
   for (auto* pending = table_.find(fd); pending != nullptr; pending = table_.find(fd, pending)) {
-    pending->closed = true;
-    if (pending->plain_call != nullptr) {
-      pending->plain_call->call_off();
-    } else {
-      thread_.kernel().cancel(*pending->op);
-    }
+    end_early(*pending);
   }
   while (auto* pending = table_.find(fd)) {
     wait_record wait("close of fd", fd);

@@ -55,6 +55,8 @@ class operations {
 
  private:
   bool hand_over(pending_operation& pending) noexcept;
+  void end_early(pending_operation& pending) noexcept;
+  void end_use(descriptor_use& use) noexcept;
   [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
 
   thread_state& thread_;

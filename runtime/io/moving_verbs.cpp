@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <motet/detail/io/moving_verbs.hpp>
+#include <motet/fd.hpp>
 #include <motet/io.hpp>
 
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
+#include "io/whole_buffer.hpp"
 #include "words/faults.hpp"
 #include "words/sigpipe.hpp"
 #include "words/verb_table.hpp"
@@ -35,21 +37,27 @@ bool is_ready(int descriptor, short events) noexcept {
 
 /// Waits for the end that a call between `from` and `to` could not go on without.
 /// Returns: 0 or minus an errno value.
-std::int32_t await_ends(int from, int to) {
+std::int32_t await_ends(used_descriptor& from, used_descriptor& to) {
   operation op;
   op.kind = verb::wait_fd;
-  const bool empty = !is_ready(from, POLLIN);
-  op.fd = empty ? from : to;
+  const bool empty = !is_ready(from.get(), POLLIN);
+  op.fd = (empty ? from : to).get();
   op.flags = empty ? POLLIN : POLLOUT;
-  return std::min(perform_now(op, "splice"), 0);
+  used_descriptor& other = empty ? to : from;
+  other.waits_for(&op);
+  const std::int32_t result = perform_now(op, "splice");
+  other.waits_for(nullptr);
+  return std::min(result, 0);
 }
 
-/// Calls `move`, which returns -EAGAIN while an end is not ready, until it does something else.
+/// Calls `move`, which returns -EAGAIN while an end is not ready, until it does something else, or
+/// a fiber has closed one of the ends.
 template <typename Move>
-std::int32_t move_between(int from, int to, Move move) {
+std::int32_t move_between(used_descriptor& from, used_descriptor& to, Move move) {
   for (;;) {
     if (refused_by_pending()) return -ECANCELED;
     here().checkpoint();
+    if (from.closed() || to.closed()) return -EBADF;
     const auto moved = static_cast<std::int32_t>(move());
     if (moved == -EINTR) continue;
     if (moved != -EAGAIN) return moved;
@@ -68,20 +76,27 @@ std::int32_t splice_bytes(int from, int to, std::size_t size, unsigned flags) {
   for (const std::int32_t error : {check_mode(from, source), check_mode(to, target)}) {
     if (error != 0) return error;
   }
+  used_descriptor input(from);
+  used_descriptor output(to);
+  const bool direct = is_stream(source) && is_stream(target);
+  const fd copy(direct ? -1 : ::fcntl(to, F_DUPFD_CLOEXEC, 0));  // no other fiber can close it
+  if (!direct && !copy) return -errno;
   operation op;
   op.kind = verb::splice;
   op.fd = from;
-  op.target = to;
+  op.target = direct ? to : copy.get();
   op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
   op.flags = static_cast<int>(flags | SPLICE_F_NONBLOCK);
-  return move_between(from, to, [&, direct = is_stream(source) && is_stream(target)] {
+  return move_between(input, output, [&] {
     return direct ? faults::call("splice", row_of(verb::splice).call, op, false)
                   : perform_now(op, "splice");
   });
 }
 
 std::int32_t tee_bytes(int from, int to, std::size_t size) {
-  return move_between(from, to, [&]() -> ssize_t {
+  used_descriptor input(from);
+  used_descriptor output(to);
+  return move_between(input, output, [&]() -> ssize_t {
     const sigpipe_guard guard;
     const ssize_t copied =
         faults::call("tee", ::tee, from, to, std::min(size, most_bytes), SPLICE_F_NONBLOCK);

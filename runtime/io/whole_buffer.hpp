@@ -26,6 +26,9 @@ class used_descriptor {
   int get() const noexcept { return use_.fd; }
   /// Whether a fiber has closed the descriptor meanwhile: its number may be another file's now.
   bool closed() const noexcept { return use_.closed; }
+  /// Until it is told of null: a fiber that closes the descriptor ends `op` as well, which is on
+  /// another one.
+  void waits_for(const operation* op) noexcept { use_.waits_for = op; }
 
  private:
   descriptor_use use_;

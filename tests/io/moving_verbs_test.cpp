@@ -192,3 +192,64 @@ TEST_CASE("a fiber waits for a process by its descriptor", "[process]") {
     CHECK(error == std::errc::invalid_argument);
   });
 }
+
+TEST_CASE("a fiber that closes either end ends the call, and nothing goes elsewhere", "[splice]") {
+  using moving_call = std::size_t (*)(int, int, std::error_code&) noexcept;
+  constexpr moving_call calls[] = {[](int from, int to, std::error_code& error) noexcept {
+                                     return io::splice(from, to, 100, 0, error);
+                                   },
+                                   [](int from, int to, std::error_code& error) noexcept {
+                                     return io::tee(from, to, 100, error);
+                                   }};
+  for (const moving_call call : calls) {
+    for (const bool closes_source : {false, true}) {
+      run([&] {
+        raw_pipe in;
+        raw_pipe out;
+        if (closes_source) {  // it waits for room then
+          in.fill("secret");
+          REQUIRE(::fcntl(out.entry.get(), F_SETPIPE_SZ, 4'096) == 4'096);
+          out.fill(std::string(4'096, 'a'));
+        }
+        std::error_code error;
+        auto moving = spin([&] { return call(in.exit.get(), out.entry.get(), error); });
+        until_waiting(moving);
+        fd& closed = closes_source ? in.exit : out.entry;
+        const int number = closed.get();
+        closed.close();
+        const raw_pipe stranger;
+        const int target = (closes_source ? stranger.exit : stranger.entry).get();
+        const fd again(target == number ? -1 : ::dup2(target, number));
+        if (!closes_source) in.fill("secret");
+        CHECK(moving.await() == 0);
+        CHECK(error == std::errc::bad_file_descriptor);
+        REQUIRE(::fcntl(stranger.exit.get(), F_SETFL, O_NONBLOCK) == 0);
+        char byte = 0;
+        CHECK(::read(stranger.exit.get(), &byte, 1) == -1);
+      });
+    }
+  }
+}
+
+TEST_CASE("what is moved to a file does not follow the number that another fiber closes",
+          "[splice]") {
+  run([] {
+    const raw_pipe in;
+    const scratch_name name;
+    const scratch_name other;
+    const auto open = [](const scratch_name& what) {
+      return fd(io::openat(AT_FDCWD, std::string(what).c_str(), O_RDWR | O_CREAT, 0600));
+    };
+    fd file = open(name);
+    const int number = file.get();
+    auto moving = spin([&] { error_of([&] { io::splice(in.exit.get(), number, 6); }); });
+    until_waiting(moving);
+    file.close();
+    const fd stranger = open(other);
+    const fd again(stranger.get() == number ? -1 : ::dup2(stranger.get(), number));
+    in.fill("secret");
+    moving.await();
+    char byte = 0;
+    CHECK(::pread(stranger.get(), &byte, 1, 0) == 0);
+  });
+}
