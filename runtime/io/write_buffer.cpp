@@ -7,10 +7,12 @@
 #include <chrono>
 #include <exception>
 #include <motet/cancel.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/io/write_buffer.hpp>
 #include <motet/errors.hpp>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "heart/thread_state.hpp"
 
@@ -37,10 +39,8 @@ write_buffer::~write_buffer() {
     const std::lock_guard in(calls_);
     const std::lock_guard alone(sends_);
     if (failure_ || send_all() != std::errc::operation_canceled) return;
-    control_block& fiber = here().running();
-    ++fiber.shields;
+    const internal_shield safe;
     move_on_after(last_moment, [this] { send_all(); });
-    --fiber.shields;
   } catch (const cancelled&) {  // it is thrown again at the next switchpoint
   } catch (...) {
     current().raise(std::current_exception());
@@ -51,12 +51,12 @@ void write_buffer::write(std::span<const std::byte> bytes) {
   const std::lock_guard in(calls_);
   check_failure();
   if (bytes.empty()) return;
-  begin();
+  const bool flushed_later = begin();
   if (bytes.size() > capacity_ - filling_.size()) {
     const std::lock_guard alone(sends_);
     check_failure();
-    hold_turn();  // a fiber that flushed meanwhile has passed it
     settle(send_all());
+    settle(take_turn());  // a fiber that flushed meanwhile has passed it
     if (bytes.size() > capacity_) {
       settle(send(bytes));
       end_unless_more();
@@ -65,10 +65,15 @@ void write_buffer::write(std::span<const std::byte> bytes) {
   }
   std::copy(bytes.begin(), bytes.end(), filling_.bytes.get() + filling_.end);
   filling_.end += bytes.size();
+  if (!flushed_later) flush_now();
 }
 
 void write_buffer::flush() {
   const std::lock_guard in(calls_);
+  flush_now();
+}
+
+void write_buffer::flush_now() {
   const std::lock_guard alone(sends_);
   check_failure();
   settle(send_all());
@@ -79,36 +84,66 @@ void write_buffer::check_failure() const {
   if (failure_) throw std::system_error(failure_, "write");
 }
 
-void write_buffer::hold_turn() {
-  if (turn_) return;
+/// The caller is the only one that sends, or of two that wait for the turn one would get it while
+/// the other holds it.
+std::error_code write_buffer::take_turn() noexcept {
   std::error_code error;
-  turn_ = held_direction(to_, error);
-  if (error) throw_stream_error(error, "write");
+  if (!turn_) turn_ = held_direction(to_, error);
+  return error;
 }
 
 /// Takes the stream's turn, and sees to it that the bytes to come are flushed.
-void write_buffer::begin() {
-  hold_turn();
+/// Returns: false if no fiber can be made for that: the caller flushes.
+bool write_buffer::begin() {
+  if (!turn_) {
+    const std::lock_guard alone(sends_);
+    if (const std::error_code error = take_turn()) throw_stream_error(error, "write");
+  }
   try {
     flush_later();
   } catch (...) {
+    if (!here().must_throw()) return false;  // a handler, or a destructor, may wait
     end_unless_more();
     throw;
   }
+  return true;
 }
+
+/// The body of the fiber that flushes. If it never runs, its destructor says so.
+class write_buffer::flusher {
+ public:
+  explicit flusher(write_buffer& buffer) noexcept : buffer_(&buffer) {}
+  flusher(flusher&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  flusher& operator=(flusher&&) = delete;
+  ~flusher() {
+    if (buffer_ != nullptr && buffer_->flush_is_due_) buffer_->give_up_flush();
+  }
+  void operator()() { std::exchange(buffer_, nullptr)->flush_in_fiber(); }
+
+ private:
+  write_buffer* buffer_;
+};
 
 void write_buffer::flush_later() {
   if (flush_is_due_) return;
-  const auto flush_now = [this] {
-    flush_is_due_ = false;
-    const std::lock_guard alone(sends_);
-    const std::error_code error = send_all();
-    if (!error) end_unless_more();
-    // It is being ended, and can do no more: others may write meanwhile.
-    if (error == std::errc::operation_canceled) turn_ = held_direction();
-  };
-  flushing_.spin({.name = "flush"}, flush_now, site_);
+  flushing_.spin({.name = "flush"}, flusher(*this), site_);
   flush_is_due_ = true;
+}
+
+void write_buffer::flush_in_fiber() {
+  flush_is_due_ = false;
+  const std::lock_guard alone(sends_);
+  const std::error_code error = send_all();
+  if (!error) end_unless_more();
+  if (error == std::errc::operation_canceled) turn_ = held_direction();
+}
+
+/// The fiber is being ended, and can do no more: others may write meanwhile.
+void write_buffer::give_up_flush() noexcept {
+  flush_is_due_ = false;
+  const internal_shield safe;
+  const std::lock_guard alone(sends_);
+  turn_ = held_direction();
 }
 
 /// The caller is the only one that sends. `bytes` are shortened by what has been sent.
@@ -124,7 +159,7 @@ std::error_code write_buffer::send(std::span<const std::byte>& bytes) noexcept {
 
 /// The caller is the only one that sends.
 std::error_code write_buffer::send_all() noexcept {
-  std::error_code error;
+  std::error_code error = buffered() > 0 ? take_turn() : std::error_code();
   while (buffered() > 0 && !error) {
     if (sending_.size() == 0) {
       std::swap(filling_, sending_);

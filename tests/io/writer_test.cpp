@@ -279,3 +279,90 @@ TEST_CASE("a writer whose scope is left normally writes although its time is up"
     CHECK(way.read(room) == 8);
   });
 }
+
+namespace {
+
+void end_children() {
+  for (fiber_ref& each : current().children()) each.cancel();
+  for (int i = 0; i < 3; ++i) snooze();
+}
+
+template <typename F>
+struct at_end {
+  F f;
+  ~at_end() { f(); }
+};
+template <typename F>
+at_end(F) -> at_end<F>;
+
+}  // namespace
+
+TEST_CASE("what a fiber that was ended has not flushed is flushed by the writer", "[writer]") {
+  run([] {
+    scripted_stream to;
+    {
+      writer out(to);
+      out.write("by the next ");
+      end_children();
+      CHECK(out.buffered() == 12);
+      out.write("write");
+      snooze();
+      CHECK(to.writes == words{"by the next write"});
+      out.write(", flush");
+      end_children();
+      out.flush();
+      CHECK(to.written() == "by the next write, flush");
+      out.write(" or end");
+      end_children();
+    }
+    CHECK(to.written() == "by the next write, flush or end");
+  });
+}
+
+TEST_CASE("a fiber that was ended before it has flushed all holds nobody up", "[writer]") {
+  run([] {
+    auto [near, far] = net::stream_pair();
+    {
+      writer out(near);
+      out.write("behind");
+      end_children();
+      near.write_all("before, ");
+    }
+    CHECK(take_all(far.native_handle()) == "before, behind");
+
+    auto ends = net::stream_pair();
+    auto writing = spin([&near = ends.first] {
+      writer out(near, 1 << 20);
+      out.write(std::string(1 << 20, 'a'));  // more than the socket takes
+      const at_end farewell{[&] { move_on_after(5ms, [&] { out.flush(); }); }};
+      sleep();
+    });
+    testing::until_waiting(writing);
+    sleep_for(1ms);
+    writing.terminate(0s);
+    CHECK_THROWS_AS(writing.await(), fiber_cancelled);
+    CHECK(take_all(ends.second.native_handle()).size() > 0);
+    ends.first.write_all("after");
+    CHECK(take_all(ends.second.native_handle()) == "after");
+  });
+}
+
+TEST_CASE("the handler of a cancellation may write", "[writer]") {
+  run([] {
+    scripted_stream to;
+    auto ended = spin([&] {
+      writer out(to, 4);
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        out.write("good");
+        out.write("bye, all");
+        throw;
+      }
+    });
+    testing::until_waiting(ended);
+    ended.cancel();
+    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
+    CHECK(to.written() == "goodbye, all");
+  });
+}

@@ -18,7 +18,8 @@ namespace motet { inline namespace MOTET_ABI {
 /// The stream must outlive the writer and stay in its place. From the first byte until all are
 /// written the writer has the stream's turn to write: what other fibers, or this one, write to the
 /// stream itself comes behind. (A file has no turns: flush() first.) Nor does shutdown() wait:
-/// flush() first. To be used on one thread, and destroyed by the fiber that made it.
+/// flush() first. A forked child has a copy of what is gathered, and writes it as well: flush()
+/// first. To be used on one thread, and destroyed by the fiber that made it.
 template <stream Stream>
 class writer {
  public:

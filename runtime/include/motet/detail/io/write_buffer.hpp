@@ -35,10 +35,15 @@ class write_buffer {
     std::span<const std::byte> held() const noexcept { return {bytes.get() + begin, size()}; }
   };
 
+  class flusher;
+
   void check_failure() const;
-  void hold_turn();
-  void begin();
+  std::error_code take_turn() noexcept;
+  bool begin();
+  void flush_now();
   void flush_later();
+  void flush_in_fiber();
+  void give_up_flush() noexcept;
   std::error_code send(std::span<const std::byte>& bytes) noexcept;
   std::error_code send_all() noexcept;
   void fail(const std::error_code& error) noexcept;
