@@ -404,3 +404,18 @@ TEST_CASE("a process is ended also where its fiber is terminated", "[process]") 
     CHECK(no_child_is_left());
   });
 }
+
+TEST_CASE("a process may be moved or destroyed while a fiber terminates it", "[process]") {
+  run([] {
+    for (const bool moves : {false, true}) {
+      std::optional<process> program = process::start(idle());
+      auto ending = spin([&] { return program->terminate(10s); });
+      until_waiting(ending);
+      std::optional<process> kept;
+      if (moves) kept = std::move(*program);
+      program.reset();
+      CHECK(ending.await().signal != 0);
+      CHECK(no_child_is_left());
+    }
+  });
+}

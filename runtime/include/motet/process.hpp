@@ -85,7 +85,8 @@ class process {
   process& operator=(process&&) noexcept;
   /// Closes the pipes, and, unless the program's end has been seen, ends it as terminate() does,
   /// with the options' grace. In a forked child it leaves the program, which is the parent's,
-  /// alone. Switchpoint; nothing interrupts it.
+  /// alone; nor does it wait for one that this process may not signal, as another user's.
+  /// Switchpoint; nothing interrupts it.
   ~process();
 
   /// Waits until the program has ended. Any number of fibers may wait, and all get the same.

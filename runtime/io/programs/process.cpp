@@ -74,10 +74,19 @@ struct process::state {
     return failed == 0;
   }
 
+  /// Waits until the program has ended. A process that is destroyed meanwhile has seen the end.
+  void await_news() const {
+    try {
+      io::wait_fd(pidfd.get(), POLLIN);
+    } catch (const std::system_error&) {
+      if (!status) throw;
+    }
+  }
+
   /// Waits on the descriptor, until `limit` has passed. Returns: whether it can be read from.
   bool ends_within(clock::duration limit) const {
     if (detail::self() != nullptr) {
-      return move_on_after(limit, [&] { io::wait_fd(pidfd.get(), POLLIN); });
+      return move_on_after(limit, [&] { await_news(); });
     }
     using namespace std::chrono;
     constexpr hours longest(24);  // an int holds more milliseconds
@@ -88,6 +97,11 @@ struct process::state {
       const int found = ::poll(&look, 1, static_cast<int>(std::max<decltype(left)>(left, 0)));
       if (found >= 0 || errno != EINTR) return found > 0;
     }
+  }
+
+  exit_status await() {
+    while (!look()) await_news();
+    return *status;
   }
 
   void end(clock::duration limit) {
@@ -167,14 +181,7 @@ process::state& process::started() const {
 exit_status process::wait() {
   started();
   const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
-  while (!running->look()) {
-    try {
-      io::wait_fd(running->pidfd.get(), POLLIN);
-    } catch (const std::system_error&) {
-      if (!running->status) throw;  // else the process was destroyed, and has seen the end
-    }
-  }
-  return *running->status;
+  return running->await();
 }
 
 bool process::signal(int number) {
@@ -186,7 +193,7 @@ exit_status process::terminate(detail::timespan grace) {
   started();
   const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
   running->end(grace.length);
-  return wait();
+  return running->await();
 }
 
 pipe& process::in() {
