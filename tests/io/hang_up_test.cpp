@@ -110,6 +110,21 @@ TEST_CASE("a peer that has gone before ends the work at its first switchpoint", 
   });
 }
 
+TEST_CASE("the number of a stream that the work closes may be another stream's", "[net]") {
+  run([] {
+    auto first = net::stream_pair();
+    CHECK(move_on_when_closed(first.first, [&] {
+      const int number = first.first.native_handle();
+      first.first.close();
+      auto second = net::stream_pair();
+      CHECK(second.first.native_handle() == number);
+      snooze();
+      second.second.close();
+      sleep_for(2ms);
+    }));
+  });
+}
+
 TEST_CASE("a name is listened on at all its addresses, with one port", "[net]") {
   run([] {
     std::vector<tcp_listener> all = tcp_listener::on_all_addresses("localhost", 0);

@@ -3,25 +3,45 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <chrono>
+#include <memory>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <motet/move_on_when_closed.hpp>
+#include <motet/time.hpp>
 #include <system_error>
+#include <utility>
 
-#include "io/io.hpp"
+#include "io/whole_buffer.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+namespace {
+
+constexpr std::chrono::milliseconds pause_in_vain{32};
+
+/// Something in the error queue makes a socket ready too, for as long as nobody takes it.
+/// Returns: whether the peer has hung up; false if the socket was closed on this side.
+bool await_hang_up(const used_descriptor& socket) {
+  try {
+    while (!socket.closed()) {
+      if ((io::wait_fd(socket.get(), POLLRDHUP) & (POLLRDHUP | POLLHUP)) != 0) return true;
+      sleep_for(pause_in_vain);
+    }
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::bad_file_descriptor) throw;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// The fiber begins later, when the number may be another file's.
 void watch_peer(group& watchers, int socket, const std::stop_source& stop) {
   if (socket < 0) throw_errno(EBADF, "wait for a hang-up", socket);
-  watchers.spin({.name = "watches a peer"}, [socket, stop = stop]() mutable {
-    try {
-      io::wait_fd(socket, POLLRDHUP);
-    } catch (const std::system_error& error) {
-      if (error.code() == std::errc::bad_file_descriptor) return;  // closed on this side
-      throw;
-    }
-    stop.request_stop();
+  auto used = std::make_unique<const used_descriptor>(socket);
+  watchers.spin({.name = "watches a peer"}, [used = std::move(used), stop = stop]() mutable {
+    if (await_hang_up(*used)) stop.request_stop();
   });
 }
 
