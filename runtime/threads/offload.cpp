@@ -2,6 +2,9 @@
 // See motet/offload.hpp. The remote_wait is in the frame of the caller, also for a call that can be
 // left: a caller that leaves says so before the offload thread says that the call is over, or else
 // waits to be told.
+#include <pthread.h>
+#include <signal.h>
+
 #include <cerrno>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/detail/words/jitter.hpp>
@@ -28,6 +31,20 @@ void submit(blocking_call& work) {
   if (error != 0) throw std::system_error(error, std::system_category(), "a thread to offload to");
 }
 
+/// While it lives, this thread has that signal mask.
+class signals_as {
+ public:
+  explicit signals_as(const sigset_t& wanted) noexcept {
+    ::pthread_sigmask(SIG_SETMASK, &wanted, &before_);
+  }
+  signals_as(const signals_as&) = delete;
+  signals_as& operator=(const signals_as&) = delete;
+  ~signals_as() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
 void throw_from_job(std::exception_ptr error) {
@@ -44,6 +61,7 @@ void lent_call::await_end() {
   thread->check_may_wait();
   remote_wait waiting("end of an offloaded job");
   caller_ = &waiting;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
   submit(*this);
   const remote_work meanwhile;
   if (waiting.await()) return;
@@ -53,6 +71,7 @@ void lent_call::await_end() {
 }
 
 bool lent_call::run() noexcept {
+  const signals_as of_caller(signals_);
   call();
   end_runtime_of_job();
   return true;
@@ -72,6 +91,7 @@ void owned_call::await_end(owned<owned_call>& call) {
   thread->deliver();
   remote_wait waiting("end of an offloaded job");
   lent.caller_ = &waiting;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);
   submit(lent);
   const remote_work meanwhile;
   if (waiting.await()) return;
@@ -90,6 +110,7 @@ void owned_call::await_end(owned<owned_call>& call) {
 }
 
 bool owned_call::run() noexcept {
+  const signals_as of_caller(signals_);
   if (phase_.load() == phase::awaited) call();
   end_runtime_of_job();
   jitter();

@@ -370,6 +370,30 @@ TEST_CASE("programs that a job starts have the signals as the program has them",
   });
 }
 
+TEST_CASE("a thread without a job takes no signal, and a job has the mask of its caller",
+          "[offload]") {
+  run([] {
+    offload([] {});  // from here on there is a thread that waits for a job
+    sigset_t usr1;
+    ::sigemptyset(&usr1);
+    ::sigaddset(&usr1, SIGUSR1);
+    sigset_t before;
+    ::pthread_sigmask(SIG_BLOCK, &usr1, &before);
+    ::kill(::getpid(), SIGUSR1);  // would end the process
+    const timespec limit{5, 0};
+    CHECK(::sigtimedwait(&usr1, nullptr, &limit) == SIGUSR1);
+    const auto blocked = [] {
+      sigset_t mask;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      return std::array{::sigismember(&mask, SIGUSR1), ::sigismember(&mask, SIGTERM)};
+    };
+    CHECK(offload(blocked) == std::array{1, 0});
+    CHECK(offload_owned(blocked) == std::array{1, 0});
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    CHECK(offload(blocked) == std::array{0, 0});
+  });
+}
+
 #if defined(MOTET_FAULTS)
 namespace {
 

@@ -9,10 +9,10 @@
 //
 // A job runs without fibers. Verbs that need none (push, pop, lock, schedule, cancel and the like)
 // work in a job as on any thread. A verb that starts a runtime starts it for this job alone: when
-// the job has returned, the runtime's fibers are cancelled and awaited. A job may be interrupted by
-// a handler of signals, as on any thread: its signal mask, which a process that it starts inherits,
-// is that of the motet thread for which the job's thread was made. If a job forks, the child
-// process has this thread alone, and ends when the job does.
+// the job has returned, the runtime's fibers are cancelled and awaited. A job has the
+// signal mask of the thread that offloads it, and so has a process that it starts; a thread without
+// a job takes no signals. If a job forks, the child process has this thread alone, and ends when
+// the job does.
 #pragma once
 
 #include <motet/detail/threads/offloaded.hpp>

@@ -3,6 +3,8 @@
 // owned_call owns what it touches, so that its caller can leave before its end.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -95,6 +97,7 @@ class lent_call : public blocking_call {
   bool run() noexcept final;
   void notify() noexcept final;
 
+  sigset_t signals_{};  // the mask of the caller's thread, which the call is made under
   remote_wait* caller_ = nullptr;
 };
 
@@ -122,6 +125,7 @@ class owned_call : public blocking_call {
 
   enum class phase : unsigned char { awaited, left, over };
   std::atomic<phase> phase_{phase::awaited};
+  sigset_t signals_{};  // as a lent_call's
   remote_wait* caller_ =
       nullptr;  // in the caller's frame: lives until the caller leaves, or is told
 };
