@@ -89,8 +89,11 @@ def begins_with_what_is_there(program, folder):
 def ends_with_the_directory(program, folder):
     inner = folder / "inner"
     inner.mkdir()
-    follower = Follower(program, inner / "log")
-    time.sleep(0.1)
+    log = inner / "log"
+    log.write_bytes(b"there\n")
+    follower = Follower(program, log)
+    follower.shows(b"there\n")  # so it watches
+    log.unlink()
     inner.rmdir()
     _, complaint = follower.process.communicate(timeout=10)
     assert follower.process.returncode == 0 and b"inner is gone" in complaint, complaint

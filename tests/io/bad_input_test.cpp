@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <motet/motet.hpp>
@@ -70,14 +71,14 @@ int with_small_disk(const std::string& place) {
   return code == 99 ? -1 : code;
 }
 
-int alarms;
+std::atomic<int> alarms;  // of whichever thread the kernel takes
 
 /// Signals that restart no call, so often that they fall into most of them.
 class storm {
  public:
   storm() {
     struct sigaction counting{};
-    counting.sa_handler = [](int) { alarms = alarms + 1; };
+    counting.sa_handler = [](int) { ++alarms; };
     ::sigaction(SIGALRM, &counting, &before_);
     constexpr itimerval often{{0, 200}, {0, 200}};
     ::setitimer(ITIMER_REAL, &often, nullptr);
