@@ -3,7 +3,6 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -32,6 +31,11 @@ std::string joined(const std::string& in, const char* name) {
   return in.ends_with('/') ? in + name : in + '/' + name;
 }
 
+struct watched_path {
+  std::string name;
+  bool ignored = false;  // what happened before may still come
+};
+
 }  // namespace
 
 struct file_watch::state {
@@ -44,7 +48,7 @@ struct file_watch::state {
     const auto watched = paths.find(head.wd);
     if (watched != paths.end()) {
       if ((head.mask & IN_IGNORED) == 0) {
-        found = {joined(watched->second, head.len == 0 ? "" : name), head.mask, head.cookie};
+        found = {joined(watched->second.name, head.len == 0 ? "" : name), head.mask, head.cookie};
       } else {
         paths.erase(watched);  // the file is gone
       }
@@ -57,7 +61,7 @@ struct file_watch::state {
 
   local::mutex adding;  // held while the path of an event may be unknown
   fd instance;
-  std::map<int, std::string> paths;
+  std::map<int, watched_path> paths;
   std::size_t taken = 0;
   std::size_t filled = 0;
   alignas(inotify_event) std::array<std::byte, 4'096> bytes;
@@ -90,7 +94,7 @@ void file_watch::watch(std::string_view path, std::uint32_t what) {
   });
   if (number < 0) throw std::system_error(-number, std::system_category(), "watch " + name);
   try {
-    in.paths.insert_or_assign(number, name);
+    in.paths.insert_or_assign(number, watched_path{name});
   } catch (const std::bad_alloc&) {
     ::inotify_rm_watch(in.instance.get(), number);
     throw;
@@ -98,12 +102,14 @@ void file_watch::watch(std::string_view path, std::uint32_t what) {
 }
 
 bool file_watch::ignore(std::string_view path) {
-  const state& in = opened();
-  const auto found = std::find_if(in.paths.begin(), in.paths.end(),
-                                  [&](const auto& each) { return each.second == path; });
-  if (found == in.paths.end()) return false;
-  ::inotify_rm_watch(in.instance.get(), found->first);  // next() hears of it, and forgets the path
-  return true;
+  state& in = opened();
+  bool found = false;
+  for (auto& [number, watched] : in.paths) {  // a path may have been that of several files
+    if (watched.ignored || watched.name != path) continue;
+    watched.ignored = true;  // next() hears when the last event has come, and forgets the path
+    if (::inotify_rm_watch(in.instance.get(), number) == 0) found = true;  // else the file is gone
+  }
+  return found;
 }
 
 std::optional<file_event> file_watch::next() {

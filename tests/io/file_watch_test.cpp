@@ -128,6 +128,40 @@ TEST_CASE("a file is watched by its newest path, for the newest events", "[file_
   });
 }
 
+TEST_CASE("a path that is watched anew can be ignored anew", "[file_watch]") {
+  run([] {
+    const scratch_directory in;
+    const std::string path = in.name() + "/file";
+    append(path, "");
+    file_watch changes;
+    for (int i = 0; i < 2; ++i) {
+      changes.watch(path, IN_MODIFY);
+      CHECK(changes.ignore(path));
+      CHECK_FALSE(changes.ignore(path));
+    }
+    append(path, "is not told");
+    CHECK_FALSE(changes.next().has_value());
+  });
+}
+
+TEST_CASE("a path whose file is a new one is ignored with its new file", "[file_watch]") {
+  run([] {
+    const scratch_directory in;
+    const std::string path = in.name() + "/file";
+    append(path, "");
+    file_watch changes(path, IN_MODIFY);
+    ::unlink(path.c_str());
+    append(path, "");
+    changes.watch(path, IN_MODIFY);
+    CHECK(changes.ignore(path));
+    append(path, "is not told");
+    changes.watch(path, IN_MODIFY);
+    ::unlink(path.c_str());
+    CHECK_FALSE(changes.ignore(path));  // the kernel watches it no longer
+    CHECK_FALSE(changes.next().has_value());
+  });
+}
+
 TEST_CASE("a change in a file that is being added to the watch is not lost", "[file_watch]") {
   run([] {
     const scratch_directory in;

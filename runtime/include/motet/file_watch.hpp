@@ -52,7 +52,7 @@ class file_watch {
   ///         NUL; what is pending for this fiber.
   void watch(std::string_view path, std::uint32_t what = every_change);
   /// Watches `path` no longer; what has happened to it before may still be told.
-  /// Returns: false if it was not watched by this path.
+  /// Returns: false if no file was watched by this path, or none that is still there.
   /// Not a switchpoint.
   bool ignore(std::string_view path);
 
