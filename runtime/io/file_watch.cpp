@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <motet/file_watch.hpp>
@@ -34,7 +36,25 @@ std::string joined(const std::string& in, const char* name) {
 struct watched_path {
   std::string name;
   bool ignored = false;  // what happened before may still come
+  bool listed = false;   // by each_watched
 };
+
+/// Calls `each` with every watch descriptor that the kernel has for `instance`.
+/// Returns: false if there may be more, because /proc or memory is missing.
+/// Source: proc_pid_fdinfo(5).
+template <typename F>
+bool each_watched(int instance, F each) noexcept {
+  char place[64];
+  std::snprintf(place, sizeof place, "/proc/thread-self/fdinfo/%d", instance);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen(place, "re"), std::fclose);
+  if (list == nullptr) return false;
+  char line[512];
+  while (std::fgets(line, sizeof line, list.get()) != nullptr) {
+    unsigned number = 0;
+    if (std::sscanf(line, "inotify wd:%x", &number) == 1) each(static_cast<int>(number));
+  }
+  return std::ferror(list.get()) == 0;
+}
 
 }  // namespace
 
@@ -54,9 +74,19 @@ struct file_watch::state {
       }
     } else if ((head.mask & IN_Q_OVERFLOW) != 0) {
       found = {{}, head.mask, 0};
+      forget_unwatched();
     }
     taken += sizeof head + head.len;  // last: without memory for it the event is not lost
     return found;
+  }
+
+  /// Makes up for lost events IN_IGNORED, without which the paths of files that are gone stay.
+  void forget_unwatched() noexcept {
+    for (auto& [number, watched] : paths) watched.listed = false;
+    const bool all = each_watched(instance.get(), [this](int number) {
+      if (const auto found = paths.find(number); found != paths.end()) found->second.listed = true;
+    });
+    if (all) std::erase_if(paths, [](const auto& each) { return !each.second.listed; });
   }
 
   local::mutex adding;  // held while the path of an event may be unknown
