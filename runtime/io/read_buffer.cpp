@@ -40,25 +40,30 @@ read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
 
 read_buffer::~read_buffer() = default;
 
-/// Makes room so that `wanted` bytes can be held, and for at least one more than there are.
+/// Makes room for at least one byte more than there are, and, as far as the capacity goes, so that
+/// `wanted` bytes can be held. It grows with what has come, not with what a peer has announced.
 void read_buffer::make_room(std::size_t wanted) {
   if (begin_ == end_) begin_ = end_ = 0;
-  if (begin_ + wanted <= capacity_ && end_ < capacity_) return;
   const std::size_t held = end_ - begin_;
-  if (wanted <= capacity_ && held < capacity_) {
+  if (held == capacity_) {
+    grow();
+  } else if (begin_ > 0 && (wanted > capacity_ - begin_ || end_ == capacity_)) {
     std::memmove(bytes_.get(), bytes_.get() + begin_, held);
-  } else {
-    const std::size_t enough = std::max({first_capacity, capacity_ * 2, held + 1});
-    owned<std::byte[]> larger(new std::byte[enough]);
-    std::copy_n(bytes_.get() + begin_, held, larger.get());
-    bytes_ = std::move(larger);
-    capacity_ = enough;
+    begin_ = 0;
+    end_ = held;
   }
-  begin_ = 0;
-  end_ = held;
 }
 
-/// Reads once, so that `wanted` bytes can be held. Returns: false at the end.
+/// Gives a buffer that is full, or is none yet, more capacity.
+void read_buffer::grow() {
+  const std::size_t enough = std::max(first_capacity, capacity_ * 2);
+  owned<std::byte[]> larger(new std::byte[enough]);
+  std::copy_n(bytes_.get(), capacity_, larger.get());
+  bytes_ = std::move(larger);
+  capacity_ = enough;
+}
+
+/// Reads once, with room made for `wanted` bytes. Returns: false at the end.
 bool read_buffer::fill(std::size_t wanted) {
   make_room(wanted);
   std::error_code error;

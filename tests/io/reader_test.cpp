@@ -98,6 +98,34 @@ TEST_CASE("a peer that sends no end of line fills no memory", "[reader]") {
   });
 }
 
+TEST_CASE("a peer that announces much and sends little fills no memory", "[reader]") {
+  run([] {
+    constexpr std::size_t announced = std::size_t{1} << 26;
+    scripted_stream few(std::vector<std::string>(12, "a few bytes"));
+    reader in(few, announced);
+    in.skip(5);
+    CHECK_THROWS_AS(in.exactly(announced), unexpected_eof);
+    CHECK(in.peek(announced).size() == 12 * 11 - 5);
+    CHECK(few.largest_room <= 4'096);
+  });
+}
+
+TEST_CASE("as much as was announced comes whole", "[reader]") {
+  run([] {
+    std::string much(1'000'003, 'm');
+    for (std::size_t i = 0; i < much.size(); i += 997) much[i] = static_cast<char>('a' + i % 26);
+    std::vector<std::string> parts{"head"};
+    for (std::size_t i = 0; i < much.size(); i += 1'234) parts.push_back(much.substr(i, 1'234));
+    parts.emplace_back("tail");
+    scripted_stream stream(std::move(parts));
+    reader in(stream, much.size());
+    CHECK(text_of(in.exactly(4)) == "head");
+    CHECK((text_of(in.exactly(much.size())) == much));
+    CHECK(text_of(in.peek(4)) == "tail");
+    CHECK(stream.largest_room <= 2 * much.size());
+  });
+}
+
 TEST_CASE("what comes before a delimiter, which may come in parts", "[reader]") {
   run([] {
     scripted_stream stream({"GET / HTTP/1.1\r\nhost: x\r", "\n\r", "\n", "body", ";;rest"});

@@ -32,6 +32,7 @@ class scripted_stream {
     return size;
   }
   std::size_t read(std::span<std::byte> room, std::error_code& error) {
+    largest_room = std::max(largest_room, room.size());
     error = std::exchange(failure_, {});
     if (error || parts_.empty()) return 0;
     std::string& part = parts_.front();
@@ -70,6 +71,7 @@ class scripted_stream {
   }
 
   std::vector<std::string> writes;  // one for each call
+  std::size_t largest_room = 0;     // that a read was given
   bool ended = false;
 
  private:

@@ -37,6 +37,7 @@ class read_buffer {
   bool fill(std::size_t wanted);
   std::size_t read_stream(std::span<std::byte> room, std::error_code& error) noexcept;
   void make_room(std::size_t wanted);
+  void grow();
   std::string_view take(std::size_t size, std::size_t behind);
   std::optional<std::size_t> find(std::string_view delimiter, std::size_t most, std::size_t limit);
 
