@@ -167,6 +167,8 @@ std::size_t read_buffer::read(std::span<std::byte> buffer) {
 }
 
 std::size_t read_buffer::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+  error.clear();
+  if (buffer.empty()) return 0;  // the stream would wait for bytes to come
   quietly(error, [&] { return net::take_turn(order_, "turn with a reader", -1); });
   if (error) return 0;
   std::size_t size = std::min(buffer.size(), end_ - begin_);

@@ -178,6 +178,26 @@ TEST_CASE("a read takes what has been read ahead first", "[reader]") {
   });
 }
 
+TEST_CASE("a read of no bytes leaves the stream alone, whatever is held", "[reader]") {
+  run([] {
+    scripted_stream stream({"line\nrest"});
+    reader in(stream);
+    stream.fail_next(std::errc::connection_reset);
+    std::error_code error = std::make_error_code(std::errc::timed_out);
+    CHECK(in.read({}, error) == 0);
+    CHECK_FALSE(error);
+    CHECK(in.read({}) == 0);
+    CHECK(testing::error_of([&] { in.line(); }) == std::errc::connection_reset);
+    CHECK(in.line() == "line");
+    CHECK(in.read({}) == 0);
+    CHECK(text_of(in.peek(0)) == "rest");
+
+    auto [near, far] = net::stream_pair();
+    reader silent(near);
+    CHECK(move_on_after(5ms, [&] { silent.read({}); }));
+  });
+}
+
 TEST_CASE("an interruption of a reader loses nothing", "[reader]") {
   run([] {
     auto [near, far] = net::stream_pair();

@@ -75,7 +75,7 @@ class reader {
 
   /// Reads at most `buffer.size()` bytes: those that have been read ahead, else those of the
   /// stream, which then go straight to `buffer`.
-  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end, and at once for an empty buffer.
   /// Switchpoint.
   std::size_t read(std::span<std::byte> buffer) { return buffer_.read(buffer); }
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept {
