@@ -291,6 +291,33 @@ TEST_CASE("a process that is reaped by another call is told of", "[process]") {
   });
 }
 
+TEST_CASE("a program that ends unseen before it has a pidfd is told of", "[process]") {
+  run([] {
+    const auto before = ::signal(SIGCHLD, SIG_IGN);
+    motet::pipe begun = motet::pipe::open();
+    REQUIRE(::fcntl(begun.native_handle(SHUT_RD), F_SETFL, 0) == 0);
+    process_options what = shell("echo");
+    what.out = standard_stream(begun.native_handle(SHUT_WR));
+    auto delay = spin([&] {  // keeps the thread until the program is gone
+      char byte = 0;
+      while (::read(begun.native_handle(SHUT_RD), &byte, 1) < 0) CHECK(errno == EINTR);
+      CHECK(::waitpid(-1, nullptr, 0) < 0);
+    });
+    std::error_code code;
+    std::string text;
+    try {
+      process::start(what);
+    } catch (const std::system_error& unseen) {
+      code = unseen.code();
+      text = unseen.what();
+    }
+    delay.await();
+    ::signal(SIGCHLD, before);
+    CHECK(code == std::errc::no_child_process);
+    CHECK_THAT(text, Catch::Contains("\"sh\"") && Catch::Contains("SIGCHLD"));
+  });
+}
+
 TEST_CASE("a forked child leaves its parent's program alone", "[process]") {
   run([] {
     process ours = process::start(idle());
@@ -335,6 +362,28 @@ TEST_CASE("without descriptors or memory no program is left half started", "[pro
       CHECK(no_child_is_left());
     }
     CHECK(testing::open_descriptors() == before);
+  });
+}
+
+TEST_CASE("a number without a process gets no signal", "[process]") {
+  run([] {
+    motet::pipe to = motet::pipe::open();
+    motet::pipe from = motet::pipe::open();
+    for (const int each : {to.native_handle(SHUT_RD), from.native_handle(SHUT_WR)}) {
+      REQUIRE(::fcntl(each, F_SETFL, 0) == 0);
+    }
+    process_options what = shell("read line; echo $line");
+    what.in = standard_stream(to.native_handle(SHUT_RD));
+    what.out = standard_stream(from.native_handle(SHUT_WR));
+    detail::faults::choose = [](const char* call) noexcept {
+      return std::string_view(call) == "pidfd_open" ? ESRCH : 0;
+    };
+    CHECK(error_of([&] { process::start(what); }) == std::errc::no_child_process);
+    detail::faults::choose = nullptr;
+    from.shutdown(SHUT_WR);
+    to.write_all("it runs\n");
+    CHECK(first_line(from) == "it runs");
+    CHECK(::waitpid(-1, nullptr, 0) > 0);
   });
 }
 #endif

@@ -73,8 +73,9 @@ class process {
   /// Starts a program; a plain thread does it, because that can take a while.
   /// Switchpoint.
   /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
-  ///         std::invalid_argument for a NUL in a text; what is pending for this fiber, and then
-  ///         nothing was started.
+  ///         no_child_process if the program was started, but has ended already, and this process
+  ///         ignores SIGCHLD, or has seen that end by another call; std::invalid_argument for a NUL
+  ///         in a text; what is pending for this fiber, and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
   static process start(const process_options& what);
 

@@ -29,10 +29,10 @@ int open_pidfd(pid_t number) noexcept {
   return static_cast<int>(detail::faults::call("pidfd_open", ::syscall, SYS_pidfd_open, number, 0));
 }
 
-[[noreturn]] void refuse(int error, const process_options& what) {
+[[noreturn]] void refuse(int error, const process_options& what, const char* why = "") {
   std::string text = "start \"" + what.program + "\"";
   if (!what.directory.empty()) text += " in \"" + what.directory + "\"";
-  throw std::system_error(error, std::system_category(), text);
+  throw std::system_error(error, std::system_category(), text + why);
 }
 
 void check(int error, const process_options& what) {
@@ -171,6 +171,20 @@ pid_t spawn(const process_options& what, const std::array<joined_stream, 3>& str
   return made;
 }
 
+/// Ends a child for which pidfd_open(2) has failed with `error`. ESRCH says that the child has been
+/// reaped; so does EINVAL: in that very moment, or with its process group left.
+[[noreturn]] void give_up(pid_t number, int error, const process_options& what) {
+  if (error == ESRCH || error == EINVAL) {  // the number may be a stranger's by now
+    refuse(ECHILD, what,
+           ": it was started, and this process let its end go unseen (by ignoring SIGCHLD, or by "
+           "waiting for any child)");
+  }
+  ::kill(number, SIGKILL);
+  while (::waitpid(number, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  refuse(error, what);
+}
+
 }  // namespace
 
 detail::spawned_child detail::spawn_child(const process_options& what) {
@@ -180,12 +194,7 @@ detail::spawned_child detail::spawn_child(const process_options& what) {
   spawned_child made;
   made.id = spawn(what, streams);
   made.pidfd = fd(open_pidfd(made.id));
-  if (!made.pidfd) {
-    const int error = errno;
-    ::kill(made.id, SIGKILL);
-    ::waitpid(made.id, nullptr, 0);
-    refuse(error, what);
-  }
+  if (!made.pidfd) give_up(made.id, errno, what);
   for (std::size_t i = 0; i < streams.size(); ++i) made.pipes[i] = std::move(streams[i].ours);
   return made;
 }
