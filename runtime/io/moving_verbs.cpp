@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/io/moving_verbs.hpp>
 #include <motet/fd.hpp>
 #include <motet/io.hpp>
+#include <motet/time.hpp>
 
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
@@ -32,7 +35,14 @@ std::int32_t check_mode(int descriptor, const struct stat& found) noexcept {
 
 bool is_ready(int descriptor, short events) noexcept {
   pollfd asked{descriptor, events, 0};
-  return ::poll(&asked, 1, 0) != 0;
+  return ::poll(&asked, 1, 0) > 0 && (asked.revents & events) != 0;
+}
+
+/// A socket with something in its error queue ends every wait at once, for as long as the program
+/// leaves it there. An interruption is thrown afterwards.
+void pause_in_vain() {
+  const internal_shield safe;
+  sleep_for(std::chrono::milliseconds(1));
 }
 
 /// Waits for the end that a call between `from` and `to` could not go on without.
@@ -47,6 +57,7 @@ std::int32_t await_ends(used_descriptor& from, used_descriptor& to) {
   other.waits_for(&op);
   const std::int32_t result = perform_now(op, "splice");
   other.waits_for(nullptr);
+  if (result >= 0 && (result & op.flags) == 0) pause_in_vain();
   return std::min(result, 0);
 }
 
