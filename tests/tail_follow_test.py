@@ -30,6 +30,13 @@ class Follower:
             assert time.monotonic() < limit, (self.wrote()[-100:], wanted[-100:])
             time.sleep(0.005)
 
+    def watches(self):
+        limit = time.monotonic() + 10
+        about = pathlib.Path(f"/proc/{self.process.pid}/fdinfo")
+        while not any(b"inotify wd:" in each.read_bytes() for each in about.iterdir()):
+            assert time.monotonic() < limit, "it watches nothing"
+            time.sleep(0.005)
+
     def ended(self, number):
         self.process.send_signal(number)
         _, complaint = self.process.communicate(timeout=10)
@@ -89,11 +96,8 @@ def begins_with_what_is_there(program, folder):
 def ends_with_the_directory(program, folder):
     inner = folder / "inner"
     inner.mkdir()
-    log = inner / "log"
-    log.write_bytes(b"there\n")
-    follower = Follower(program, log)
-    follower.shows(b"there\n")  # so it watches
-    log.unlink()
+    follower = Follower(program, inner / "log")
+    follower.watches()
     inner.rmdir()
     _, complaint = follower.process.communicate(timeout=10)
     assert follower.process.returncode == 0 and b"inner is gone" in complaint, complaint

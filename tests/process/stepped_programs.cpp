@@ -62,7 +62,7 @@ struct path {
 };
 const path paths[] = {{"a switch", &snooze, "between two fibers", 500, 4, 1},
                       {"a fiber's life", &live_and_die, "between two fibers", 3'000, 3, 1},
-                      {"a throw", &fall_and_be_caught, "on the way of an exception", 30'000, 1,
+                      {"a throw", &fall_and_be_caught, "on the way of an exception", 30'000, 3,
                        testing::scaled(1, 7)}};
 
 void mark() {
