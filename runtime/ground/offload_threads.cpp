@@ -49,7 +49,8 @@ class signals_blocked {
   signals_blocked() noexcept {
     sigset_t others;
     ::sigfillset(&others);
-    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    for (const int synchronous :
+         {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ}) {
       ::sigdelset(&others, synchronous);
     }
     ::pthread_sigmask(SIG_BLOCK, &others, &before_);

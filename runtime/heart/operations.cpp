@@ -108,6 +108,7 @@ std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept 
   file_call call(op, pending.wait.what);
   if (offload_threads::submit(call) != 0) return call_and_block(op);
   const remote_work meanwhile;
+  op.owner = &pending;
   pending.plain_call = &call;
   pending.wait.fiber = &thread_.running();
   table_.add(pending);
@@ -156,31 +157,52 @@ void operations::end_early(pending_operation& pending) noexcept {
   }
 }
 
-/// An operation that is not in the table has not begun, or is over.
+/// Returns: the operation that ends with the use, or null: one that is not in the table has not
+///          begun, or is over.
+pending_operation* operations::ended_with(const descriptor_use& use) noexcept {
+  if (use.waits_for == nullptr || use.waits_for->owner == nullptr) return nullptr;
+  auto* pending = static_cast<pending_operation*>(use.waits_for->owner);
+  return in_flight::has(*pending) ? pending : nullptr;
+}
+
 void operations::end_use(descriptor_use& use) noexcept {
   use.closed = true;
-  if (use.waits_for == nullptr || use.waits_for->owner == nullptr) return;
-  auto& pending = *static_cast<pending_operation*>(use.waits_for->owner);
-  if (in_flight::has(pending)) end_early(pending);
+  if (pending_operation* pending = ended_with(use)) end_early(*pending);
+}
+
+/// Returns: an operation on another descriptor by which a plain thread uses `fd`, or null.
+pending_operation* operations::plain_call_into(int fd) noexcept {
+  use_list& uses = uses_of(fd);
+  for (auto* use = uses.front(); use != nullptr; use = uses.next(*use)) {
+    pending_operation* pending = use->fd == fd ? ended_with(*use) : nullptr;
+    if (pending != nullptr && pending->plain_call != nullptr) return pending;
+  }
+  return nullptr;
+}
+
+/// A fiber that closes the other descriptor of the operation may wait already.
+void operations::await_for_close(pending_operation& pending, int fd) noexcept {
+  if (pending.closer != nullptr) return thread_.snooze();
+  wait_record wait("close of fd", fd);
+  wait.interruptible = false;
+  wait.target = &pending.wait.fiber;
+  pending.closer = &wait;
+  thread_.park(wait);
 }
 
 bool operations::end_all_on(int fd) noexcept {
   if (being_closed(fd)) return false;
   closing mark(fd);
   closing_.push_back(mark);
-  for (auto* use = uses_.front(); use != nullptr; use = uses_.next(*use)) {
+  use_list& uses = uses_of(fd);
+  for (auto* use = uses.front(); use != nullptr; use = uses.next(*use)) {
     if (use->fd == fd) end_use(*use);
   }
   for (auto* pending = table_.find(fd); pending != nullptr; pending = table_.find(fd, pending)) {
     end_early(*pending);
   }
-  while (auto* pending = table_.find(fd)) {
-    wait_record wait("close of fd", fd);
-    wait.interruptible = false;
-    wait.target = &pending->wait.fiber;
-    pending->closer = &wait;
-    thread_.park(wait);
-  }
+  while (auto* pending = table_.find(fd)) await_for_close(*pending, fd);
+  while (auto* pending = plain_call_into(fd)) await_for_close(*pending, fd);
   mark.unlink();
   thread_.kernel().forget(fd);
   return true;

@@ -3,6 +3,7 @@
 // closed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <motet/backend.hpp>
@@ -34,7 +35,7 @@ class operations {
 
   bool being_closed(int fd) noexcept;
   /// From now on, until `use` is unlinked, it is told when a fiber closes its descriptor.
-  void note_use(descriptor_use& use) noexcept { uses_.push_back(use); }
+  void note_use(descriptor_use& use) noexcept { uses_of(use.fd).push_back(use); }
   /// Whether a plain thread reads or writes at the descriptor's position, which is under a lock
   /// then.
   bool any_on_thread(int fd) noexcept;
@@ -50,13 +51,19 @@ class operations {
   void abandon() noexcept {
     table_.abandon();
     closing_.abandon();
-    uses_.abandon();
+    for (use_list& each : uses_) each.abandon();
   }
 
  private:
+  using use_list = list<descriptor_use, descriptor_use_tag>;
+
+  use_list& uses_of(int fd) noexcept { return uses_[static_cast<std::size_t>(fd) % uses_.size()]; }
   bool hand_over(pending_operation& pending) noexcept;
+  static pending_operation* ended_with(const descriptor_use& use) noexcept;
+  pending_operation* plain_call_into(int fd) noexcept;
   void end_early(pending_operation& pending) noexcept;
   void end_use(descriptor_use& use) noexcept;
+  void await_for_close(pending_operation& pending, int fd) noexcept;
   [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
 
   thread_state& thread_;
@@ -64,7 +71,7 @@ class operations {
   const bool watched_;          // by Valgrind, which does not see what a ring writes
   std::size_t on_threads_ = 0;  // how many a plain thread performs
   list<closing, closing_tag> closing_;
-  list<descriptor_use, descriptor_use_tag> uses_;
+  std::array<use_list, 64> uses_;  // found by the descriptor, as in the table
   in_flight table_;
 };
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/io/moving_verbs.hpp>
-#include <motet/fd.hpp>
 #include <motet/io.hpp>
 #include <motet/time.hpp>
 
@@ -72,6 +71,7 @@ std::int32_t move_between(used_descriptor& from, used_descriptor& to, Move move)
     const auto moved = static_cast<std::int32_t>(move());
     if (moved == -EINTR) continue;
     if (moved != -EAGAIN) return moved;
+    if (from.closed() || to.closed()) return -EBADF;  // while `move` waited
     if (const std::int32_t error = await_ends(from, to); error != 0) return error;
   }
 }
@@ -90,17 +90,18 @@ std::int32_t splice_bytes(int from, int to, std::size_t size, unsigned flags) {
   used_descriptor input(from);
   used_descriptor output(to);
   const bool direct = is_stream(source) && is_stream(target);
-  const fd copy(direct ? -1 : ::fcntl(to, F_DUPFD_CLOEXEC, 0));  // no other fiber can close it
-  if (!direct && !copy) return -errno;
   operation op;
   op.kind = verb::splice;
   op.fd = from;
-  op.target = direct ? to : copy.get();
+  op.target = to;
   op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
   op.flags = static_cast<int>(flags | SPLICE_F_NONBLOCK);
   return move_between(input, output, [&] {
-    return direct ? faults::call("splice", row_of(verb::splice).call, op, false)
-                  : perform_now(op, "splice");
+    if (direct) return faults::call("splice", row_of(verb::splice).call, op, false);
+    output.waits_for(&op);
+    const std::int32_t moved = perform_now(op, "splice");
+    output.waits_for(nullptr);
+    return moved;
   });
 }
 

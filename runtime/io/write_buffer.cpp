@@ -65,15 +65,22 @@ void write_buffer::write(std::span<const std::byte> bytes) {
   }
   std::copy(bytes.begin(), bytes.end(), filling_.bytes.get() + filling_.end);
   filling_.end += bytes.size();
-  if (!flushed_later) flush_now();
+  if (!flushed_later) flush_gathered();
+}
+
+/// The bytes count as written, whatever interrupts this: the next call, or the end, sends the rest.
+/// A fiber that is sending sends them, too.
+void write_buffer::flush_gathered() {
+  const std::unique_lock alone(sends_, std::try_to_lock);
+  if (!alone) return;
+  const std::error_code error = send_all();
+  if (!error) end_unless_more();
+  if (error == std::errc::operation_canceled) turn_ = held_direction();
+  check_failure();
 }
 
 void write_buffer::flush() {
   const std::lock_guard in(calls_);
-  flush_now();
-}
-
-void write_buffer::flush_now() {
   const std::lock_guard alone(sends_);
   check_failure();
   settle(send_all());
@@ -93,20 +100,17 @@ std::error_code write_buffer::take_turn() noexcept {
 }
 
 /// Takes the stream's turn, and sees to it that the bytes to come are flushed.
-/// Returns: false if no fiber can be made for that: the caller flushes.
+/// Returns: false if no fiber can be made for that, though the caller may wait, as in a handler or
+///          a destructor: then the caller flushes.
 bool write_buffer::begin() {
   if (!turn_) {
     const std::lock_guard alone(sends_);
     if (const std::error_code error = take_turn()) throw_stream_error(error, "write");
   }
-  try {
-    flush_later();
-  } catch (...) {
-    if (!here().must_throw()) return false;  // a handler, or a destructor, may wait
-    end_unless_more();
-    throw;
-  }
-  return true;
+  if (flush_later()) return true;
+  if (!here().must_throw()) return false;
+  end_unless_more();
+  here().throw_pending();
 }
 
 /// The body of the fiber that flushes. If it never runs, its destructor says so.
@@ -124,10 +128,15 @@ class write_buffer::flusher {
   write_buffer* buffer_;
 };
 
-void write_buffer::flush_later() {
-  if (flush_is_due_) return;
-  flushing_.spin({.name = "flush"}, flusher(*this), site_);
-  flush_is_due_ = true;
+/// Returns: false if no fiber could be made: there is no memory, or the owner is ending.
+bool write_buffer::flush_later() noexcept {
+  if (flush_is_due_) return true;
+  try {
+    flushing_.spin({.name = "flush"}, flusher(*this), site_);
+    flush_is_due_ = true;
+  } catch (...) {
+  }
+  return flush_is_due_;
 }
 
 void write_buffer::flush_in_fiber() {
@@ -138,12 +147,12 @@ void write_buffer::flush_in_fiber() {
   if (error == std::errc::operation_canceled) turn_ = held_direction();
 }
 
-/// The fiber is being ended, and can do no more: others may write meanwhile.
+/// The fiber is being ended, and can do no more: others may write meanwhile. A fiber that is
+/// sending has the turn, and passes it.
 void write_buffer::give_up_flush() noexcept {
   flush_is_due_ = false;
-  const internal_shield safe;
-  const std::lock_guard alone(sends_);
-  turn_ = held_direction();
+  const std::unique_lock alone(sends_, std::try_to_lock);
+  if (alone) turn_ = held_direction();
 }
 
 /// The caller is the only one that sends. `bytes` are shortened by what has been sent.
@@ -181,15 +190,11 @@ void write_buffer::fail(const std::error_code& error) noexcept {
   turn_ = held_direction();
 }
 
-/// Throws: what `error` is. What has not been sent then is flushed later.
+/// Throws: what `error` is. What has not been sent then is flushed later, by the next call or the
+///         end if no fiber can be made for it.
 void write_buffer::settle(const std::error_code& error) {
   if (!error) return;
-  if (buffered() > 0) {
-    try {
-      flush_later();
-    } catch (...) {  // no memory, or the owner is ending: the next call, or the end, flushes
-    }
-  }
+  if (buffered() > 0) flush_later();
   throw_stream_error(error, "write");
 }
 

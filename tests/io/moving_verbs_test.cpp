@@ -253,3 +253,21 @@ TEST_CASE("what is moved to a file does not follow the number that another fiber
     CHECK(::pread(stranger.get(), &byte, 1, 0) == 0);
   });
 }
+
+TEST_CASE("a splice to a file leaves the program's locks on it alone", "[splice]") {
+  run([] {
+    const raw_pipe in;
+    const scratch_name name;
+    const fd file(io::openat(AT_FDCWD, std::string(name).c_str(), O_RDWR | O_CREAT, 0600));
+    struct flock whole{};
+    whole.l_type = F_WRLCK;
+    REQUIRE(::fcntl(file.get(), F_SETLK, &whole) == 0);
+    in.fill("text");
+    CHECK(io::splice(in.exit.get(), file.get(), 4) == 4);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::fcntl(file.get(), F_SETLK, &whole) == 0 ? 1 : 0);
+    int how = -1;
+    REQUIRE(::waitpid(child, &how, 0) == child);
+    CHECK(how == 0);
+  });
+}

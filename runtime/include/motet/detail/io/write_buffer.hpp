@@ -40,8 +40,8 @@ class write_buffer {
   void check_failure() const;
   std::error_code take_turn() noexcept;
   bool begin();
-  void flush_now();
-  void flush_later();
+  void flush_gathered();
+  bool flush_later() noexcept;
   void flush_in_fiber();
   void give_up_flush() noexcept;
   std::error_code send(std::span<const std::byte>& bytes) noexcept;
