@@ -5,6 +5,7 @@
 usage: tail_follow_test.py TAIL-FOLLOW
 """
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -30,10 +31,16 @@ class Follower:
             assert time.monotonic() < limit, (self.wrote()[-100:], wanted[-100:])
             time.sleep(0.005)
 
+    def has_watch(self):
+        for each in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it may be closed meanwhile
+                if b"inotify wd:" in each.read_bytes():
+                    return True
+        return False
+
     def watches(self):
         limit = time.monotonic() + 10
-        about = pathlib.Path(f"/proc/{self.process.pid}/fdinfo")
-        while not any(b"inotify wd:" in each.read_bytes() for each in about.iterdir()):
+        while not self.has_watch():
             assert time.monotonic() < limit, "it watches nothing"
             time.sleep(0.005)
 

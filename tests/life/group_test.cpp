@@ -433,7 +433,7 @@ TEST_CASE("ending a tree of depth 5 and fan-out 3 runs all 364 destructors, leav
     const auto begun = processor_time();
     root.cancel();
     CHECK_THROWS_AS(root.await(), fiber_cancelled);
-    CHECK(processor_time() - begun < 100ms);
+    CHECK(processor_time() - begun < (testing::under_tsan ? 1s : 100ms));
     CHECK(ended == 364);
     CHECK(std::is_sorted(depths.begin(), depths.end(), std::greater<>()));
   });

@@ -46,29 +46,22 @@ struct context_state {
 #if defined(MOTET_TSAN)
   void* fiber = nullptr;
   std::uint64_t mask = 0;  // the thread's, while it holds signals back for this context
-  bool holds_signals = false;
 #endif
 };
 
 #if defined(MOTET_TSAN)
 /// ThreadSanitizer notes a signal with the fiber that it meets, and calls the handler when that
-/// fiber next calls a function which ThreadSanitizer intercepts.
-inline void handle_signals() noexcept {
-  std::time(nullptr);  // is intercepted
-}
-
-/// A fiber that ends would take a noted signal along: so none comes before another fiber runs.
-/// By system calls, because pthread_sigmask(3) is intercepted and takes twice as long.
-/// Source: sigprocmask(2).
+/// fiber next calls a function which ThreadSanitizer intercepts: a fiber that waits, or ends, would
+/// keep the signal. So what the fiber has been given is handled before the fiber is left, and no
+/// signal comes until another one runs. By system calls, because pthread_sigmask(3) is intercepted
+/// and takes twice as long. Source: sigprocmask(2).
 inline void hold_signals(context_state& state) noexcept {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &state.mask, sizeof all);
-  state.holds_signals = true;
-  handle_signals();
+  std::time(nullptr);  // is intercepted
 }
-inline void let_signals_come(context_state& state) noexcept {
+inline void let_signals_come(const context_state& state) noexcept {
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &state.mask, nullptr, sizeof state.mask);
-  state.holds_signals = false;
 }
 #endif
 
@@ -132,7 +125,7 @@ inline void before_switch([[maybe_unused]] context_state& from, [[maybe_unused]]
   __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack_bottom, to.stack_size);
 #endif
 #if defined(MOTET_TSAN)
-  last ? hold_signals(to) : handle_signals();
+  hold_signals(to);
   __tsan_switch_to_fiber(to.fiber, 0);
 #endif
 }
@@ -143,7 +136,7 @@ inline void after_switch([[maybe_unused]] context_state& here) {
   __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);
 #endif
 #if defined(MOTET_TSAN)
-  if (here.holds_signals) let_signals_come(here);
+  let_signals_come(here);
 #endif
 }
 
