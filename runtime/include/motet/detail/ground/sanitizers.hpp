@@ -55,12 +55,12 @@ struct context_state {
 /// keep the signal. So what the fiber has been given is handled before the fiber is left, and no
 /// signal comes until another one runs. By system calls, because pthread_sigmask(3) is intercepted
 /// and takes twice as long. Source: sigprocmask(2).
-inline void hold_signals(context_state& state) noexcept {
+[[gnu::always_inline]] inline void hold_signals(context_state& state) noexcept {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &state.mask, sizeof all);
   std::time(nullptr);  // is intercepted
 }
-inline void let_signals_come(const context_state& state) noexcept {
+[[gnu::always_inline]] inline void let_signals_come(const context_state& state) noexcept {
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &state.mask, nullptr, sizeof state.mask);
 }
 #endif
@@ -118,9 +118,11 @@ inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void*
 #endif
 }
 
-/// Just before leaving `from` (for ever, if `last`) for `to`.
-inline void before_switch([[maybe_unused]] context_state& from, [[maybe_unused]] context_state& to,
-                          [[maybe_unused]] bool last) {
+/// Just before leaving `from` (for ever, if `last`) for `to`. Inline, or ThreadSanitizer would
+/// count one fiber's entry to this function and another one's return.
+[[gnu::always_inline]] inline void before_switch([[maybe_unused]] context_state& from,
+                                                 [[maybe_unused]] context_state& to,
+                                                 [[maybe_unused]] bool last) {
 #if defined(MOTET_ASAN)
   __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack_bottom, to.stack_size);
 #endif
