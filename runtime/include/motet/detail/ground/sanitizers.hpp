@@ -54,7 +54,8 @@ struct context_state {
 /// fiber next calls a function which ThreadSanitizer intercepts: a fiber that waits, or ends, would
 /// keep the signal. So what the fiber has been given is handled before the fiber is left, and no
 /// signal comes until another one runs. By system calls, because pthread_sigmask(3) is intercepted
-/// and takes twice as long. Source: sigprocmask(2).
+/// and takes twice as long.
+/// Source: sigprocmask(2).
 [[gnu::always_inline]] inline void hold_signals(context_state& state) noexcept {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &state.mask, sizeof all);
