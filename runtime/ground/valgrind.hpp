@@ -21,6 +21,17 @@ inline bool watches() noexcept {
 #endif
 }
 
+/// Returns: whether a tool of Valgrind's follows which memory was written, as Memcheck does;
+/// others, which count or time, leave its requests unanswered.
+inline bool checks_memory() noexcept {
+#if defined(MOTET_VALGRIND)
+  char probe = 0;
+  return VALGRIND_MAKE_MEM_DEFINED(&probe, sizeof probe) != 0;
+#else
+  return false;
+#endif
+}
+
 /// Valgrind takes a change of the stack pointer for a switch only if it knows the stack.
 /// Returns: a number for forget_stack().
 inline unsigned know_stack([[maybe_unused]] const stack& region) noexcept {

@@ -57,7 +57,7 @@ void account_for(const iovec* vectors, std::size_t filled) noexcept {
 }  // namespace
 
 operations::operations(thread_state& thread) noexcept
-    : thread_(thread), watched_(valgrind::watches()) {}
+    : thread_(thread), memory_is_checked_(valgrind::checks_memory()) {}
 
 [[gnu::always_inline]] inline bool operations::hand_over(pending_operation& pending) noexcept {
   pending.op->owner = &pending;
@@ -96,7 +96,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
     if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
     return pending.closed ? -EBADF : -ECANCELED;
   }
-  if (watched_) [[unlikely]]
+  if (memory_is_checked_) [[unlikely]]
     account_for(op);
   return op.result;
 }

@@ -67,9 +67,9 @@ class operations {
   [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
 
   thread_state& thread_;
-  bool submitted_ = false;      // since the last poll
-  const bool watched_;          // by Valgrind, which does not see what a ring writes
-  std::size_t on_threads_ = 0;  // how many a plain thread performs
+  bool submitted_ = false;        // since the last poll
+  const bool memory_is_checked_;  // by Memcheck, which does not see what a ring writes
+  std::size_t on_threads_ = 0;    // how many a plain thread performs
   list<closing, closing_tag> closing_;
   std::array<use_list, 64> uses_;  // found by the descriptor, as in the table
   in_flight table_;
