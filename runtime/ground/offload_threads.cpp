@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "ground/offload_room.hpp"
+#include "ground/signal_mask.hpp"
 #include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
@@ -41,27 +42,18 @@ struct thread_set {
 
 constexpr char name[] = "motet offload";
 
-/// The thread that is begun meanwhile gets no signals that other threads or processes send, but
-/// those for faults of its own, so that the program's handlers see them. A signal for the process
-/// would else go to an idle thread of motet's, whatever the program's threads block.
-class signals_blocked {
- public:
-  signals_blocked() noexcept {
-    sigset_t others;
-    ::sigfillset(&others);
-    for (const int synchronous :
-         {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ}) {
-      ::sigdelset(&others, synchronous);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &others, &before_);
+/// A thread that is begun with these blocked gets no signals that other threads or processes send,
+/// but those for faults of its own, so that the program's handlers see them. A signal for the
+/// process would else go to an idle thread of motet's, whatever the program's threads block.
+sigset_t all_but_faults() noexcept {
+  sigset_t others;
+  ::sigfillset(&others);
+  for (const int synchronous :
+       {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ}) {
+    ::sigdelset(&others, synchronous);
   }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
+  return others;
+}
 
 /// The lock is held. From here on the thread is not counted as idle; its name says that it ends.
 void leave(room& target) noexcept {
@@ -127,7 +119,7 @@ void* thread_main(void* first) noexcept {
 /// Returns: 0, or an errno value.
 int begin_thread(blocking_call& first) noexcept {
   if (const int refused = faults::next("pthread_create"); refused != 0) return refused;
-  const signals_blocked masked;
+  const signal_mask masked(SIG_BLOCK, all_but_faults());
   pthread_t made{};
   const int error = ::pthread_create(&made, nullptr, &thread_main, &first);
   if (error == 0) ::pthread_detach(made);

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "ground/offload_threads.hpp"
+#include "ground/signal_mask.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "words/remote_work.hpp"
@@ -30,20 +31,6 @@ void submit(blocking_call& work) {
   }
   if (error != 0) throw std::system_error(error, std::system_category(), "a thread to offload to");
 }
-
-/// While it lives, this thread has that signal mask.
-class signals_as {
- public:
-  explicit signals_as(const sigset_t& wanted) noexcept {
-    ::pthread_sigmask(SIG_SETMASK, &wanted, &before_);
-  }
-  signals_as(const signals_as&) = delete;
-  signals_as& operator=(const signals_as&) = delete;
-  ~signals_as() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -71,7 +58,7 @@ void lent_call::await_end() {
 }
 
 bool lent_call::run() noexcept {
-  const signals_as of_caller(signals_);
+  const signal_mask of_caller(SIG_SETMASK, signals_);
   call();
   end_runtime_of_job();
   return true;
@@ -110,7 +97,7 @@ void owned_call::await_end(owned<owned_call>& call) {
 }
 
 bool owned_call::run() noexcept {
-  const signals_as of_caller(signals_);
+  const signal_mask of_caller(SIG_SETMASK, signals_);
   if (phase_.load() == phase::awaited) call();
   end_runtime_of_job();
   jitter();
