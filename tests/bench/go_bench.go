@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -236,7 +237,29 @@ func oneAtATime(count int) float64 {
 	})
 }
 
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// Milliseconds of the processor; each sleeps as long as in the other programs.
+func sleepers(count int) float64 {
+	from := processorTime()
+	var all sync.WaitGroup
+	all.Add(count)
+	for i := 0; i < count; i++ {
+		go func(i int) {
+			time.Sleep(time.Duration(uint64(i)*2654435761%1000+1) * time.Millisecond)
+			all.Done()
+		}(i)
+	}
+	all.Wait()
+	return float64((processorTime() - from).Nanoseconds()) / 1e6
+}
+
 func main() {
+	sized := map[string]func(int) float64{"sleepers": sleepers}
 	subjects := map[string]func(int) float64{
 		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
 		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,
@@ -248,6 +271,11 @@ func main() {
 		if measure, known := subjects[os.Args[1]]; known {
 			rounds, _ := strconv.Atoi(os.Args[3])
 			fmt.Printf("%.3f\n", measure(rounds))
+			return
+		}
+		if measure, known := sized[os.Args[1]]; known {
+			size, _ := strconv.Atoi(os.Args[2])
+			fmt.Printf("%.3f\n", measure(size))
 			return
 		}
 	}

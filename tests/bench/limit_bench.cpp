@@ -1,75 +1,85 @@
 // SPDX-License-Identifier: MIT
-// What the machine allows: an intrusive ring of contexts, each of which touches two lines of its
-// stack, and nothing else; the first touch of a guarded stack; a throw and a catch, on one stack or
-// on many; a bare heap of timers.
+// What the machine allows: a bare ring of contexts, whose stacks are touched or not; the least that
+// is spun and awaited; the first touch of a guarded stack; a throw and a catch, on one stack or on
+// many; a bare heap of timers.
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <motet/call_site.hpp>
-#include <motet/detail/ground/context.hpp>
 #include <vector>
 
+#include "bare_fibers.hpp"
 #include "bare_heap.hpp"
+#include "bare_ring.hpp"
 #include "ground/stack_pool.hpp"
 #include "ground/ticks.hpp"
 #include "measure.hpp"
 
 namespace {
 
-using motet::detail::context;
-using motet::detail::stack;
+using bench::bare_fibers;
+using bench::bare_ring;
+using bench::ring_order;
 using motet::detail::stack_pool;
 
-struct bare_ring {
-  struct place {
-    context where;
-    place* next = nullptr;
-    bare_ring* ring = nullptr;
-    stack rest;
-  };
+void touch_nothing() {}
 
-  explicit bare_ring(std::size_t size, motet::detail::entry_function entry = &go_round)
-      : places(size) {
-    for (std::size_t i = 0; i < size; ++i) {
-      places[i].next = &places[(i + 1) % size];
-      places[i].ring = this;
-      places[i].rest = pool.take(stack_pool::default_size);
-      motet::detail::lay_out(places[i].where, places[i].rest.top, entry, &places[i]);
-    }
+/// As a function does that has a few variables: two lines of the stack are written.
+[[gnu::always_inline]] inline void touch_two_lines() {
+  std::array<volatile char, 96> frame;
+  frame.front() = 1;
+  frame.back() = 1;
+}
+
+/// Above that many contexts, a cache of the second level cannot hold two lines of each.
+constexpr std::size_t far_more_than_a_cache = 16'384;
+
+template <auto Work>
+double ring_of(std::size_t contexts, std::size_t switches, ring_order order) {
+  if (contexts > far_more_than_a_cache) {
+    return bare_ring<Work, 4>(contexts, order).per_switch(switches);
   }
-
-  static void go_round(void* argument) {
-    auto* here = static_cast<place*>(argument);
-    std::array<volatile char, 96> frame{};
-    for (;;) {
-      frame.front() = 1;
-      frame.back() = 1;
-      hand_on(*here);
-    }
-  }
-
-  [[gnu::always_inline]] static void hand_on(place& here) {
-    place* to = here.next;
-    const bool over = --here.ring->left == 0;
-    motet::detail::switch_context(here.where, over ? here.ring->home : to->where);
-  }
-
-  double per_switch(std::size_t switches) {
-    left = switches;
-    return bench::cost(switches,
-                       [&] { motet::detail::switch_context(home, places.front().where); });
-  }
-
-  stack_pool pool;
-  std::deque<place> places;
-  context home;
-  std::size_t left = 0;
-};
+  return bare_ring<Work>(contexts, order).per_switch(switches);
+}
 
 double ring(std::size_t contexts, std::size_t switches) {
-  bare_ring all(contexts);
-  all.per_switch(contexts + 1);
-  return all.per_switch(switches);
+  return ring_of<&touch_two_lines>(contexts, switches, ring_order::by_address);
+}
+
+double ring_shuffled(std::size_t contexts, std::size_t switches) {
+  return ring_of<&touch_two_lines>(contexts, switches, ring_order::shuffled);
+}
+
+double ring_untouched(std::size_t contexts, std::size_t switches) {
+  return ring_of<&touch_nothing>(contexts, switches, ring_order::by_address);
+}
+
+double spin_await(std::size_t, std::size_t rounds) {
+  bare_fibers all(1);
+  std::size_t sum = 0;
+  return bench::cost(rounds, [&] {
+    for (std::size_t i = 0; i < rounds; ++i) all.await(all.spin([&sum] { ++sum; }));
+  });
+}
+
+double spin_all_await_all(bare_fibers& all, std::size_t count) {
+  std::size_t sum = 0;
+  std::vector<bare_fibers::task*> tasks;
+  tasks.reserve(count);
+  return bench::cost(count, [&] {
+    for (std::size_t i = 0; i < count; ++i) tasks.push_back(all.spin([&sum] { ++sum; }));
+    for (auto* each : tasks) all.await(each);
+  });
+}
+
+double spun_cold(std::size_t count, std::size_t) {
+  bare_fibers all(1);
+  return spin_all_await_all(all, count);
+}
+
+double spun_warm(std::size_t count, std::size_t) {
+  bare_fibers all(1);
+  spin_all_await_all(all, count);
+  return spin_all_await_all(all, count);
 }
 
 /// What a stack that was never used costs before anybody does anything with it.
@@ -103,22 +113,15 @@ struct reason_to_end {
   motet::call_site asked_at;
 };
 
-/// Parks; then throws and catches each time that it is switched to.
-void throw_in_turn(void* argument) {
-  auto* here = static_cast<bare_ring::place*>(argument);
-  for (;;) {
-    bare_ring::hand_on(*here);
-    try {
-      throw reason_to_end{"to end", 1, motet::call_site::here()};
-    } catch (const reason_to_end&) {
-    }
+void throw_and_catch_here() {
+  try {
+    throw reason_to_end{"to end", 1, motet::call_site::here()};
+  } catch (const reason_to_end&) {
   }
 }
 
 double throw_on_each(std::size_t contexts, std::size_t) {
-  bare_ring all(contexts, &throw_in_turn);
-  all.per_switch(contexts);
-  return all.per_switch(contexts);
+  return bare_ring<&throw_and_catch_here>(contexts).per_switch(contexts);
 }
 
 /// Puts a timer that is due before the `armed` others into a heap and takes it out again, with one
@@ -140,7 +143,28 @@ double heap_push_remove(std::size_t armed, std::size_t rounds) {
   });
 }
 
-constexpr bench::subject subjects[] = {{"ring", &ring},
+/// How quick the processor is just now: multiplications that wait for one another, and reads all
+/// over what a cache of the second level cannot hold. It takes a few milliseconds.
+double probe(std::size_t, std::size_t) {
+  constexpr std::size_t steps = 200'000;
+  std::vector<std::uint32_t> memory(std::size_t{1} << 20, 1);
+  return bench::cost(steps, [&] {
+    std::uint32_t at = 1;
+    for (std::size_t i = 0; i < steps; ++i) {
+      at = at * 1664525U + 1013904223U * memory[at >> 12];
+    }
+    memory.front() = at;
+    asm volatile("" : : "r"(memory.data()) : "memory");
+  });
+}
+
+constexpr bench::subject subjects[] = {{"probe", &probe},
+                                       {"ring", &ring},
+                                       {"ring_shuffled", &ring_shuffled},
+                                       {"ring_untouched", &ring_untouched},
+                                       {"spin_await", &spin_await},
+                                       {"spun_cold", &spun_cold},
+                                       {"spun_warm", &spun_warm},
                                        {"touch_and_guard", &touch_and_guard},
                                        {"throw_and_catch", &throw_and_catch},
                                        {"throw_on_each", &throw_on_each},

@@ -2,10 +2,12 @@
 // What fibers cost. One iteration is one switch, one fiber, one wait; see figures.py.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <motet/motet.hpp>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -30,6 +32,26 @@ double ring(std::size_t fibers, std::size_t switches) {
 
 double snooze(std::size_t fibers, std::size_t switches) {
   return motet::run([&] { return ring(fibers, switches); });
+}
+
+/// The fibers are scheduled in random order, and stay in it.
+double snooze_shuffled(std::size_t fibers, std::size_t switches) {
+  return motet::run([&] {
+    motet::group all;
+    const std::size_t rounds = switches / fibers;
+    std::vector<motet::fiber_ref> turns;
+    for (std::size_t i = 0; i < fibers; ++i) {
+      turns.push_back(all.spin([rounds] {
+        motet::suspend();
+        for (std::size_t round = 0; round < rounds; ++round) motet::snooze();
+      }));
+    }
+    motet::snooze();
+    std::shuffle(turns.begin(), turns.end(), std::mt19937(1));
+    for (auto& each : turns) each.schedule();
+    motet::snooze();
+    return cost(rounds * fibers, [&] { all.await_all(); });
+  });
 }
 
 /// The same, with a read and a timer pending.
@@ -221,6 +243,7 @@ double memory(std::size_t fibers, std::size_t) {
 
 constexpr bench::subject subjects[] = {
     {"snooze", &snooze},
+    {"snooze_shuffled", &snooze_shuffled},
     {"snooze_pending", &snooze_pending},
     {"spin_await", &spin_await},
     {"spun_cold", &spun_cold},

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""What figures.py measures: a row each, with its limit, its peers and its target.
+
+A target is a multiple of what something else takes in the same run, on the same machine: of the
+limit, or of peers. Only bytes are targets by themselves.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass
+class Limit:
+    """At most so many times the row's limit."""
+    times: float
+
+    def of(self, found):
+        return [self.times * found["limit"]] if "limit" in found else []
+
+
+@dataclasses.dataclass
+class Peers:
+    """At most so many times what each of these peers takes."""
+    times: dict
+
+    def of(self, found):
+        return [times * found[name] for name, times in self.times.items() if name in found]
+
+
+@dataclasses.dataclass
+class Most:
+    """At most that."""
+    value: float
+
+    def of(self, _):
+        return [self.value]
+
+
+class BestPeer:
+    """At most what the best peer takes."""
+
+    def of(self, found):
+        peers = [value for name, value in found.items() if name not in ("limit", "motet")]
+        return [min(peers)] if peers else []
+
+
+@dataclasses.dataclass
+class Row:
+    """One thing that is measured: `args` are WHAT SIZE ITERATIONS of each program."""
+    label: str
+    args: tuple
+    limit: tuple = None  # WHAT SIZE ITERATIONS of limit_bench
+    target: object = None
+    unit: str = "ns"
+    programs: dict = None  # of the peers
+    backend: str = "io_uring"
+    most_rounds: int = 1_000
+    cores: str = "0"
+    motet: str = "motet_bench"
+
+
+def ring(size, order="ring"):
+    return (order, size, 2_000_000)
+
+
+RING2 = ring(2)
+BOOST = {"Boost.Fiber": "boost_bench"}
+SYNC = {"Boost.Fiber": "boost_sync_bench", "Go": "go_bench"}
+GO = {"Go": "go_bench"}
+POOL = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", "Asio": "asio_pool_bench"}
+
+
+def talk(label, args, target, programs=None, **more):
+    """Fibers that talk to one another."""
+    return Row(label, args, RING2, target, programs=SYNC if programs is None else programs,
+               motet="sync_bench", **more)
+
+
+def work(label, args, target=None, programs=None, motet="pool_bench"):
+    """Work for other threads; all programs have both processors."""
+    return Row(label, args, RING2, target, programs=POOL if programs is None else programs,
+               cores="0,1", motet=motet)
+
+
+def way(label, args, target=None, programs=None):
+    """Fibers that go where something is, beside threads with a std::mutex."""
+    return Row(label, args, RING2, target, cores="0,1", motet="ways_bench",
+               programs={"std": "plain_bench"} if programs is None else programs)
+
+
+FIBERS = [
+    Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, Limit(2.2), programs=BOOST),
+    Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), Limit(2.2), programs=BOOST),
+    Row("snooze, 10,000", ("snooze", 10_000, 2_000_000), ring(10_000), Limit(1.5), programs=BOOST),
+    Row("snooze, 100,000", ("snooze", 100_000, 2_000_000), ring(100_000), Limit(1.5),
+        programs=BOOST),
+    Row("snooze, 1,000 in random order", ("snooze_shuffled", 1_000, 4_000_000),
+        ring(1_000, "ring_shuffled"), Limit(2.2)),
+    Row("snooze, 10,000 in random order", ("snooze_shuffled", 10_000, 2_000_000),
+        ring(10_000, "ring_shuffled"), Limit(1.5)),
+    Row("snooze, 100,000 in random order", ("snooze_shuffled", 100_000, 2_000_000),
+        ring(100_000, "ring_shuffled"), Limit(1.5)),
+    Row("snooze, 2, a read and a timer pending (io_uring)", ("snooze_pending", 2, 2_000_000), RING2,
+        Limit(2.5)),
+    Row("snooze, 2, a read and a timer pending (libev)", ("snooze_pending", 2, 2_000_000), RING2,
+        Limit(3), backend="libev"),
+    Row("spin + await", ("spin_await", 0, 500_000), ("spin_await", 0, 500_000), Limit(2),
+        programs=BOOST),
+    Row("100,000 spun, then awaited: warm", ("spun_warm", 100_000, 0), ("spun_warm", 100_000, 0),
+        Limit(3), programs=BOOST),
+    Row("100,000 spun, then awaited: cold", ("spun_cold", 100_000, 0), ("spun_cold", 100_000, 0),
+        Limit(1.5), programs=BOOST),
+    Row("a group of 100 spun and awaited, per fiber", ("group_of", 100, 500_000),
+        ("spun_warm", 100, 0)),
+    Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, Limit(20), programs=BOOST),
+    Row("the same, 1,000,000 timers armed", ("deadline", 1_000_000, 300_000), RING2, Limit(26),
+        most_rounds=3),  # to set them takes long
+    Row("time limit entered and left", ("limit_unused", 0, 2_000_000),
+        ("heap_push_remove", 0, 2_000_000)),
+    Row("the same, 1,000,000 others armed", ("limit_unused", 1_000_000, 1_000_000),
+        ("heap_push_remove", 1_000_000, 1_000_000)),
+    Row("100,000 sleepers of 1 to 1,000 ms, CPU", ("sleepers", 100_000, 0), None,
+        Peers({"Boost.Fiber": 0.6, "Go": 1}), "ms", programs={**BOOST, **GO}),
+    Row("throw and catch across a switch", ("throw_across", 0, 200_000),
+        ("throw_and_catch", 0, 200_000)),
+    Row("100,000 parked, cancelled and awaited, per fiber", ("cancel_parked", 100_000, 0),
+        ("throw_on_each", 100_000, 0)),
+    Row("resident bytes of a parked fiber", ("memory", 20_000, 0), None, Most(4_400), "bytes",
+        programs=BOOST),
+]
+
+TALK = [
+    talk("channel ping-pong, local", ("ping_pong", 0, 1_000_000), Limit(9.3)),
+    talk("channel ping-pong, shared", ("ping_pong", 1, 1_000_000), Limit(16.7)),
+    talk("mutex nobody else wants, local", ("mutex_free", 0, 10_000_000), Limit(0.74)),
+    talk("mutex nobody else wants, shared", ("mutex_free", 1, 10_000_000), Limit(4.4)),
+    talk("mutex, 100 fibers, local", ("mutex_wanted", 0, 1_000_000), Limit(7.4)),
+    talk("mutex, 100 fibers, shared", ("mutex_wanted", 1, 1_000_000), Limit(14.8)),
+    talk("condition variable, turn and turn about, local", ("condition", 0, 500_000), BestPeer()),
+    talk("condition variable, turn and turn about, shared", ("condition", 1, 500_000), BestPeer()),
+    talk("two semaphores, turn and turn about, local", ("semaphores", 0, 1_000_000), BestPeer(), GO),
+    talk("two semaphores, turn and turn about, shared", ("semaphores", 1, 1_000_000), BestPeer(), GO),
+    talk("select of 4, local", ("select_of_4", 0, 1_000_000), BestPeer(), GO),
+    talk("select of 4, shared", ("select_of_4", 1, 1_000_000), BestPeer(), GO),
+    talk("a message of 4 producers to 4 consumers, local", ("four_to_four", 0, 1_000_000), BestPeer()),
+    talk("a message of 4 producers to 4 consumers, shared", ("four_to_four", 1, 1_000_000), BestPeer()),
+    talk("an actor's answer", ("request", 1, 500_000), BestPeer()),
+    talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), Limit(560), cores="0,1"),
+]
+
+WORK = [
+    work("channel ping-pong of two threads, awake", ("two_threads", 1, 20_000), Limit(560), GO,
+         "sync_bench"),
+    work("channel ping-pong of two threads, asleep", ("two_threads", 0, 5_000), BestPeer(),
+         {"Boost.Fiber": "boost_sync_bench"}, "sync_bench"),
+    work("a job, of 1,000,000 that leave their results", ("jobs", 0, 1_000_000), Peers({"Go": 1})),
+    work("a job, of 1,000,000 with a future each", ("jobs_futures", 0, 1_000_000),
+         Peers({"Go": 0.6})),
+    work("a job given and awaited, one at a time", ("one_job", 0, 50_000), Limit(370)),
+    work("a call to another thread", ("call", 0, 50_000), None, {}),
+    work("an offloaded job", ("offload", 0, 20_000), BestPeer(), {"Asio": "asio_pool_bench"}),
+]
+
+# The others' way is another thing, to choose from, and no target.
+WAYS = [
+    way("a portal to a thread that is awake, and back", ("portal", 1, 100_000)),
+    way("a portal to a thread that is asleep, and back", ("portal", 0, 20_000)),
+    way("a portal to a thread that is not motet's, and back", ("portal_to_loop", 0, 20_000)),
+    way("100 fibers of 2 threads count over a strand", ("strand", 0, 500_000)),
+    way("the same with a mutex", ("mutex", 0, 2_000_000)),
+    way("timeslice_lock nobody else wants", ("slice_free", 0, 5_000_000)),
+    way("the same that another thread always wants", ("slice_wanted", 0, 20_000_000)),
+    way("yield_if_due, nobody waits", ("yield_if_due", 0, 50_000_000), Limit(0.74), {}),
+]
+
+# Each table: its rows and the picture beside the document.
+SETS = {"figures": (FIBERS, "fibers.svg"), "talk": (TALK, "talk.svg"),
+        "work": (WORK, "work.svg"), "ways": (WAYS, "ways.svg")}
