@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <ctime>
 #include <motet/errors.hpp>
 #include <new>
 #include <stdexcept>
@@ -58,7 +59,8 @@ stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
   return *reinterpret_cast<note*>(end_of(noted) - sizeof(note));
 }
 
-stack_pool::stack_pool() {
+/// Locked memory is resident at once: then a slab holds few stacks.
+stack_pool::stack_pool() : stacks_in_slab_(memory_is_locked() ? 16 : 1024) {
   constexpr std::size_t sealed_stacks = 1024;
   if (disabled("stack_reuse")) quarantine_.resize(sealed_stacks);
 }
@@ -68,7 +70,7 @@ stack_pool::~stack_pool() {
     for (std::size_t i = 0; i < free_count_; ++i)
       valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
   }
-  for (const slab& each : slabs_) ::munmap(each.base, each.stacks * stride);
+  for (std::byte* each : slabs_) ::munmap(each, stacks_in_slab_ * stride);
   give_mappings_back(mappings_);
 }
 
@@ -88,25 +90,51 @@ void stack_pool::make_room(std::size_t count) {
   room_ = 2 * count;
 }
 
-/// Locked memory is resident at once: then a slab holds few stacks.
 void stack_pool::map_slab() {
-  const std::size_t stacks = memory_is_locked() ? 16 : 1024;
-  make_room(handed_out_ + stacks);
+  make_room(mapped_ + stacks_in_slab_);
   slabs_.reserve(slabs_.size() + 1);
-  slabs_.push_back({map(stacks * stride), stacks});
-  fresh_ = slabs_.back().base;
-  unguarded_ = stacks;
+  slabs_.push_back(map(stacks_in_slab_ * stride));
+  mapped_ += stacks_in_slab_;
+}
+
+/// Guards that need no mappings of their own are made when a fiber begins. What could run out of
+/// mappings is guarded when the stack is promised.
+std::size_t stack_pool::ready() const noexcept {
+  return (best_guard() == guard_kind::protection ? guarded_ : mapped_) - handed_out_;
+}
+
+void stack_pool::map_more() {
+  const std::size_t before = ready();
+  const bool guards_now = best_guard() == guard_kind::protection;
+  if (!guards_now || guarded_ == mapped_) map_slab();
+  if (guards_now) guard_some();
+  unpromised_ += ready() - before;
+}
+
+std::byte* stack_pool::place(std::size_t index) const noexcept {
+  return slabs_[index / stacks_in_slab_] + index % stacks_in_slab_ * stride;
 }
 
 /// Installs guards in batches, since one call serves many; one at a time where each takes mappings.
 void stack_pool::guard_some() {
-  if (unguarded_ == 0) map_slab();
-  const std::size_t some =
-      best_guard() == guard_kind::protection ? 1 : std::min<std::size_t>(unguarded_, 32);
-  std::byte* next = fresh_ + guarded_ * stride;
-  mappings_ += install_guards(next, stride, some, guard);
+  const std::size_t most = best_guard() == guard_kind::protection ? 1 : 32;
+  const std::size_t some = std::min(most, stacks_in_slab_ - guarded_ % stacks_in_slab_);
+  mappings_ += install_guards(place(guarded_), stride, some, guard);
   guarded_ += some;
-  unguarded_ -= some;
+}
+
+/// The kernel may lack memory for its tables just now. The fiber has been promised a stack: so, as
+/// for any page that it touches, the thread waits for memory.
+void stack_pool::guard_some_surely() noexcept {
+  for (;;) {
+    try {
+      guard_some();
+      return;
+    } catch (const stack_unavailable&) {
+      constexpr timespec a_moment{0, 1'000'000};
+      ::nanosleep(&a_moment, nullptr);
+    }
+  }
 }
 
 stack stack_pool::take_large(std::size_t size) {
@@ -123,13 +151,9 @@ stack stack_pool::take_large(std::size_t size) {
   return made;
 }
 
-stack stack_pool::take_another(std::size_t size) {
-  if (size > default_size) return take_large(size);
-  if (guarded_ == 0) guard_some();
-  std::byte* base = fresh_;
-  fresh_ += stride;
-  --guarded_;
-  ++handed_out_;
+stack stack_pool::take_fresh() noexcept {
+  if (handed_out_ == guarded_) guard_some_surely();
+  std::byte* base = place(handed_out_++);
   const stack made{base + guard, base + stride - colour(next_colour_++) - room_for_note};
   if (valgrind::watches()) ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
   return made;
@@ -150,7 +174,7 @@ void stack_pool::put_into_quarantine(const stack& used) noexcept {
   if (released.one.bottom == nullptr) return;
   unseal(released.one.bottom, stride - guard);
   note_of(released.one) = released.noted;
-  free_[free_count_++] = {released.one.bottom, released.one.top};
+  put(released.one);
 }
 
 bool stack_pool::trim() noexcept {

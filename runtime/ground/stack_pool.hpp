@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stacks for fibers: mapped in slabs, each above a guard, reused last-in first-out.
+// Stacks for fibers: mapped in slabs, each above a guard, reused last-in first-out. A fiber that
+// has not begun is only promised one: that its memory is mapped, and counted.
 #pragma once
 
 #include <cstddef>
@@ -32,21 +33,41 @@ class stack_pool {
   /// Returns: a stack of `size` bytes or more; up to 1 KiB of it is not usable.
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
-    if (size > default_size || free_count_ == 0) return take_another(size);
+    if (size > default_size) return take_large(size);
+    promise();
+    return take_promised();
+  }
+  /// A stack of the default size is kept for a fiber, until take_promised() or take_back_promise().
+  /// Throws: stack_unavailable.
+  void promise() {
+    if (unpromised_ == 0) [[unlikely]]
+      map_more();
+    --unpromised_;
+  }
+  stack take_promised() noexcept {
+    if (free_count_ == 0) return take_fresh();
     const free_stack last = free_[--free_count_];
     if (returned_ > free_count_) returned_ = free_count_;
     if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
     return {last.bottom, last.top};
   }
+  void take_back_promise() noexcept { ++unpromised_; }
   void give_back(const stack& used) noexcept {
     if (used.size() >= stride) {
       unmap_large(used);
     } else if (quarantine_.empty()) {
-      free_[free_count_++] = {used.bottom, used.top};
+      put(used);
     } else {
       put_into_quarantine(used);
     }
   }
+  /// Whether a fiber that has been promised a stack may begin on `used`, at its top, when the fiber
+  /// there has ended.
+  bool may_pass_on(const stack& used) const noexcept {
+    return used.size() < stride && quarantine_.empty();
+  }
+  /// Called in a forked child, where no other fibers are.
+  void forget_promises() noexcept { unpromised_ = free_count_ + ready(); }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
   /// are free than `kept_warm`.
   /// Returns: whether there is more memory to give back.
@@ -69,10 +90,6 @@ class stack_pool {
   };
   static note& note_of(const stack& noted) noexcept;
 
-  struct slab {
-    std::byte* base;
-    std::size_t stacks;
-  };
   /// A stack, but a trivial type, so that making the array does not touch its memory.
   struct free_stack {
     std::byte* bottom;
@@ -83,24 +100,35 @@ class stack_pool {
     note noted;
   };
 
-  [[gnu::noinline]] stack take_another(std::size_t size);
+  void put(const stack& used) noexcept {
+    free_[free_count_++] = {used.bottom, used.top};
+    ++unpromised_;
+  }
+  [[gnu::noinline]] stack take_fresh() noexcept;
+  [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
+  [[gnu::noinline]] void map_more();
   void map_slab();
   void make_room(std::size_t count);
   void guard_some();
-  stack take_large(std::size_t size);
+  void guard_some_surely() noexcept;
+  std::size_t ready() const noexcept;
+  std::byte* place(std::size_t index) const noexcept;
 
-  std::vector<slab> slabs_;
+  const std::size_t stacks_in_slab_;
+  std::vector<std::byte*> slabs_;
   std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
   std::size_t room_ = 0;                // how many stacks free_ has room for
   std::size_t free_count_ = 0;
   std::size_t returned_ = 0;    // so many free stacks, from the front, have no memory
-  std::byte* fresh_ = nullptr;  // the next stack that was never handed out
-  std::size_t guarded_ = 0;     // so many stacks from fresh_ on have a guard
-  std::size_t unguarded_ = 0;   // so many stacks behind those, in the last slab, have none
-  std::size_t handed_out_ = 0;  // pooled stacks that were ever handed out
-  std::size_t mappings_ = 0;
+  std::size_t unpromised_ = 0;  // of the free ones and those that are ready
+  // In the order of the slabs: so many stacks are mapped, so many have a guard, so many have been
+  // handed out.
+  std::size_t mapped_ = 0;
+  std::size_t guarded_ = 0;
+  std::size_t handed_out_ = 0;
+  std::size_t mappings_ = 0;  // that the guards took
   std::size_t next_colour_ = 0;
   std::vector<sealed> quarantine_;  // a ring; empty without a quarantine
   std::size_t oldest_ = 0;

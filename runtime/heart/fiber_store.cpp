@@ -38,8 +38,13 @@ void* fiber_store::room_for_new_block(timers& time) {
 }
 
 void unmake_fiber(control_block& fiber) noexcept {
-  sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
-  home_of(fiber).store.stacks.give_back(fiber.runs_on);
+  stack_pool& stacks = home_of(fiber).store.stacks;
+  if (fiber.has_stack()) {
+    sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
+    stacks.give_back(fiber.runs_on);
+  } else {
+    stacks.take_back_promise();
+  }
   fiber.references = 1;
   release_last(fiber);
 }

@@ -46,7 +46,10 @@ class fiber_store {
   /// The thread ends. Under its mailbox's lock.
   void leave() noexcept { blocks_.leave(); }
   /// Called in a forked child.
-  void abandon(control_block& caller) noexcept { blocks_.abandon(caller); }
+  void abandon(control_block& caller) noexcept {
+    blocks_.abandon(caller);
+    stacks.forget_promises();
+  }
 
  private:
   [[gnu::noinline]] void* room_for_new_block(timers& time);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is made: a block, a stack, and a context that begins in fiber_main(). Inline, because
-// a spin has few instructions for it.
+// How a fiber is made: a block, and a promise of a stack; or the stack at once, if the body is
+// large or the stack is. Inline, because a spin has few instructions for it.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,22 @@ inline void make_room_for_result(control_block& block) {
   place = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
 }
 
+/// Lays the fiber's stack out below `top`.
+inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
+  lay_out(fresh.where, aligned_below(top, 0, 16), &fiber_main, &fresh);
+  sanitizer::describe(fresh.where.watched, fresh.runs_on.bottom, fresh.runs_on.size(), true);
+}
+
+/// The body stands on the stack.
+[[gnu::noinline]] inline void give_stack_now(stack_pool& stacks, control_block& fresh,
+                                             std::size_t stack_size) {
+  const body_kind& kind = *fresh.kind;
+  fresh.runs_on = stacks.take(stack_size);
+  std::byte* body = aligned_below(fresh.runs_on.top, kind.size, kind.alignment);
+  fresh.body = body;
+  lay_out_stack(fresh, body);
+}
+
 /// Returns: a fiber that begins in fiber_main() once it is started.
 /// Throws: std::bad_alloc, stack_unavailable; std::invalid_argument for the size of a stack.
 inline control_block& make_fiber(thread_state& thread, family& parents, const body_kind& kind,
@@ -39,16 +55,18 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
   ++thread.mail().blocks;
   try {
     if (!kind.result_is_small) make_room_for_result(block);
-    block.runs_on = store.stacks.take(stack_size + kind.more_stack);
+    if (kind.is_small && stack_size <= stack_pool::default_size) {
+      store.stacks.promise();
+      block.body = small_body_of(block);
+      sanitizer::unpoison(block.body, small_body);
+    } else {
+      give_stack_now(store.stacks, block, stack_size + kind.more_stack);
+    }
   } catch (...) {
     store.free(block);
     throw;
   }
   ++block.parent->references;
-  block.body = aligned_below(block.runs_on.top, kind.size, kind.alignment);
-  std::byte* top = aligned_below(static_cast<std::byte*>(block.body), 0, 16);
-  lay_out(block.where, top, &fiber_main, &block);
-  sanitizer::describe(block.where.watched, block.runs_on.bottom, block.runs_on.size(), true);
   return block;
 }
 

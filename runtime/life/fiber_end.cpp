@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, the locals and the captures of the body are destroyed, the outcome is
-// published, and the next fiber that runs frees the stack.
+// published. The next fiber begins on the same stack if it has not begun anywhere; otherwise it
+// frees the stack.
 #include "life/fiber_end.hpp"
 
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
+#include "heart/make_fiber.hpp"
 #include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
@@ -146,10 +148,7 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
   thread.notify_exit();
 }
 
-/// Inlined into fiber_main(), because it does not return: a call without a return would make the
-/// processor mispredict the returns of the next fiber.
-[[gnu::always_inline]] inline void live(thread_state& thread, control_block& fiber) noexcept {
-  thread.bury();
+void live(thread_state& thread, control_block& fiber) noexcept {
   run_body(fiber);
   if (fiber.is_main) [[unlikely]]
     end_child_process(fiber);
@@ -160,30 +159,66 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
     part->locals.end();
   }
   if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
+  if (fiber.kind->is_small) sanitizer::poison(fiber.body, small_body);
   if (fiber.has_cold_part) come_home(fiber);
   if (!shared(fiber)) drop_result(fiber);
   publish(thread, fiber);
-  thread.hand_on_for_good();
 }
 
 }  // namespace
 
 [[gnu::flatten]] void fiber_main(void* block) {
-  control_block& fiber = *static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber.where.watched);
-  live(home_of(fiber), fiber);
+  auto* fiber = static_cast<control_block*>(block);
+  sanitizer::after_switch(fiber->where.watched);
+  thread_state& thread = home_of(*fiber);
+  thread.bury();
+  for (;;) {
+    live(thread, *fiber);
+    fiber = &thread.hand_on_for_good();
+  }
 }
+
+namespace {
+
+void release_ended(control_block& ended) noexcept {
+  if (ended.references > 1) {
+    --ended.references;
+  } else {
+    release_later(ended);
+  }
+}
+
+}  // namespace
 
 /// A fiber cannot free the stack it runs on: the fiber that runs next does.
 [[gnu::flatten]] void thread_core::bury_ended() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
   static_cast<thread_state*>(this)->store.stacks.give_back(buried.runs_on);
-  if (buried.references > 1) {
-    --buried.references;
-  } else {
-    release_later(buried);
-  }
+  release_ended(buried);
+}
+
+/// ThreadSanitizer takes a stack and its history for one fiber.
+bool thread_core::may_pass_stack_on() noexcept {
+  return !sanitizer::thread &&
+         static_cast<thread_state*>(this)->store.stacks.may_pass_on(ended_->runs_on);
+}
+
+void thread_core::begin_here(control_block& fresh) noexcept {
+  control_block& ended = *std::exchange(ended_, nullptr);
+  fresh.runs_on = std::exchange(ended.runs_on, stack());
+  fresh.where = ended.where;
+  static_cast<thread_state*>(this)->store.stacks.take_back_promise();
+  release_ended(ended);
+  *live_exceptions_ = {};
+  *live_errno_ = fresh.saved_errno;
+  running_ = &fresh;
+  calls_in_a_row_ = 0;
+}
+
+void thread_core::give_stack(control_block& fresh) noexcept {
+  fresh.runs_on = static_cast<thread_state*>(this)->store.stacks.take_promised();
+  lay_out_stack(fresh, fresh.runs_on.top);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -142,6 +142,8 @@ class Fiber:
         """A fresh one stands before the first instruction of its life."""
         if self.runs():
             return True
+        if not self.block["where"]["stack_pointer"]:
+            return False
         symbol = gdb.execute(f"info symbol {self.registers()['rip']}", to_string=True)
         return not symbol.startswith("motet_enter_context in ")
 

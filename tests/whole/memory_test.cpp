@@ -68,6 +68,22 @@ TEST_CASE("a parked fiber, guard included, takes at most 4,400 bytes", "[memory]
   });
 }
 
+TEST_CASE("a fiber that has not begun takes at most 400 bytes", "[memory]") {
+  if (testing::disabled("guard")) return;  // then its guard is made when it is spun
+  run([] {
+    constexpr std::size_t count = 100'000;
+    group all;
+    for (std::size_t i = 0; i < 1'000; ++i) all.spin([] {});
+    const usage before = used_now();
+    for (std::size_t i = 0; i < count; ++i) all.spin([] {});
+    const usage grown = used_now() - before;
+    std::printf("%.0f bytes resident, and %.0f of page tables\n", grown.resident / count,
+                grown.page_tables / count);
+    CHECK((grown.resident + grown.page_tables) / count <= 400);
+    all.await_all();
+  });
+}
+
 TEST_CASE("a thread that has had many fibers at once gives their stacks back when it waits",
           "[memory]") {
   if (testing::disabled("stack_reuse")) return;  // then it does so at once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What few fibers need, in memory that is not touched until then; and where it is: a slab is an
-// array of control blocks, one of cold parts, one of small results and one of what foreign threads
-// ask for, so that each is found from the block's address.
+// array of control blocks, one of cold parts, one of small bodies, one of small results and one of
+// what foreign threads ask for, so that each is found from the block's address.
 #pragma once
 
 #include <array>
@@ -64,8 +64,8 @@ struct block_slab {
   static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
   static constexpr std::size_t remote_room = 256;
   static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
-  static constexpr std::size_t blocks =
-      (size - first) / (sizeof(control_block) + cold_room + small_result + remote_room);
+  static constexpr std::size_t blocks = (size - first) / (sizeof(control_block) + cold_room +
+                                                          small_body + small_result + remote_room);
 
   static std::byte* base_of(const void* block) noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
@@ -81,11 +81,14 @@ struct block_slab {
   }
 
   static constexpr std::size_t cold_parts = 0;
-  static constexpr std::size_t results = cold_parts + cold_room * blocks;
+  static constexpr std::size_t bodies = cold_parts + cold_room * blocks;
+  static constexpr std::size_t results = bodies + small_body * blocks;
   static constexpr std::size_t remote = results + small_result * blocks;
 };
 
 static_assert(alignof(cold_part) <= alignof(control_block));
+static_assert(block_slab::first % alignof(std::max_align_t) == 0 &&
+              block_slab::cold_room % alignof(std::max_align_t) == 0);
 
 inline cold_part* cold_if_any(const control_block& block) noexcept {
   if (!block.has_cold_part) return nullptr;
@@ -108,6 +111,10 @@ inline cold_part& cold(control_block& block) noexcept {
   made->own_family.closed = block.ending;
   block.has_cold_part = true;
   return *made;
+}
+
+inline void* small_body_of(const control_block& block) noexcept {
+  return block_slab::beside(block, block_slab::bodies, small_body);
 }
 
 inline void* small_result_of(const control_block& block) noexcept {

@@ -113,8 +113,10 @@ struct alignas(std::max_align_t) control_block : switch_line,
   // Its body and its stack.
   const body_kind* kind;
   void* body = nullptr;
-  stack runs_on;
+  stack runs_on;  // see has_stack()
 
+  /// Not before a fiber with a small body begins, and not when another has begun on its stack.
+  bool has_stack() const noexcept { return runs_on.bottom != nullptr; }
   bool dead() const noexcept { return state.load(std::memory_order_acquire) == fiber_state::dead; }
 };
 

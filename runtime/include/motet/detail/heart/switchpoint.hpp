@@ -67,8 +67,9 @@ struct thread_core {
     list<control_block, fibers_tag>::remove(fiber);
     --living_;
   }
-  /// The running fiber has ended; the next one buries it.
-  void hand_on_for_good() noexcept;
+  /// The running fiber has ended. Returns: the next fiber, if it has not begun and can do so on
+  /// this stack; otherwise that fiber goes on on its own, and buries the ended one.
+  control_block& hand_on_for_good() noexcept;
   void bury() noexcept;
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
@@ -89,6 +90,9 @@ struct thread_core {
   [[gnu::noinline]] void poll_at_once() noexcept;
   [[gnu::noinline]] void rest() noexcept;
   void bury_ended() noexcept;
+  bool may_pass_stack_on() noexcept;
+  void begin_here(control_block& fresh) noexcept;
+  [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
@@ -189,6 +193,8 @@ inline void thread_core::prefetch() noexcept {
 
 [[gnu::always_inline]] inline void thread_core::switch_to(control_block& next, bool last) noexcept {
   control_block& left = *running_;
+  if (next.where.stack_pointer == nullptr) [[unlikely]]
+    give_stack(next);
   left.caught = live_exceptions_->caught;
   left.uncaught = live_exceptions_->uncaught;
   left.saved_errno = *live_errno_;
@@ -201,9 +207,16 @@ inline void thread_core::prefetch() noexcept {
   present_core().bury();
 }
 
-[[gnu::always_inline]] inline void thread_core::hand_on_for_good() noexcept {
+[[gnu::always_inline]] inline control_block& thread_core::hand_on_for_good() noexcept {
   ended_ = running_;
-  hand_on(true);
+  control_block& next = next_runnable();
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
+  if (next.where.stack_pointer != nullptr || !may_pass_stack_on()) {
+    switch_to(next, true);
+    __builtin_unreachable();
+  }
+  begin_here(next);
+  return next;
 }
 
 inline void thread_core::bury() noexcept {

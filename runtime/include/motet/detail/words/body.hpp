@@ -17,11 +17,15 @@ enum class result_state : std::uint8_t { none, stands, taken };
 
 /// In bytes; a larger one, or one with more than the usual alignment, is on the heap.
 inline constexpr std::size_t small_result = 32;
+/// In bytes; a larger one, or one with more than the usual alignment, is on the fiber's stack,
+/// which it has from the start.
+inline constexpr std::size_t small_body = 64;
 
 struct body_kind {
   std::size_t size;
   std::size_t alignment;
-  /// A small body stands on the stack as any local does; a large one must not use it up.
+  bool is_small;  // it stands beside the control block, and needs no stack before it runs
+  /// A body of a page stands on the stack as any local does; a larger one must not use it up.
   std::size_t more_stack;
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;
@@ -84,16 +88,18 @@ struct body_kind_of {
 
   static constexpr std::size_t more_stack() { return sizeof(Body) > 4096 ? sizeof(Body) : 0; }
 
-  static constexpr body_kind kind{sizeof(Body),
-                                  alignof(Body),
-                                  more_stack(),
-                                  result_size(),
-                                  result_alignment(),
-                                  result_is_small(),
-                                  &run,
-                                  std::is_trivially_destructible_v<Body> ? nullptr : &destroy_body,
-                                  &destroy_result,
-                                  &place};
+  static constexpr body_kind kind{
+      sizeof(Body),
+      alignof(Body),
+      sizeof(Body) <= small_body && alignof(Body) <= alignof(std::max_align_t),
+      more_stack(),
+      result_size(),
+      result_alignment(),
+      result_is_small(),
+      &run,
+      std::is_trivially_destructible_v<Body> ? nullptr : &destroy_body,
+      &destroy_result,
+      &place};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail
