@@ -47,6 +47,8 @@ void check(const options& chosen) {
           "options.time_between_polls must be 1 us to 1 s");
   require(chosen.busy_wait >= 0us && chosen.busy_wait <= 10ms,
           "options.busy_wait must be 0 to 10 ms");
+  require(chosen.timer_slack >= 0us && chosen.timer_slack <= 100ms,
+          "options.timer_slack must be 0 to 100 ms");
   require(power_of_two(chosen.ring_submissions) && chosen.ring_submissions <= 32768,
           "options.ring_submissions must be a power of two up to 32768");
   require(power_of_two(chosen.ring_completions) && chosen.ring_completions >= 2 &&

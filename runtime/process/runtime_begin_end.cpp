@@ -48,7 +48,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
     : kernel_(std::move(kernel)),
       options_(chosen),
       foreign(visited != nullptr),
-      time(*kernel_),
+      time(*kernel_, options_),
       schedule(chosen),
       calls(*this),
       idle(*this),

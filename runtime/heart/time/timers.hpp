@@ -9,17 +9,19 @@
 #include <motet/clock.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 #include <motet/detail/heart/timer.hpp>
+#include <motet/options.hpp>
 
 #include "ground/tick_clock.hpp"
 #include "heart/time/timer_queue.hpp"
+#include "heart/time/timer_slack.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class timers {
  public:
-  explicit timers(backend& kernel) noexcept
-      : kernel_(&kernel), virtual_time_(kernel.virtual_time()) {}
+  timers(backend& kernel, const options& chosen) noexcept
+      : kernel_(&kernel), virtual_time_(kernel.virtual_time()), slack_(chosen.timer_slack) {}
 
   /// Returns: the present instant, never earlier than the true one.
   clock::time_point now() noexcept {
@@ -65,7 +67,8 @@ class timers {
     const clock::time_point due = first()->due;
     if (virtual_time_ || due > limit) return std::min(due, limit);
     const clock::time_point present = now();
-    return due <= present ? clock::time_point::min() : std::max(due, present + shortest_sleep);
+    if (due <= present) return clock::time_point::min();
+    return std::max(due, present + slack_.before(*first(), due - present));
   }
 
   /// Makes room for `more` timers, so that arm() need not.
@@ -88,13 +91,10 @@ class timers {
   }
 
  private:
-  /// To fall asleep and to wake up takes about as long, and what is due meanwhile is served at
-  /// once. The kernel's own waits end as late by default: prctl(2), PR_SET_TIMERSLACK.
-  static constexpr std::chrono::microseconds shortest_sleep{50};
-
   backend* kernel_;
   const bool virtual_time_;
   tick_clock tick_clock_;
+  timer_slack slack_;
   timer_queue queue_;
   std::size_t reserved_ = 0;
 };

@@ -31,6 +31,11 @@ struct options {
   std::size_t switches_between_polls = 64;
   std::chrono::microseconds time_between_polls{500};
 
+  /// How late a timer may be at the most so that the sleeps of many fibers end together and the
+  /// thread need not wake for each: [0, 100 ms]. Timers that are few or far apart are late by 50 us
+  /// at the most, as the kernel's own are.
+  std::chrono::microseconds timer_slack{500};
+
   /// How long a thread that has nothing to run waits awake for mail of other threads before it
   /// sleeps, if such mail came as quickly before, and a processor is free: [0, 10 ms]; 0: never.
   std::chrono::microseconds busy_wait{100};
