@@ -45,27 +45,36 @@ std::size_t how_many() {
   return testing::disabled("guard") ? 8'000 : testing::scaled(1'000'000, 30'000);
 }
 
-void park_many(group& all, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) all.spin([] { sleep(); });
+template <typename Wait>
+void park_many(group& all, std::size_t count, Wait wait) {
+  for (std::size_t i = 0; i < count; ++i) all.spin(wait);
   snooze();
+}
+
+/// Returns: how many bytes a fiber takes while it waits so, without page tables.
+template <typename Wait>
+double bytes_of_parked(Wait wait) {
+  const auto count = static_cast<double>(how_many());
+  group all;
+  park_many(all, 1'000, wait);
+  const usage before = used_now();
+  park_many(all, how_many(), wait);
+  const usage grown = used_now() - before;
+  std::printf("%.0f fibers: %.0f bytes resident each, and %.0f of page tables\n", count,
+              grown.resident / count, grown.page_tables / count);
+  all.cancel();
+  all.await_all();
+  return grown.resident / count;
 }
 
 }  // namespace
 
 TEST_CASE("a parked fiber, guard included, takes at most 4,400 bytes", "[memory]") {
-  run([] {
-    const auto count = static_cast<double>(how_many());
-    group all;
-    park_many(all, 1'000);
-    const usage before = used_now();
-    park_many(all, how_many());
-    const usage grown = used_now() - before;
-    std::printf("%.0f fibers: %.0f bytes resident each, and %.0f of page tables\n", count,
-                grown.resident / count, grown.page_tables / count);
-    CHECK(grown.resident / count <= 4'400);
-    all.cancel();
-    all.await_all();
-  });
+  run([] { CHECK(bytes_of_parked([] { sleep(); }) <= 4'400); });
+}
+
+TEST_CASE("so does a fiber that is suspended", "[memory]") {
+  run([] { CHECK(bytes_of_parked([] { suspend(); }) <= 4'400); });
 }
 
 TEST_CASE("a fiber that has not begun takes at most 400 bytes", "[memory]") {
@@ -91,7 +100,7 @@ TEST_CASE("a thread that has had many fibers at once gives their stacks back whe
     const usage before = used_now();
     {
       group all;
-      park_many(all, 8'000);
+      park_many(all, 8'000, [] { sleep(); });
       all.cancel();
       all.await_all();
     }

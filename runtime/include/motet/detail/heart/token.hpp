@@ -21,9 +21,9 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
 [[gnu::always_inline]] inline value_slot suspend_for_token(bool conditional) {
   thread_core& thread = here_core();
   control_block& fiber = thread.running();
-  value_slot& token = cold(fiber).token;
   thread.deliver();
-  if (token.filled()) {
+  const cold_part* part = cold_if_any(fiber);  // a fiber that waits need not have one
+  if (part != nullptr && part->token.filled()) {
     thread.snooze();
     let_exception_displace_token(present_core(), fiber);
   } else {
@@ -32,7 +32,7 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
     wait.ends_when_idle = fiber.is_main && !conditional;
     if (thread.park(wait) == wake_reason::interrupted) present_core().throw_pending();
   }
-  return std::move(token);
+  return std::move(cold(fiber).token);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail
