@@ -46,6 +46,7 @@ LOOK_INSIDE = {
     "tests/ground/tick_clock_test.cpp",
     "tests/ground/workers.hpp",
     "tests/heart/timer_queue_test.cpp",
+    "tests/heart/timer_slack_test.cpp",
     "tests/io/copy_test.cpp",
     "tests/io/happy_eyeballs_test.cpp",
     "tests/io/process_test.cpp",

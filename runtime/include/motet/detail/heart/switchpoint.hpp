@@ -67,8 +67,9 @@ struct thread_core {
     list<control_block, fibers_tag>::remove(fiber);
     --living_;
   }
-  /// The running fiber has ended. Returns: the next fiber, if it has not begun and can do so on
-  /// this stack; otherwise that fiber goes on on its own, and buries the ended one.
+  /// The running fiber has ended. If the next one has a stack, this goes on there, where the ended
+  /// fiber is buried, and does not return.
+  /// Returns: the next fiber, which begins on this stack.
   control_block& hand_on_for_good() noexcept;
   void bury() noexcept;
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
