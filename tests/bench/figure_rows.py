@@ -111,6 +111,8 @@ FIBERS = [
         Limit(1.5), programs=BOOST),
     Row("a group of 100 spun and awaited, per fiber", ("group_of", 100, 500_000),
         ("spun_warm", 100, 0)),
+    Row("a tree of 1,000,000 fibers, ten under one, per fiber", ("tree", 1_000_000, 0), None,
+        Peers({"Go": 1}), programs=GO, most_rounds=5),
     Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, Limit(20), programs=BOOST),
     Row("the same, 1,000,000 timers armed", ("deadline", 1_000_000, 300_000), RING2, Limit(26),
         most_rounds=3),  # to set them takes long

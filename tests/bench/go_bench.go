@@ -258,8 +258,35 @@ func sleepers(count int) float64 {
 	return float64((processorTime() - from).Nanoseconds()) / 1e6
 }
 
+func sumOf(first, size int, answer chan int) {
+	if size <= 1 {
+		answer <- first
+		return
+	}
+	parts := make(chan int)
+	for i := 0; i < 10; i++ {
+		go sumOf(first+i*(size/10), size/10, parts)
+	}
+	sum := 0
+	for i := 0; i < 10; i++ {
+		sum += <-parts
+	}
+	answer <- sum
+}
+
+// One goroutine for each number up to size, a power of ten, and ten for one above them.
+func tree(size int) float64 {
+	answer := make(chan int)
+	return cost(size, func() {
+		go sumOf(0, size, answer)
+		if <-answer != size*(size-1)/2 {
+			panic("a wrong sum")
+		}
+	})
+}
+
 func main() {
-	sized := map[string]func(int) float64{"sleepers": sleepers}
+	sized := map[string]func(int) float64{"sleepers": sleepers, "tree": tree}
 	subjects := map[string]func(int) float64{
 		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
 		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,

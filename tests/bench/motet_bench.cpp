@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -102,6 +103,29 @@ double spun_warm(std::size_t fibers, std::size_t) {
   return motet::run([&] {
     spin_all_await_all(fibers);
     return spin_all_await_all(fibers);
+  });
+}
+
+/// The sum of [first, first + size): one fiber a number, ten fibers a fiber above.
+std::size_t sum_of(std::size_t first, std::size_t size) {
+  if (size <= 1) return first;
+  const std::size_t part = size / 10;
+  std::array<motet::fiber<std::size_t>, 10> parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = motet::spin([from = first + i * part, part] { return sum_of(from, part); });
+  }
+  std::size_t sum = 0;
+  for (auto& each : parts) sum += each.await();
+  return sum;
+}
+
+/// size: a power of ten.
+double tree(std::size_t size, std::size_t) {
+  return motet::run([&] {
+    std::size_t sum = 0;
+    const double found = cost(size, [&] { sum = sum_of(0, size); });
+    if (sum != size * (size - 1) / 2) throw std::runtime_error("a wrong sum");
+    return found;
   });
 }
 
@@ -249,6 +273,7 @@ constexpr bench::subject subjects[] = {
     {"spun_cold", &spun_cold},
     {"spun_warm", &spun_warm},
     {"group_of", &group_of},
+    {"tree", &tree},
     {"deadline", &deadline},
     {"limit_unused", &limit_unused},
     {"sleepers", &sleepers},
