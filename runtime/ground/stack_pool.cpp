@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <motet/errors.hpp>
 #include <new>
@@ -60,7 +62,9 @@ stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
 }
 
 /// Locked memory is resident at once: then a slab holds few stacks.
-stack_pool::stack_pool() : stacks_in_slab_(memory_is_locked() ? 16 : 1024) {
+stack_pool::stack_pool()
+    : stacks_in_slab_(memory_is_locked() ? 16 : 1024),
+      guards_are_early_(best_guard() == guard_kind::protection) {
   constexpr std::size_t sealed_stacks = 1024;
   if (disabled("stack_reuse")) quarantine_.resize(sealed_stacks);
 }
@@ -100,15 +104,25 @@ void stack_pool::map_slab() {
 /// Guards that need no mappings of their own are made when a fiber begins. What could run out of
 /// mappings is guarded when the stack is promised.
 std::size_t stack_pool::ready() const noexcept {
-  return (best_guard() == guard_kind::protection ? guarded_ : mapped_) - handed_out_;
+  return (guards_are_early_ ? guarded_ : mapped_) - handed_out_;
 }
 
-void stack_pool::map_more() {
+void stack_pool::make_more() {
+  do {
+    const std::size_t before = ready();
+    if (!guards_are_early_ || guarded_ == mapped_) map_slab();
+    if (guards_are_early_) guard_some();
+    unpromised_ += static_cast<std::ptrdiff_t>(ready() - before);
+  } while (unpromised_ <= 0);
+}
+
+/// The kernel refuses the guards that need no mappings, as it does once the process has locked its
+/// memory: stacks that have been promised, but have no guard yet, are made up for by the next
+/// promises.
+void stack_pool::guard_early() noexcept {
   const std::size_t before = ready();
-  const bool guards_now = best_guard() == guard_kind::protection;
-  if (!guards_now || guarded_ == mapped_) map_slab();
-  if (guards_now) guard_some();
-  unpromised_ += ready() - before;
+  guards_are_early_ = true;
+  unpromised_ -= static_cast<std::ptrdiff_t>(before - ready());
 }
 
 std::byte* stack_pool::place(std::size_t index) const noexcept {
@@ -119,22 +133,27 @@ std::byte* stack_pool::place(std::size_t index) const noexcept {
 void stack_pool::guard_some() {
   const std::size_t most = best_guard() == guard_kind::protection ? 1 : 32;
   const std::size_t some = std::min(most, stacks_in_slab_ - guarded_ % stacks_in_slab_);
-  mappings_ += install_guards(place(guarded_), stride, some, guard);
+  const std::size_t taken = install_guards(place(guarded_), stride, some, guard);
+  mappings_ += taken;
   guarded_ += some;
+  if (taken > 0 && !guards_are_early_) guard_early();
 }
 
 /// The kernel may lack memory for its tables just now. The fiber has been promised a stack: so, as
 /// for any page that it touches, the thread waits for memory.
 void stack_pool::guard_some_surely() noexcept {
-  for (;;) {
+  constexpr int most_tries = 10'000;
+  for (int tries = 0; tries < most_tries; ++tries) {
     try {
       guard_some();
       return;
-    } catch (const stack_unavailable&) {
+    } catch (const std::bad_alloc&) {  // of which stack_unavailable is one
       constexpr timespec a_moment{0, 1'000'000};
       ::nanosleep(&a_moment, nullptr);
     }
   }
+  std::fputs("motet: for ten seconds the kernel has refused a guard for a fiber's stack\n", stderr);
+  std::abort();
 }
 
 stack stack_pool::take_large(std::size_t size) {

@@ -42,8 +42,8 @@ class stack_pool {
   /// A stack of the default size is kept for a fiber, until take_promised() or take_back_promise().
   /// Throws: stack_unavailable.
   void promise() {
-    if (unpromised_ == 0) [[unlikely]]
-      map_more();
+    if (unpromised_ <= 0) [[unlikely]]
+      make_more();
     --unpromised_;
   }
   stack take_promised() noexcept {
@@ -68,8 +68,6 @@ class stack_pool {
   bool may_pass_on(const stack& used) const noexcept {
     return used.size() < stride && quarantine_.empty();
   }
-  /// Called in a forked child, where no other fibers are.
-  void forget_promises() noexcept { unpromised_ = free_count_ + ready(); }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
   /// are free than `kept_warm`.
   /// Returns: whether there is more memory to give back.
@@ -110,11 +108,12 @@ class stack_pool {
   [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
-  [[gnu::noinline]] void map_more();
+  [[gnu::noinline]] void make_more();
   void map_slab();
   void make_room(std::size_t count);
   void guard_some();
   void guard_some_surely() noexcept;
+  void guard_early() noexcept;
   std::size_t ready() const noexcept;
   std::byte* place(std::size_t index) const noexcept;
 
@@ -123,8 +122,9 @@ class stack_pool {
   std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
   std::size_t room_ = 0;                // how many stacks free_ has room for
   std::size_t free_count_ = 0;
-  std::size_t returned_ = 0;    // so many free stacks, from the front, have no memory
-  std::size_t unpromised_ = 0;  // of the free ones and those that are ready
+  std::size_t returned_ = 0;       // so many free stacks, from the front, have no memory
+  std::ptrdiff_t unpromised_ = 0;  // of the free ones and those that are ready
+  bool guards_are_early_;          // made when stacks are promised
   // In the order of the slabs: so many stacks are mapped, so many have a guard, so many have been
   // handed out.
   std::size_t mapped_ = 0;

@@ -46,10 +46,8 @@ class fiber_store {
   /// The thread ends. Under its mailbox's lock.
   void leave() noexcept { blocks_.leave(); }
   /// Called in a forked child.
-  void abandon(control_block& caller) noexcept {
-    blocks_.abandon(caller);
-    stacks.forget_promises();
-  }
+  /// The stacks of the parent's other fibers stay promised, or in use, for ever.
+  void abandon(control_block& caller) noexcept { blocks_.abandon(caller); }
 
  private:
   [[gnu::noinline]] void* room_for_new_block(timers& time);

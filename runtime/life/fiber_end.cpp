@@ -159,7 +159,7 @@ void live(thread_state& thread, control_block& fiber) noexcept {
     part->locals.end();
   }
   if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
-  if (fiber.kind->is_small) sanitizer::poison(fiber.body, small_body);
+  if (body_is_beside(fiber)) sanitizer::poison(fiber.body, small_body);
   if (fiber.has_cold_part) come_home(fiber);
   if (!shared(fiber)) drop_result(fiber);
   publish(thread, fiber);
@@ -198,22 +198,24 @@ void release_ended(control_block& ended) noexcept {
   release_ended(buried);
 }
 
-/// ThreadSanitizer takes a stack and its history for one fiber.
+/// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
+/// less than a whole one is left.
 bool thread_core::may_pass_stack_on() noexcept {
-  return !sanitizer::thread &&
-         static_cast<thread_state*>(this)->store.stacks.may_pass_on(ended_->runs_on);
+  const stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
+  return !sanitizer::thread && body_is_beside(*ended_) && stacks.may_pass_on(ended_->runs_on);
 }
 
 void thread_core::begin_here(control_block& fresh) noexcept {
   control_block& ended = *std::exchange(ended_, nullptr);
-  fresh.runs_on = std::exchange(ended.runs_on, stack());
+  fresh.runs_on = ended.runs_on;
   fresh.where = ended.where;
-  static_cast<thread_state*>(this)->store.stacks.take_back_promise();
-  release_ended(ended);
   *live_exceptions_ = {};
   *live_errno_ = fresh.saved_errno;
-  running_ = &fresh;
+  running_ = &fresh;  // a signal's handler may look at the running fiber, but not at a freed one
   calls_in_a_row_ = 0;
+  ended.runs_on = stack();
+  static_cast<thread_state*>(this)->store.stacks.take_back_promise();
+  release_ended(ended);
 }
 
 void thread_core::give_stack(control_block& fresh) noexcept {

@@ -64,6 +64,7 @@ class bare_ring {
     if constexpr (Ahead > 0) {
       __builtin_prefetch(here.ahead, 1);
       __builtin_prefetch(here.stack_ahead, 1);
+      __builtin_prefetch(here.stack_ahead - 64, 1);
     }
     Work();
   }

@@ -29,7 +29,7 @@ def target_of(row, found):
 def missed(row, found):
     """Three quarters of the runs are above the target."""
     target, values = target_of(row, found), found["motet"]
-    quartile = statistics.quantiles(values, n=4)[0] if len(values) > 1 else values[0]
+    quartile = statistics.quantiles(values, n=4, method="inclusive")[0] if len(values) > 1 else values[0]
     return target is not None and quartile > target
 
 

@@ -2,6 +2,7 @@
 // What the machine allows: a bare ring of contexts, whose stacks are touched or not; the least that
 // is spun and awaited; the first touch of a guarded stack; a throw and a catch, on one stack or on
 // many; a bare heap of timers.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <motet/call_site.hpp>
@@ -30,15 +31,16 @@ void touch_nothing() {}
   frame.back() = 1;
 }
 
-/// Above that many contexts, a cache of the second level cannot hold two lines of each.
-constexpr std::size_t far_more_than_a_cache = 16'384;
+/// Few contexts are in a cache, and to fetch ahead is in vain.
+constexpr std::size_t few = 2'000;
 
+/// Returns: the least of several ways to fetch ahead.
 template <auto Work>
 double ring_of(std::size_t contexts, std::size_t switches, ring_order order) {
-  if (contexts > far_more_than_a_cache) {
-    return bare_ring<Work, 4>(contexts, order).per_switch(switches);
-  }
-  return bare_ring<Work>(contexts, order).per_switch(switches);
+  const double plain = bare_ring<Work>(contexts, order).per_switch(switches);
+  if (contexts < few) return plain;
+  return std::min({plain, bare_ring<Work, 4>(contexts, order).per_switch(switches),
+                   bare_ring<Work, 8>(contexts, order).per_switch(switches)});
 }
 
 double ring(std::size_t contexts, std::size_t switches) {

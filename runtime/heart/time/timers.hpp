@@ -68,7 +68,7 @@ class timers {
     if (virtual_time_ || due > limit) return std::min(due, limit);
     const clock::time_point present = now();
     if (due <= present) return clock::time_point::min();
-    return std::max(due, present + slack_.before(*first(), due - present));
+    return std::min(std::max(due, present + slack_.before(*first(), present)), limit);
   }
 
   /// Makes room for `more` timers, so that arm() need not.

@@ -117,6 +117,11 @@ inline void* small_body_of(const control_block& block) noexcept {
   return block_slab::beside(block, block_slab::bodies, small_body);
 }
 
+/// Whether the body is, or was, there: not if the fiber had its stack from the start.
+inline bool body_is_beside(const control_block& block) noexcept {
+  return block.body == small_body_of(block);
+}
+
 inline void* small_result_of(const control_block& block) noexcept {
   return block_slab::beside(block, block_slab::results, small_result);
 }

@@ -187,18 +187,18 @@ inline void thread_core::prefetch() noexcept {
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;
   const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
-  for (std::size_t line = 0; line < lines_of_a_stack; ++line)
+  for (std::size_t line = 0; stack != nullptr && line < lines_of_a_stack; ++line)
     __builtin_prefetch(stack + 64 * line, 1);
   __builtin_prefetch(soon->queued_behind, 1);
 }
 
 [[gnu::always_inline]] inline void thread_core::switch_to(control_block& next, bool last) noexcept {
   control_block& left = *running_;
-  if (next.where.stack_pointer == nullptr) [[unlikely]]
-    give_stack(next);
   left.caught = live_exceptions_->caught;
   left.uncaught = live_exceptions_->uncaught;
   left.saved_errno = *live_errno_;
+  if (next.where.stack_pointer == nullptr) [[unlikely]]
+    give_stack(next);
   live_exceptions_->caught = next.caught;
   live_exceptions_->uncaught = next.uncaught;
   *live_errno_ = next.saved_errno;
