@@ -73,9 +73,7 @@ void write_buffer::write(std::span<const std::byte> bytes) {
 void write_buffer::flush_gathered() {
   const std::unique_lock alone(sends_, std::try_to_lock);
   if (!alone) return;
-  const std::error_code error = send_all();
-  if (!error) end_unless_more();
-  if (error == std::errc::operation_canceled) turn_ = held_direction();
+  flush_alone();
   check_failure();
 }
 
@@ -142,6 +140,12 @@ bool write_buffer::flush_later() noexcept {
 void write_buffer::flush_in_fiber() {
   flush_is_due_ = false;
   const std::lock_guard alone(sends_);
+  flush_alone();
+}
+
+/// The caller is the only one that sends. If it is interrupted, the bytes stay, and the turn
+/// passes.
+void write_buffer::flush_alone() noexcept {
   const std::error_code error = send_all();
   if (!error) end_unless_more();
   if (error == std::errc::operation_canceled) turn_ = held_direction();

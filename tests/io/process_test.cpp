@@ -443,11 +443,14 @@ TEST_CASE("a process is ended also where its fiber is terminated", "[process]") 
   run([] {
     process_options stubborn = shell("trap '' TERM; while :; do sleep 0.05; done");
     stubborn.grace = 100ms;
+    bool leaves = false;
     auto owner = spin([&] {
       const process one = process::start(stubborn);
       sleep_for(5ms);
+      leaves = true;
     });
-    sleep_for(20ms);  // it is in the destructor
+    while (!leaves) sleep_for(1ms);
+    until_waiting(owner);  // in the destructor
     owner.terminate(1ms);
     owner.await();  // its body had ended
     CHECK(no_child_is_left());

@@ -41,6 +41,7 @@ class write_buffer {
   std::error_code take_turn() noexcept;
   bool begin();
   void flush_gathered();
+  void flush_alone() noexcept;
   bool flush_later() noexcept;
   void flush_in_fiber();
   void give_up_flush() noexcept;
