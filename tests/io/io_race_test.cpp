@@ -22,7 +22,7 @@ using testing::oops;
 namespace {
 
 std::size_t rounds() {
-  return testing::under_tsan ? testing::scaled(20'000, 2'000) : testing::scaled(100'000, 5'000);
+  return testing::scaled(100'000, testing::under_tsan ? 2'000 : 5'000);
 }
 
 /// How a call is interrupted.
