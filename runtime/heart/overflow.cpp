@@ -71,7 +71,7 @@ void unmap_stack(void* unused) noexcept {
 }
 
 bool install_once() noexcept {
-  if (sanitizer::reports_faults || disabled("overflow_report")) return false;
+  if (sanitizer::any || disabled("overflow_report")) return false;
   struct sigaction ours{};
   ours.sa_sigaction = &on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

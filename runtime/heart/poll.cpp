@@ -15,6 +15,7 @@ constexpr auto a_nap = std::chrono::milliseconds(20);
 }  // namespace
 
 void thread_state::look_around_now() noexcept {
+  bury();
   schedule.looked();
   if (mail_->filled()) collect_mail();
   if (anything_pending() && schedule.due()) {
@@ -86,6 +87,7 @@ void thread_state::poll(bool wait) noexcept {
 
 /// No fiber is runnable: sleeps until one may be.
 void thread_state::rest_now() noexcept {
+  bury();
   if (!lasting_pending() && !mail_->filled() && idle.end_idle()) return;
   // To give memory back takes longer than many a nap.
   const bool for_long = time.empty() || time.first()->due > reading_ + a_nap;

@@ -23,8 +23,17 @@ void thread_core::look_between_calls() noexcept {
   look_around();
 }
 
-void thread_core::poll_at_once() noexcept {
-  static_cast<thread_state*>(this)->poll(false);
+/// Only the running fiber is runnable. The kernel is asked before it is taken, so that what a poll
+/// makes runnable stands in line like everybody.
+void thread_core::snooze_alone() noexcept {
+  if (anything_pending()) static_cast<thread_state*>(this)->poll(false);
+  take_first().state.store(fiber_state::running, std::memory_order_relaxed);
+}
+
+/// What a block says of exceptions counts while its fiber does not run, and is nothing otherwise.
+void thread_core::exchange_exceptions(control_block& next, control_block& left) noexcept {
+  left.caught = std::exchange(live_exceptions_->caught, std::exchange(next.caught, nullptr));
+  left.uncaught = std::exchange(live_exceptions_->uncaught, std::exchange(next.uncaught, 0U));
 }
 
 void thread_core::rest() noexcept {
@@ -32,6 +41,7 @@ void thread_core::rest() noexcept {
 }
 
 void thread_state::give_way() noexcept {
+  if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
   if (queue_.empty()) look_around();

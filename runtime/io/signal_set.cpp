@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <motet/detail/ground/process.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>

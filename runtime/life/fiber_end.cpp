@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, the locals and the captures of the body are destroyed, the outcome is
-// published. The next fiber begins on the same stack if it has not begun anywhere; otherwise it
-// frees the stack.
+// published. The next fiber begins on the same stack if it has not begun anywhere; otherwise the
+// ended one gives the stack back before it leaves.
 #include "life/fiber_end.hpp"
 
 #include <cstdlib>
@@ -171,7 +171,6 @@ void live(thread_state& thread, control_block& fiber) noexcept {
   auto* fiber = static_cast<control_block*>(block);
   sanitizer::after_switch(fiber->where.watched);
   thread_state& thread = home_of(*fiber);
-  thread.bury();
   for (;;) {
     live(thread, *fiber);
     fiber = &thread.hand_on_for_good();
@@ -188,34 +187,53 @@ void release_ended(control_block& ended) noexcept {
   }
 }
 
+/// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
+/// less than a whole one is left.
+bool may_pass_stack_on(const stack_pool& stacks, const control_block& ended) noexcept {
+  return !sanitizer::thread && body_is_beside(ended) && stacks.may_pass_on(ended.runs_on);
+}
+
+/// No other fiber takes a stack that is given back before this one has left it for ever. But a
+/// sanitizer must be told of it after that, and one that is unmapped or sealed then must not be in
+/// use.
+bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ended) noexcept {
+  return !sanitizer::any && stacks.may_pass_on(ended.runs_on);
+}
+
 }  // namespace
 
-/// A fiber cannot free the stack it runs on: the fiber that runs next does.
-[[gnu::flatten]] void thread_core::bury_ended() noexcept {
+/// A signal's handler may look at the running fiber, but not at a freed one: so the next fiber is
+/// the running one before this one goes.
+control_block& thread_core::hand_on_for_good() noexcept {
+  control_block& ended = *running_;
+  control_block& next = next_runnable();
+  bury();
+  stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
+  const bool fresh = next.where.stack_pointer == nullptr;
+  if (fresh && may_pass_stack_on(stacks, ended)) {
+    next.runs_on = std::exchange(ended.runs_on, stack());
+    next.where = ended.where;
+    take_up(next, ended);
+    stacks.take_back_promise();
+    release_ended(ended);
+    return next;
+  }
+  if (fresh) give_stack(next);
+  take_up(next, ended);
+  if (may_give_back_own_stack(stacks, ended)) {
+    stacks.give_back(ended.runs_on);
+    release_ended(ended);
+  } else {
+    ended_ = &ended;
+  }
+  leave_context(ended.where, next.where);
+}
+
+void thread_core::bury_ended() noexcept {
   control_block& buried = *std::exchange(ended_, nullptr);
   sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
   static_cast<thread_state*>(this)->store.stacks.give_back(buried.runs_on);
   release_ended(buried);
-}
-
-/// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
-/// less than a whole one is left.
-bool thread_core::may_pass_stack_on() noexcept {
-  const stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
-  return !sanitizer::thread && body_is_beside(*ended_) && stacks.may_pass_on(ended_->runs_on);
-}
-
-void thread_core::begin_here(control_block& fresh) noexcept {
-  control_block& ended = *std::exchange(ended_, nullptr);
-  fresh.runs_on = ended.runs_on;
-  fresh.where = ended.where;
-  *live_exceptions_ = {};
-  *live_errno_ = fresh.saved_errno;
-  running_ = &fresh;  // a signal's handler may look at the running fiber, but not at a freed one
-  calls_in_a_row_ = 0;
-  ended.runs_on = stack();
-  static_cast<thread_state*>(this)->store.stacks.take_back_promise();
-  release_ended(ended);
 }
 
 void thread_core::give_stack(control_block& fresh) noexcept {

@@ -74,7 +74,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   cleaner.fibers().owner = main_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   stack main_stack;
-  if constexpr (sanitizer::reports_faults) main_stack = this_threads_stack();
+  if constexpr (sanitizer::any) main_stack = this_threads_stack();
   sanitizer::describe(main_->where.watched, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
@@ -147,6 +147,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   close_mail();
   end_locals(*main_);  // what was made by destructors since
   end_children(*main_);
+  bury();
   if constexpr (faults::enabled) check_nothing_left();
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;

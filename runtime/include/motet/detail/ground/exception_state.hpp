@@ -5,7 +5,7 @@
 
 #include <cxxabi.h>
 
-#include <cstring>
+#include <cstdint>
 #include <motet/detail/words/abi.hpp>
 
 #if defined(_LIBCPP_VERSION)
@@ -23,6 +23,11 @@ struct exception_state {
   void* caught = nullptr;
   unsigned int uncaught = 0;
 };
+
+/// Returns: 0 if there is no exception. Words that are combined are compared once.
+inline std::uintptr_t bits_of(const void* caught, unsigned int uncaught) noexcept {
+  return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
+}
 
 /// This thread's live exception state. Its address never changes; take it once per thread.
 inline exception_state* live_exception_state() noexcept {

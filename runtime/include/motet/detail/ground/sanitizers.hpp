@@ -29,11 +29,11 @@ inline constexpr bool thread = true;
 inline constexpr bool thread = false;
 #endif
 
-/// Whether a fault is the sanitizer's to report.
+/// Whether one must be told of each stack, and a fault is the sanitizer's to report.
 #if defined(MOTET_ASAN) || defined(MOTET_TSAN)
-inline constexpr bool reports_faults = true;
+inline constexpr bool any = true;
 #else
-inline constexpr bool reports_faults = false;
+inline constexpr bool any = false;
 #endif
 
 /// The data that a sanitizer needs for one context.

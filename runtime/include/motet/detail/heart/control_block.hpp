@@ -51,16 +51,17 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 
 /// The first line.
 struct switch_line {
+  context where;                           // first: the switch needs no other address then
   control_block* queued_behind = nullptr;  // who runs after this one, while it is runnable
-  context where;
-  void* caught = nullptr;     // while it does not run: its exception_state,
-  unsigned int uncaught = 0;  // and
+  void* caught = nullptr;                  // while it does not run: its exception_state,
+  unsigned int uncaught = 0;               // and
   int saved_errno = 0;
   std::atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
   bool transient = false;
   bool is_main : 1 = false;
-  bool hosts : 1 = false;  // a traveller runs as this fiber
+  bool hosts : 1 = false;           // a traveller runs as this fiber
+  std::uint8_t spare_bits : 6 = 0;  // so that the whole byte is written
   std::uint16_t shields = 0;
   bool has_cold_part = false;
   bool named = false;

@@ -11,14 +11,18 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename Fiber>
 class run_queue {
  public:
+  run_queue() = default;
+  run_queue(const run_queue&) = delete;
+  run_queue& operator=(const run_queue&) = delete;
+
   bool empty() const noexcept { return first_ == nullptr; }
   std::size_t size() const noexcept { return size_; }
   Fiber* front() const noexcept { return first_; }
 
   void push_back(Fiber& fiber) noexcept {
     fiber.queued_behind = nullptr;
-    *(first_ == nullptr ? &first_ : &last_->queued_behind) = &fiber;
-    last_ = &fiber;
+    *end_ = &fiber;
+    end_ = &fiber.queued_behind;
     ++size_;
   }
 
@@ -26,6 +30,7 @@ class run_queue {
   Fiber& pop_front() noexcept {
     Fiber& taken = *first_;
     first_ = taken.queued_behind;
+    if (first_ == nullptr) end_ = &first_;
     --size_;
     return taken;
   }
@@ -45,12 +50,17 @@ class run_queue {
   void look_no_further() noexcept { ahead_ = nullptr; }
 
   void remove(Fiber& fiber) noexcept {
-    run_queue others;
-    while (!empty()) {
+    for (std::size_t left = size_; left > 0; --left) {
       Fiber& next = pop_front();
-      if (&next != &fiber) others.push_back(next);
+      if (&next != &fiber) push_back(next);
     }
-    *this = others;
+    look_no_further();
+  }
+  /// In a forked child: leaves the fibers as they are.
+  void abandon() noexcept {
+    first_ = ahead_ = nullptr;
+    end_ = &first_;
+    size_ = 0;
   }
 
  private:
@@ -58,7 +68,7 @@ class run_queue {
   static constexpr int places_ahead = 4;
 
   Fiber* first_ = nullptr;
-  Fiber* last_ = nullptr;
+  Fiber** end_ = &first_;  // the link that the next one goes to
   std::size_t size_ = 0;
   Fiber* ahead_ = nullptr;
 };

@@ -67,11 +67,15 @@ struct thread_core {
     list<control_block, fibers_tag>::remove(fiber);
     --living_;
   }
-  /// The running fiber has ended. If the next one has a stack, this goes on there, where the ended
-  /// fiber is buried, and does not return.
+  /// The running fiber has ended. If the next one has a stack, this goes on there and does not
+  /// return.
   /// Returns: the next fiber, which begins on this stack.
   control_block& hand_on_for_good() noexcept;
-  void bury() noexcept;
+  /// Buries a fiber that has ended but could not give back its stack itself.
+  void bury() noexcept {
+    if (ended_ != nullptr) [[unlikely]]
+      bury_ended();
+  }
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
@@ -83,17 +87,14 @@ struct thread_core {
   }
 
  protected:
-  void hand_on(bool last) noexcept;
-
   // Beside the path of a switch, and out of line: heart/switchpoint.cpp, what is thrown in
   // interruption/pending_throw.cpp, burial in life/fiber_end.cpp.
   [[gnu::noinline]] void look_around() noexcept;
-  [[gnu::noinline]] void poll_at_once() noexcept;
+  [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void rest() noexcept;
-  void bury_ended() noexcept;
-  bool may_pass_stack_on() noexcept;
-  void begin_here(control_block& fresh) noexcept;
+  [[gnu::noinline]] void bury_ended() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
+  [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
@@ -108,13 +109,14 @@ struct thread_core {
   control_block* running_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
-  int calls_in_a_row_ = 0;  // that did not wait, since the last switch
+  int calls_in_a_row_ = 0;   // that did not wait, since the last switch
+  int until_look_then_ = 0;  // at the last such call: a switch changes it
   int calls_until_look_ = calls_between_looks;
   const control_block* backing_off_ = nullptr;
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
-  control_block* ended_ = nullptr;  // the fiber that runs next buries it
+  control_block* ended_ = nullptr;  // the fiber that ends next, or the next poll, buries it
   mailbox* mail_ = nullptr;
   list<control_block, fibers_tag> fibers_;
   std::size_t living_ = 0;       // spun fibers that are not dead
@@ -122,9 +124,12 @@ struct thread_core {
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
+  void count_switch() noexcept;
   control_block& next_runnable() noexcept;
+  control_block& take_first() noexcept;
   void prefetch() noexcept;
-  void switch_to(control_block& next, bool last) noexcept;
+  void switch_to(control_block& next, control_block& left) noexcept;
+  void take_up(control_block& next, control_block& left) noexcept;
 };
 
 [[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
@@ -136,7 +141,8 @@ struct thread_core {
   wait.since = reading_;
   fiber.wait = &wait;
   fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
-  hand_on(false);
+  control_block& next = next_runnable();
+  if (&next != &fiber) switch_to(next, fiber);
   fiber.wait = nullptr;
   return wait.ended();
 }
@@ -153,37 +159,41 @@ inline void thread_core::make_runnable(control_block& fiber) noexcept {
 }
 
 [[gnu::always_inline]] inline void thread_core::snooze() noexcept {
-  make_runnable(*running_);
-  hand_on(false);
+  control_block& fiber = *running_;
+  make_runnable(fiber);
+  count_switch();
+  if (queue_.front() == &fiber) [[unlikely]] {
+    snooze_alone();
+  } else {
+    switch_to(take_first(), fiber);
+  }
 }
 
-[[gnu::always_inline]] inline void thread_core::hand_on(bool last) noexcept {
-  control_block& next = next_runnable();
-  next.state.store(fiber_state::running, std::memory_order_relaxed);
-  if (&next != running_) switch_to(next, last);
+[[gnu::always_inline]] inline void thread_core::count_switch() noexcept {
+  if (--until_look_ == 0) [[unlikely]]
+    look_around();
 }
 
 /// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
 [[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
-  if (--until_look_ == 0) [[unlikely]] {
-    look_around();
-  } else if (queue_.front() == running_ && anything_pending()) [[unlikely]] {
-    poll_at_once();
-  }
+  count_switch();
   while (queue_.empty()) [[unlikely]]
     rest();
+  return take_first();
+}
+
+[[gnu::always_inline]] inline control_block& thread_core::take_first() noexcept {
   control_block& next = queue_.pop_front();
-  if (queue_.size() > most_in_cache) {
+  if (queue_.size() >= most_in_cache) [[unlikely]]
     prefetch();
-  } else {
-    queue_.look_no_further();
-  }
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
   return next;
 }
 
 /// Many fibers are not in the cache when it is their turn: so the stack of a fiber a few places
 /// behind is fetched, and the block of the next fiber after it.
 inline void thread_core::prefetch() noexcept {
+  if (queue_.size() == most_in_cache) return queue_.look_no_further();
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;
   const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
@@ -192,37 +202,24 @@ inline void thread_core::prefetch() noexcept {
   __builtin_prefetch(soon->queued_behind, 1);
 }
 
-[[gnu::always_inline]] inline void thread_core::switch_to(control_block& next, bool last) noexcept {
-  control_block& left = *running_;
-  left.caught = live_exceptions_->caught;
-  left.uncaught = live_exceptions_->uncaught;
-  left.saved_errno = *live_errno_;
+[[gnu::always_inline]] inline void thread_core::switch_to(control_block& next,
+                                                          control_block& left) noexcept {
   if (next.where.stack_pointer == nullptr) [[unlikely]]
     give_stack(next);
-  live_exceptions_->caught = next.caught;
-  live_exceptions_->uncaught = next.uncaught;
+  take_up(next, left);
+  switch_context(left.where, next.where);
+}
+
+/// Makes `next` the running fiber in all but the context. Few fibers wait in a handler, or in a
+/// destructor that an exception runs.
+[[gnu::always_inline]] inline void thread_core::take_up(control_block& next,
+                                                        control_block& left) noexcept {
+  const exception_state& live = *live_exceptions_;
+  if ((bits_of(live.caught, live.uncaught) | bits_of(next.caught, next.uncaught)) != 0) [[unlikely]]
+    exchange_exceptions(next, left);
+  left.saved_errno = *live_errno_;
   *live_errno_ = next.saved_errno;
   running_ = &next;
-  calls_in_a_row_ = 0;
-  switch_context(left.where, next.where, last);
-  present_core().bury();
-}
-
-[[gnu::always_inline]] inline control_block& thread_core::hand_on_for_good() noexcept {
-  ended_ = running_;
-  control_block& next = next_runnable();
-  next.state.store(fiber_state::running, std::memory_order_relaxed);
-  if (next.where.stack_pointer != nullptr || !may_pass_stack_on()) {
-    switch_to(next, true);
-    __builtin_unreachable();
-  }
-  begin_here(next);
-  return next;
-}
-
-inline void thread_core::bury() noexcept {
-  if (ended_ != nullptr) [[unlikely]]
-    bury_ended();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -54,6 +54,19 @@ struct saved_context {
         "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
+/// Goes on where `load` says, for ever. Ends as switch_inline() does, which ends_switch() looks
+/// for.
+[[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
+  asm volatile(
+      "movq (%%rsi), %%rsp\n\t"
+      "movq 16(%%rsi), %%rbp\n\t"
+      "movq 24(%%rsi), %%rbx\n\t"
+      "jmpq *8(%%rsi)"
+      :
+      : "S"(load)
+      : "memory");
+}
+
 }}}  // namespace motet::MOTET_ABI::detail
 
 #undef MOTET_AVX512_CLOBBERS
