@@ -38,6 +38,15 @@ bool stacks_are_passed_on() {
   for (std::size_t i = 0; i < large.size(); i += 1024) large[i] = 1;
 }
 
+/// In bytes. Source: proc_pid_statm(5).
+std::size_t mapped() {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> sizes(std::fopen("/proc/self/statm", "r"),
+                                                        &std::fclose);
+  std::size_t pages = 0;
+  REQUIRE(std::fscanf(sizes.get(), "%zu", &pages) == 1);
+  return pages * 4096;
+}
+
 }  // namespace
 
 TEST_CASE("fibers that end without waiting run on one stack, those that wait on their own",
@@ -196,14 +205,8 @@ TEST_CASE("each fiber that could be spun has a stack when all wait at once", "[f
     spin([] {}).await();  // what is mapped once is
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
-    std::size_t pages = 0;
-    {
-      std::unique_ptr<std::FILE, int (*)(std::FILE*)> sizes(std::fopen("/proc/self/statm", "r"),
-                                                            &std::fclose);
-      REQUIRE(std::fscanf(sizes.get(), "%zu", &pages) == 1);
-    }
     rlimit tight = before;
-    tight.rlim_cur = pages * 4096 + (std::size_t{600} << 20);
+    tight.rlim_cur = mapped() + (std::size_t{600} << 20);
     REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
     group all;
     std::size_t spun = 0;
@@ -227,5 +230,26 @@ TEST_CASE("each fiber that could be spun has a stack when all wait at once", "[f
     CHECK(waiting == spun);
     all.cancel();
     all.await_all();
+  });
+}
+
+TEST_CASE("the stacks of fibers that end are used again, and large ones go back", "[first run]") {
+  run([] {
+    constexpr std::size_t large = std::size_t{16} << 20;
+    const auto spin_both = [] {
+      const auto waits = [] {
+        use_stack();
+        snooze();
+      };
+      spin(waits).await();
+      spin({.stack_size = large}, waits).await();
+    };
+    spin_both();
+    sleep_for(1ms);
+    const std::size_t before = mapped();
+    for (int i = 0; i < 200; ++i) spin_both();
+    CHECK(mapped() < before + 2 * large);
+    sleep_for(1ms);
+    CHECK(mapped() < before + large);
   });
 }
