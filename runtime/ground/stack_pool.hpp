@@ -63,9 +63,9 @@ class stack_pool {
       put_into_quarantine(used);
     }
   }
-  /// Whether a fiber that has been promised a stack may begin on `used`, at its top, when the fiber
-  /// there has ended.
-  bool may_pass_on(const stack& used) const noexcept {
+  /// Whether `used` comes to no harm by being given back: it is neither unmapped nor sealed. So a
+  /// fiber that ends may give it back itself, or another one may begin at its top.
+  bool is_pooled(const stack& used) const noexcept {
     return used.size() < stride && quarantine_.empty();
   }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more

@@ -32,10 +32,11 @@ inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
 }
 
 /// The body stands on the stack.
-[[gnu::noinline]] inline void give_stack_now(stack_pool& stacks, control_block& fresh,
+[[gnu::noinline]] inline void give_stack_now(thread_state& thread, control_block& fresh,
                                              std::size_t stack_size) {
   const body_kind& kind = *fresh.kind;
-  fresh.runs_on = stacks.take(stack_size);
+  thread.give_back_left_stack();  // a large one may be in the way
+  fresh.runs_on = thread.store.stacks.take(stack_size);
   std::byte* body = aligned_below(fresh.runs_on.top, kind.size, kind.alignment);
   fresh.body = body;
   lay_out_stack(fresh, body);
@@ -48,7 +49,7 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
   if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
   fiber_store& store = thread.store;
   void* place = store.room_for_block(thread.time);
-  constexpr int references = 2;  // of the handle, and of the thread until the fiber is buried
+  constexpr int references = 2;  // of the handle, and of the thread until the fiber has ended
   control_block& block =
       *::new (place) control_block(thread, thread.mail(), references, store.next_id(),
                                    thread.reading(), &parents, parents.owner, &kind, site);
@@ -60,7 +61,7 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
       block.body = small_body_of(block);
       sanitizer::unpoison(block.body, small_body);
     } else {
-      give_stack_now(store.stacks, block, stack_size + kind.more_stack);
+      give_stack_now(thread, block, stack_size + kind.more_stack);
     }
   } catch (...) {
     store.free(block);

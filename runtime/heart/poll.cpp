@@ -15,7 +15,7 @@ constexpr auto a_nap = std::chrono::milliseconds(20);
 }  // namespace
 
 void thread_state::look_around_now() noexcept {
-  bury();
+  give_back_left_stack();
   schedule.looked();
   if (mail_->filled()) collect_mail();
   if (anything_pending() && schedule.due()) {
@@ -58,6 +58,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 
 void thread_state::poll(bool wait) noexcept {
   const kept_errno here(*live_errno_);
+  give_back_left_stack();
   if (mail_->filled()) {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
@@ -87,7 +88,6 @@ void thread_state::poll(bool wait) noexcept {
 
 /// No fiber is runnable: sleeps until one may be.
 void thread_state::rest_now() noexcept {
-  bury();
   if (!lasting_pending() && !mail_->filled() && idle.end_idle()) return;
   // To give memory back takes longer than many a nap.
   const bool for_long = time.empty() || time.first()->due > reading_ + a_nap;

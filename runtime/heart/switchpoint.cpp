@@ -20,14 +20,16 @@ void thread_core::look_around() noexcept {
 
 void thread_core::look_between_calls() noexcept {
   calls_until_look_ = calls_between_looks;
+  const bool no_switch = until_look_then_ == until_look_;
   look_around();
+  if (no_switch) until_look_then_ = until_look_;
 }
 
-/// Only the running fiber is runnable. The kernel is asked before it is taken, so that what a poll
-/// makes runnable stands in line like everybody.
+/// The running fiber is the first in line again. The kernel is asked before it is taken, so that
+/// what a poll makes runnable stands in line like everybody.
 void thread_core::snooze_alone() noexcept {
   if (anything_pending()) static_cast<thread_state*>(this)->poll(false);
-  take_first().state.store(fiber_state::running, std::memory_order_relaxed);
+  take_first();
 }
 
 /// What a block says of exceptions counts while its fiber does not run, and is nothing otherwise.

@@ -2,7 +2,7 @@
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, the locals and the captures of the body are destroyed, the outcome is
 // published. The next fiber begins on the same stack if it has not begun anywhere; otherwise the
-// ended one gives the stack back before it leaves.
+// ended one gives the stack back before it leaves, or leaves that to others.
 #include "life/fiber_end.hpp"
 
 #include <cstdlib>
@@ -18,6 +18,7 @@
 #include "life/group_ends.hpp"
 #include "life/origin.hpp"
 #include "life/remote_fiber.hpp"
+#include "words/kept_errno.hpp"
 #include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -190,14 +191,13 @@ void release_ended(control_block& ended) noexcept {
 /// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
 /// less than a whole one is left.
 bool may_pass_stack_on(const stack_pool& stacks, const control_block& ended) noexcept {
-  return !sanitizer::thread && body_is_beside(ended) && stacks.may_pass_on(ended.runs_on);
+  return !sanitizer::thread && body_is_beside(ended) && stacks.is_pooled(ended.runs_on);
 }
 
 /// No other fiber takes a stack that is given back before this one has left it for ever. But a
-/// sanitizer must be told of it after that, and one that is unmapped or sealed then must not be in
-/// use.
+/// sanitizer is told of it after that, and a stack that is unmapped or sealed must not be in use.
 bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ended) noexcept {
-  return !sanitizer::any && stacks.may_pass_on(ended.runs_on);
+  return !sanitizer::any && stacks.is_pooled(ended.runs_on);
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ende
 control_block& thread_core::hand_on_for_good() noexcept {
   control_block& ended = *running_;
   control_block& next = next_runnable();
-  bury();
+  give_back_left_stack();
   stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
   const bool fresh = next.where.stack_pointer == nullptr;
   if (fresh && may_pass_stack_on(stacks, ended)) {
@@ -220,20 +220,22 @@ control_block& thread_core::hand_on_for_good() noexcept {
   }
   if (fresh) give_stack(next);
   take_up(next, ended);
-  if (may_give_back_own_stack(stacks, ended)) {
-    stacks.give_back(ended.runs_on);
-    release_ended(ended);
+  const left_stack left{ended.runs_on, ended.where.watched};
+  const bool gives_back = may_give_back_own_stack(stacks, ended);
+  release_ended(ended);
+  if (gives_back) {
+    stacks.give_back(left.one);
   } else {
-    ended_ = &ended;
+    left_stack_ = left;
   }
-  leave_context(ended.where, next.where);
+  leave_context(next.where);
 }
 
-void thread_core::bury_ended() noexcept {
-  control_block& buried = *std::exchange(ended_, nullptr);
-  sanitizer::forget(buried.where.watched, buried.runs_on.bottom, buried.runs_on.size());
-  static_cast<thread_state*>(this)->store.stacks.give_back(buried.runs_on);
-  release_ended(buried);
+void thread_core::give_back_left_stack_now() noexcept {
+  const kept_errno here(*live_errno_);
+  left_stack left = std::exchange(left_stack_, left_stack());
+  sanitizer::forget(left.watched, left.one.bottom, left.one.size());
+  static_cast<thread_state*>(this)->store.stacks.give_back(left.one);
 }
 
 void thread_core::give_stack(control_block& fresh) noexcept {

@@ -48,7 +48,6 @@ void thread_state::start_over() noexcept {
 
 void thread_state::forget_others(control_block& caller) noexcept {
   queue_.abandon();
-  ended_ = nullptr;
   calls.abandon();
   cleaner.abandon(caller);
   living_ = 0;

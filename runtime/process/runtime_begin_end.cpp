@@ -86,6 +86,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
+  give_back_left_stack();
   if (jobs.taken) --worker_threads;
   {
     const mapping_guard guard;
@@ -147,7 +148,6 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   close_mail();
   end_locals(*main_);  // what was made by destructors since
   end_children(*main_);
-  bury();
   if constexpr (faults::enabled) check_nothing_left();
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;

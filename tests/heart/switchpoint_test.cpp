@@ -4,6 +4,7 @@
 
 #include <array>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -201,5 +202,29 @@ TEST_CASE("two busy fibers see what another thread schedules", "[fairness]") {
     CHECK(woken);
     stranger.join();
     other.await();
+  });
+}
+
+TEST_CASE("reads that need not wait give way, whatever else a fiber calls between them",
+          "[fairness]") {
+  run([] {
+    auto ends = testing::make_pipe();
+    mutex lock;
+    bool done = false;
+    int turns = 0;
+    auto sleeper = spin([] { sleep_for(1h); });
+    auto other = spin([&] {
+      for (; !done; ++turns) snooze();
+    });
+    std::array<std::byte, 1> one{};
+    for (int i = 0; i < 1'600; ++i) {
+      io::write(ends.second(), one);
+      io::read(ends.first(), one);
+      for (int call = 0; call < 90; ++call) const std::lock_guard held(lock);
+    }
+    CHECK(turns >= 100);
+    done = true;
+    other.await();
+    sleeper.cancel();
   });
 }

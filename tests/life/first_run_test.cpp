@@ -21,6 +21,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// Of a stack that is mapped for itself.
+constexpr std::size_t large_stack = std::size_t{16} << 20;
+
 /// Returns: which stack the caller is on.
 std::uintptr_t this_stack() {
   const volatile char here = 0;
@@ -235,21 +238,56 @@ TEST_CASE("each fiber that could be spun has a stack when all wait at once", "[f
 
 TEST_CASE("the stacks of fibers that end are used again, and large ones go back", "[first run]") {
   run([] {
-    constexpr std::size_t large = std::size_t{16} << 20;
     const auto spin_both = [] {
       const auto waits = [] {
         use_stack();
         snooze();
       };
       spin(waits).await();
-      spin({.stack_size = large}, waits).await();
+      spin({.stack_size = large_stack}, waits).await();
     };
     spin_both();
     sleep_for(1ms);
     const std::size_t before = mapped();
     for (int i = 0; i < 200; ++i) spin_both();
-    CHECK(mapped() < before + 2 * large);
+    CHECK(mapped() < before + 2 * large_stack);
     sleep_for(1ms);
-    CHECK(mapped() < before + large);
+    CHECK(mapped() < before + large_stack);
   });
+}
+
+TEST_CASE("a large stack goes back though its thread never rests", "[first run]") {
+  run([] {
+    auto sleeper = spin([] { sleep_for(1h); });
+    snooze();
+    const std::size_t before = mapped();
+    spin({.stack_size = large_stack}, [] {}).await();
+    for (int i = 0; i < 200; ++i) snooze();
+    CHECK(mapped() < before + large_stack);
+    sleeper.cancel();
+  });
+}
+
+TEST_CASE("what a fiber with a large stack returns or throws goes with the last handle",
+          "[first run]") {
+  const auto value = std::make_shared<int>(1);
+  const auto returns = [&value] { return value; };
+  const auto throws = [&value] { throw std::make_pair(value, 1); };
+  const spin_options large{.stack_size = large_stack};
+  run([&] {
+    spin(large, returns).await();
+    CHECK(value.use_count() == 1);
+    CHECK_THROWS(spin(large, throws).await());
+    CHECK(value.use_count() == 1);
+    {
+      const fiber_ref kept = spin(large, returns);
+      kept.await();
+      CHECK(value.use_count() == 2);
+    }
+    CHECK(value.use_count() == 1);
+    spin(large, returns);
+  });
+  CHECK(value.use_count() == 1);
+  thread([&] { spin(large, returns).await(); }).await();
+  CHECK(value.use_count() == 1);
 }

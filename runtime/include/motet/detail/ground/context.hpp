@@ -66,15 +66,14 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   sanitizer::after_switch(from.watched);
 }
 
-/// Leaves `from` for ever, and goes on in `to`. `from` need not exist any more, but for a
-/// sanitizer.
-[[noreturn, gnu::always_inline]] inline void leave_context(context& from, context& to) noexcept {
-  sanitizer::before_switch(from.watched, to.watched, true);
+/// Goes on in `to`, for ever.
+[[noreturn, gnu::always_inline]] inline void leave_context(context& to) noexcept {
+  context left;
+  sanitizer::before_switch(left.watched, to.watched, true);
   if constexpr (switches_inline) {
     leave_inline(&to);
   } else {
-    void* never_used = nullptr;
-    motet_switch_context(&never_used, to.stack_pointer);
+    motet_switch_context(&left.stack_pointer, to.stack_pointer);
   }
   __builtin_unreachable();
 }

@@ -24,7 +24,7 @@ struct exception_state {
   unsigned int uncaught = 0;
 };
 
-/// Returns: 0 if there is no exception. Words that are combined are compared once.
+/// Returns: 0 if there is no exception. What this returns for two fibers can be compared together.
 inline std::uintptr_t bits_of(const void* caught, unsigned int uncaught) noexcept {
   return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
 }

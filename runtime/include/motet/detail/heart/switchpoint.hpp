@@ -17,6 +17,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The part of a thread that every switch touches; the rest is in thread_state.
 struct thread_core {
+  /// A stack on which nothing will run any more, and what a sanitizer knows of it.
+  struct left_stack {
+    stack one;
+    [[no_unique_address]] sanitizer::context_state watched;
+  };
+
   control_block& running() const noexcept { return *running_; }
   bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
   /// Returns: this_thread_mark() of its thread. Any thread.
@@ -71,10 +77,10 @@ struct thread_core {
   /// return.
   /// Returns: the next fiber, which begins on this stack.
   control_block& hand_on_for_good() noexcept;
-  /// Buries a fiber that has ended but could not give back its stack itself.
-  void bury() noexcept {
-    if (ended_ != nullptr) [[unlikely]]
-      bury_ended();
+  /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
+  void give_back_left_stack() noexcept {
+    if (left_stack_.one.bottom != nullptr) [[unlikely]]
+      give_back_left_stack_now();
   }
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
@@ -92,7 +98,7 @@ struct thread_core {
   [[gnu::noinline]] void look_around() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void rest() noexcept;
-  [[gnu::noinline]] void bury_ended() noexcept;
+  [[gnu::noinline]] void give_back_left_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
@@ -101,7 +107,7 @@ struct thread_core {
 
   static constexpr int calls_between_looks = 256;
 
-  /// With more runnable than this, memory is fetched ahead.
+  /// With as many more runnable, memory is fetched ahead.
   static constexpr std::size_t most_in_cache = 16'384;
   /// What a fiber touches of its stack soon after a switch.
   static constexpr std::size_t lines_of_a_stack = 2;
@@ -110,13 +116,13 @@ struct thread_core {
   run_queue<control_block> queue_;
   int until_look_ = 1;
   int calls_in_a_row_ = 0;   // that did not wait, since the last switch
-  int until_look_then_ = 0;  // at the last such call: a switch changes it
+  int until_look_then_ = 0;  // at the last such call: a switch, or a poll, changes it
   int calls_until_look_ = calls_between_looks;
   const control_block* backing_off_ = nullptr;
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
-  control_block* ended_ = nullptr;  // the fiber that ends next, or the next poll, buries it
+  left_stack left_stack_;  // the fiber that ends next, or the next poll, gives it back
   mailbox* mail_ = nullptr;
   list<control_block, fibers_tag> fibers_;
   std::size_t living_ = 0;       // spun fibers that are not dead
@@ -193,7 +199,7 @@ inline void thread_core::make_runnable(control_block& fiber) noexcept {
 /// Many fibers are not in the cache when it is their turn: so the stack of a fiber a few places
 /// behind is fetched, and the block of the next fiber after it.
 inline void thread_core::prefetch() noexcept {
-  if (queue_.size() == most_in_cache) return queue_.look_no_further();
+  if (queue_.size() == most_in_cache) return queue_.look_no_further();  // fewer are to come
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;
   const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
@@ -204,6 +210,7 @@ inline void thread_core::prefetch() noexcept {
 
 [[gnu::always_inline]] inline void thread_core::switch_to(control_block& next,
                                                           control_block& left) noexcept {
+  left.saved_errno = *live_errno_;
   if (next.where.stack_pointer == nullptr) [[unlikely]]
     give_stack(next);
   take_up(next, left);
@@ -217,7 +224,6 @@ inline void thread_core::prefetch() noexcept {
   const exception_state& live = *live_exceptions_;
   if ((bits_of(live.caught, live.uncaught) | bits_of(next.caught, next.uncaught)) != 0) [[unlikely]]
     exchange_exceptions(next, left);
-  left.saved_errno = *live_errno_;
   *live_errno_ = next.saved_errno;
   running_ = &next;
 }
