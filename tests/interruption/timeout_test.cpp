@@ -95,12 +95,12 @@ TEST_CASE("a deadline that has passed unseen cannot be set again", "[timeout]") 
 TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[timeout]") {
   run([] {
     int beats = 0;
-    const bool done = move_on_after(200ms, [&](deadline& limit) {
+    const bool done = move_on_after(500ms, [&](deadline& limit) {
       group both;
       both.spin([&] {
-        for (; beats < 5; ++beats) {
+        for (; beats < 10; ++beats) {
           sleep_for(60ms);
-          limit.reset(200ms);
+          limit.reset(500ms);
         }
       });
       both.await_all();
@@ -116,7 +116,7 @@ TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[t
       CHECK(refused);
     });
     CHECK(done);
-    CHECK(beats == 5);
+    CHECK(beats == 10);
   });
 }
 

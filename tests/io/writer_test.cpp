@@ -128,6 +128,8 @@ TEST_CASE("a peer that does not read holds a writer up, which loses nothing", "[
     auto ends = net::stream_pair();
     auto& near = ends.first;
     auto& far = ends.second;
+    const int small = 4'096;  // is soon full
+    REQUIRE(::setsockopt(near.native_handle(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
     std::string expected;
     {
       writer out(near, 1'000);

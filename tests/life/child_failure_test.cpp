@@ -202,13 +202,17 @@ TEST_CASE("a failure whose only awaiter was interrupted first reaches the parent
 TEST_CASE("a failure whose only awaiter has run out of time reaches the parent", "[failure]") {
   run([] {
     int told = 0;
-    auto fails = spin([] {
-      sleep_for(2ms);
+    event gone;
+    auto fails = spin([&] {
+      gone.wait();
       throw first_error();
     });
-    auto awaiter = spin([&] { move_on_after(1ms, [&] { fails.await(); }); });
+    auto awaiter = spin([&] {
+      move_on_after(1ms, [&] { fails.await(); });
+      gone.set();
+    });
     try {
-      sleep_for(5ms);
+      sleep_for(5s);
     } catch (const first_error&) {
       ++told;
     }
