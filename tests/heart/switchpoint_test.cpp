@@ -214,7 +214,10 @@ TEST_CASE("reads that need not wait give way, whatever else a fiber calls betwee
     int turns = 0;
     auto sleeper = spin([] { sleep_for(1h); });
     auto other = spin([&] {
-      for (; !done; ++turns) snooze();
+      while (!done) {
+        ++turns;
+        snooze();
+      }
     });
     std::array<std::byte, 1> one{};
     for (int i = 0; i < 1'600; ++i) {
