@@ -26,7 +26,7 @@ class bare_fibers {
   bare_fibers(const bare_fibers&) = delete;
   bare_fibers& operator=(const bare_fibers&) = delete;
   ~bare_fibers() {
-    for (task* each : slabs_) ::operator delete(each, slab_size * sizeof(task), slab_alignment);
+    for (task* each : slabs_) ::operator delete(each, slab_alignment);
   }
 
   template <typename Body>
