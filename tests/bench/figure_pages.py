@@ -4,7 +4,7 @@
 import statistics
 
 COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469",
-           "Asio": "#8d6cab", "std": "#b5565a"}
+           "tokio": "#c2a83e", "Asio": "#8d6cab", "std": "#b5565a"}
 
 
 def number(value):

@@ -63,15 +63,19 @@ def ring(size, order="ring"):
 
 
 RING2 = ring(2)
+TOKIO = {"tokio": "tokio_bench"}
 BOOST = {"Boost.Fiber": "boost_bench"}
+TASKS = {**BOOST, **TOKIO}
+GO = {"Go": "go_bench", **TOKIO}
 SYNC = {"Boost.Fiber": "boost_sync_bench", "Go": "go_bench"}
-GO = {"Go": "go_bench"}
-POOL = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", "Asio": "asio_pool_bench"}
+ALL_SYNC = {**SYNC, **TOKIO}
+JOB = {"Asio": "asio_pool_bench", **TOKIO}
+POOL = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", **JOB}
 
 
 def talk(label, args, target, programs=None, **more):
     """Fibers that talk to one another."""
-    return Row(label, args, RING2, target, programs=SYNC if programs is None else programs,
+    return Row(label, args, RING2, target, programs=ALL_SYNC if programs is None else programs,
                motet="sync_bench", **more)
 
 
@@ -88,11 +92,11 @@ def way(label, args, target=None, programs=None):
 
 
 FIBERS = [
-    Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, Limit(2.2), programs=BOOST),
-    Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), Limit(2.2), programs=BOOST),
-    Row("snooze, 10,000", ("snooze", 10_000, 2_000_000), ring(10_000), Limit(1.5), programs=BOOST),
+    Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, Limit(2.2), programs=TASKS),
+    Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), Limit(2.2), programs=TASKS),
+    Row("snooze, 10,000", ("snooze", 10_000, 2_000_000), ring(10_000), Limit(1.5), programs=TASKS),
     Row("snooze, 100,000", ("snooze", 100_000, 2_000_000), ring(100_000), Limit(1.5),
-        programs=BOOST),
+        programs=TASKS),
     Row("snooze, 1,000 in random order", ("snooze_shuffled", 1_000, 4_000_000),
         ring(1_000, "ring_shuffled"), Limit(2.2)),
     Row("snooze, 10,000 in random order", ("snooze_shuffled", 10_000, 2_000_000),
@@ -104,16 +108,16 @@ FIBERS = [
     Row("snooze, 2, a read and a timer pending (libev)", ("snooze_pending", 2, 2_000_000), RING2,
         Limit(3), backend="libev"),
     Row("spin + await", ("spin_await", 0, 500_000), ("spin_await", 0, 500_000), Limit(2),
-        programs=BOOST),
+        programs=TASKS),
     Row("100,000 spun, then awaited: warm", ("spun_warm", 100_000, 0), ("spun_warm", 100_000, 0),
-        Limit(3), programs=BOOST),
+        Limit(3), programs=TASKS),
     Row("100,000 spun, then awaited: cold", ("spun_cold", 100_000, 0), ("spun_cold", 100_000, 0),
-        Limit(1.5), programs=BOOST),
+        Limit(1.5), programs=TASKS),
     Row("a group of 100 spun and awaited, per fiber", ("group_of", 100, 500_000),
         ("spun_warm", 100, 0)),
     Row("a tree of 1,000,000 fibers, ten under one, per fiber", ("tree", 1_000_000, 0), None,
         Peers({"Go": 1}), programs=GO, most_rounds=5),
-    Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, Limit(20), programs=BOOST),
+    Row("wait with a deadline, woken", ("deadline", 0, 500_000), RING2, Limit(20), programs=TASKS),
     Row("the same, 1,000,000 timers armed", ("deadline", 1_000_000, 300_000), RING2, Limit(26),
         most_rounds=3),  # to set them takes long
     Row("time limit entered and left", ("limit_unused", 0, 2_000_000),
@@ -137,14 +141,14 @@ TALK = [
     talk("mutex nobody else wants, shared", ("mutex_free", 1, 10_000_000), Limit(4.4)),
     talk("mutex, 100 fibers, local", ("mutex_wanted", 0, 1_000_000), Limit(7.4)),
     talk("mutex, 100 fibers, shared", ("mutex_wanted", 1, 1_000_000), Limit(14.8)),
-    talk("condition variable, turn and turn about, local", ("condition", 0, 500_000), BestPeer()),
-    talk("condition variable, turn and turn about, shared", ("condition", 1, 500_000), BestPeer()),
+    talk("condition variable, turn and turn about, local", ("condition", 0, 500_000), BestPeer(), SYNC),
+    talk("condition variable, turn and turn about, shared", ("condition", 1, 500_000), BestPeer(), SYNC),
     talk("two semaphores, turn and turn about, local", ("semaphores", 0, 1_000_000), BestPeer(), GO),
     talk("two semaphores, turn and turn about, shared", ("semaphores", 1, 1_000_000), BestPeer(), GO),
     talk("select of 4, local", ("select_of_4", 0, 1_000_000), BestPeer(), GO),
     talk("select of 4, shared", ("select_of_4", 1, 1_000_000), BestPeer(), GO),
-    talk("a message of 4 producers to 4 consumers, local", ("four_to_four", 0, 1_000_000), BestPeer()),
-    talk("a message of 4 producers to 4 consumers, shared", ("four_to_four", 1, 1_000_000), BestPeer()),
+    talk("a message of 4 producers to 4 consumers, local", ("four_to_four", 0, 1_000_000), BestPeer(), SYNC),
+    talk("a message of 4 producers to 4 consumers, shared", ("four_to_four", 1, 1_000_000), BestPeer(), SYNC),
     talk("an actor's answer", ("request", 1, 500_000), BestPeer()),
     talk("channel ping-pong of two threads", ("two_threads", 1, 20_000), Limit(560), cores="0,1"),
 ]
@@ -159,7 +163,7 @@ WORK = [
          Peers({"Go": 0.6})),
     work("a job given and awaited, one at a time", ("one_job", 0, 50_000), Limit(370)),
     work("a call to another thread", ("call", 0, 50_000), None, {}),
-    work("an offloaded job", ("offload", 0, 20_000), BestPeer(), {"Asio": "asio_pool_bench"}),
+    work("an offloaded job", ("offload", 0, 20_000), BestPeer(), JOB),
 ]
 
 # The others' way is another thing, to choose from, and no target.
