@@ -79,10 +79,10 @@ def talk(label, args, target, programs=None, **more):
                motet="sync_bench", **more)
 
 
-def work(label, args, target=None, programs=None, motet="pool_bench"):
+def work(label, args, target=None, programs=None, motet="pool_bench", **more):
     """Work for other threads; all programs have both processors."""
-    return Row(label, args, RING2, target, programs=POOL if programs is None else programs,
-               cores="0,1", motet=motet)
+    return Row(label, args, more.pop("limit", RING2), target,
+               programs=POOL if programs is None else programs, cores="0,1", motet=motet, **more)
 
 
 def way(label, args, target=None, programs=None):
@@ -162,6 +162,8 @@ WORK = [
     work("a job, of 1,000,000 with a future each", ("jobs_futures", 0, 1_000_000),
          Peers({"Go": 0.6})),
     work("a job given and awaited, one at a time", ("one_job", 0, 50_000), Limit(370)),
+    work("the slowest 1 % of 5,000 jobs, of which one computes for 50 ms", ("beside_long", 0, 5_000),
+         Peers({"Go": 1}), GO, limit=None, unit="us"),
     work("a call to another thread", ("call", 0, 50_000), None, {}),
     work("an offloaded job", ("offload", 0, 20_000), BestPeer(), JOB),
 ]

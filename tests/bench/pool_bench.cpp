@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What work for other threads costs: one iteration is one round trip, one job; see figures.py.
+#include <algorithm>
 #include <motet/motet.hpp>
 #include <motet/offload.hpp>
 #include <motet/thread_pool.hpp>
@@ -46,6 +47,28 @@ double one_at_a_time(std::size_t, std::size_t count) {
   });
 }
 
+void compute_for(double nanoseconds) {
+  for (const double from = bench::now(); bench::now() - from < nanoseconds;) {
+  }
+}
+
+/// Microseconds from the gift of a job to its end, of the slowest of 99 in 100: all compute for
+/// two, but one of them for 50,000.
+double beside_long(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  std::vector<double> taken(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    pool.post([&taken, i, count, given = bench::now()] {
+      compute_for(i == count / 10 ? 50e6 : 2e3);
+      taken[i] = bench::now() - given;
+    });
+  }
+  pool.drain();
+  const auto place = taken.begin() + static_cast<std::ptrdiff_t>(count * 99 / 100);
+  std::nth_element(taken.begin(), place, taken.end());
+  return *place / 1e3;
+}
+
 /// A call to a thread of its own, which needs no pool.
 double call(std::size_t, std::size_t count) {
   motet::thread other([] { motet::sleep(); });
@@ -66,10 +89,10 @@ double offload(std::size_t, std::size_t count) {
 }
 
 constexpr bench::subject subjects[] = {
-
     {"jobs", &jobs},
     {"jobs_futures", &jobs_with_futures},
     {"one_job", &one_at_a_time},
+    {"beside_long", &beside_long},
     {"call", &call},
     {"offload", &offload},
 };

@@ -281,6 +281,30 @@ async fn one_job(_: usize, count: usize) -> f64 {
     each(from, count)
 }
 
+fn compute_for(span: Duration) {
+    let from = Instant::now();
+    while from.elapsed() < span {}
+}
+
+/// Microseconds from the gift of a job to its end, of the slowest of 99 in 100: all compute for
+/// two, but one of them for 50,000.
+async fn beside_long(_: usize, count: usize) -> f64 {
+    let mut jobs = Vec::with_capacity(count);
+    for i in 0..count {
+        let given = Instant::now();
+        jobs.push(spawn(async move {
+            compute_for(Duration::from_micros(if i == count / 10 { 50_000 } else { 2 }));
+            given.elapsed().as_nanos() as f64 / 1e3
+        }));
+    }
+    let mut taken = Vec::with_capacity(count);
+    for job in jobs {
+        taken.push(job.await.unwrap());
+    }
+    taken.sort_by(f64::total_cmp);
+    taken[count * 99 / 100]
+}
+
 async fn offload(_: usize, count: usize) -> f64 {
     let from = Instant::now();
     for i in 0..count {
@@ -307,6 +331,7 @@ fn measure(what: &str, size: usize, rounds: usize) -> Option<f64> {
         "two_threads" => on_workers(ping_pong(size, rounds)),
         "jobs" => on_workers(jobs(size, rounds)),
         "jobs_futures" => on_workers(jobs_futures(size, rounds)),
+        "beside_long" => on_workers(beside_long(size, rounds)),
         "one_job" => on_workers(one_job(size, rounds)),
         "offload" => here(offload(size, rounds)),
         _ => return None,
