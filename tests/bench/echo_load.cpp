@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The load generator: one thread, C connections, a closed loop with exactly one message in flight
-// on each, but for those that stay idle. Every echoed byte is compared. Latency is what a caller
-// would see, so with many connections it includes the time a finished answer waits for its turn in
-// this one thread.
+// The load generator: one thread, C connections, at most one message in flight on each, and none on
+// those that stay idle. Every echoed byte is compared. In a closed loop the next message follows an
+// answer at once; at a constant rate (--rate, messages a second of all connections) it is due when
+// the clock says so, and its latency counts from then, though an answer that is late holds it up:
+// so no stall of the server hides the messages that it has kept from being sent. Latency is what a
+// caller would see, so with many connections it includes the time a finished answer waits for its
+// turn in this one thread.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -16,8 +19,8 @@
 namespace {
 
 struct settings {
-  double port = 0, connections = 1, idle = 0, seconds = 1, warmup = 0.3, size = 64, json = 0,
-         server_pid = 0;
+  double port = 0, connections = 1, idle = 0, seconds = 1, warmup = 0.3, size = 64, rate = 0,
+         json = 0, server_pid = 0;
 };
 
 struct connection {
@@ -27,6 +30,7 @@ struct connection {
   std::size_t sent = 0;
   std::size_t received = 0;
   std::int64_t started = 0;
+  std::vector<std::int64_t> held_up;  // when the messages were due that wait for an answer
 };
 
 class load {
@@ -53,10 +57,13 @@ class load {
 
   void run() {
     running_ = true;
-    for (auto index = static_cast<std::size_t>(settings_.idle); index < connections_.size();
-         ++index) {
-      connection& each = connections_[index];
-      if (each.fd >= 0) begin_message(each, bench::clock_ns());
+    next_due_ = static_cast<double>(bench::clock_ns());
+    next_ = first_busy();
+    if (settings_.rate == 0) {
+      for (std::size_t index = first_busy(); index < connections_.size(); ++index) {
+        connection& each = connections_[index];
+        if (each.fd >= 0) begin_message(each, bench::clock_ns());
+      }
     }
     poll_until(bench::clock_ns() + bench::to_ns(settings_.warmup));
     latency_ = {};
@@ -73,6 +80,7 @@ class load {
         {"connections", settings_.connections},
         {"idle", settings_.idle},
         {"size", settings_.size},
+        {"rate", settings_.rate},
         {"seconds", seconds_},
         {"requests", requests},
         {"requests_per_second", requests / seconds_},
@@ -151,10 +159,30 @@ class load {
     if (each.received < size_) return;
     const std::int64_t now = bench::clock_ns();
     latency_.add(static_cast<std::uint64_t>(now - each.started));
-    if (running_) {
-      begin_message(each, now);
-    } else {
+    if (!running_) {
       ++opened_;
+    } else if (settings_.rate == 0) {
+      begin_message(each, now);
+    } else if (!each.held_up.empty()) {
+      begin_message(each, each.held_up.front());
+      each.held_up.erase(each.held_up.begin());
+    }
+  }
+
+  std::size_t first_busy() const { return static_cast<std::size_t>(settings_.idle); }
+
+  // At a constant rate: begins what is due, on one connection after the other.
+  void begin_due() {
+    for (const auto now = static_cast<double>(bench::clock_ns()); next_due_ <= now;
+         next_due_ += 1e9 / settings_.rate) {
+      connection& each = connections_[next_];
+      const auto due = static_cast<std::int64_t>(next_due_);
+      if (each.fd >= 0 && each.received == size_) {
+        begin_message(each, due);
+      } else if (each.fd >= 0) {
+        each.held_up.push_back(due);
+      }
+      if (++next_ == connections_.size()) next_ = first_busy();
     }
   }
 
@@ -175,7 +203,8 @@ class load {
 
   void poll(std::int64_t limit_ns) {
     std::array<epoll_event, 512> events;
-    const int limit_ms = static_cast<int>(std::min(limit_ns / 1'000'000 + 1, std::int64_t{100}));
+    int limit_ms = static_cast<int>(std::min(limit_ns / 1'000'000 + 1, std::int64_t{100}));
+    if (running_ && settings_.rate != 0) limit_ms = 0;  // the next message is due too soon to sleep
     const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), limit_ms);
     if (count < 0 && errno != EINTR) bench::check(count, "epoll_wait");
     for (int i = 0; i < count; ++i) {
@@ -194,6 +223,7 @@ class load {
     while (dropped_ < connections_.size()) {
       const std::int64_t left = end - bench::clock_ns();
       if (left <= 0) return;
+      if (settings_.rate != 0) begin_due();
       poll(left);
     }
   }
@@ -217,6 +247,8 @@ class load {
   bench::latency_histogram latency_;
   std::uint64_t serial_ = 0, errors_ = 0, mismatches_ = 0;
   std::size_t opened_ = 0, dropped_ = 0;
+  double next_due_ = 0;
+  std::size_t next_ = 0;
   bool running_ = false;
   double seconds_ = 0, server_cpu_us_ = 0;
 };
@@ -232,6 +264,7 @@ int main(int argc, char** argv) {
                         {"--seconds", &chosen.seconds, 0.01, 600},
                         {"--warmup", &chosen.warmup, 0, 60},
                         {"--size", &chosen.size, 1, 16 << 20},
+                        {"--rate", &chosen.rate, 1, 1e7},
                         {"--server-pid", &chosen.server_pid, 1, 1 << 30},
                         {"--json", &chosen.json, 1, 0}});
   if (chosen.port == 0) bench::fail("--port is needed");

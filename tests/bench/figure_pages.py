@@ -4,11 +4,12 @@
 import statistics
 
 COLOURS = {"limit": "#9aa5b1", "motet": "#1f77b4", "Boost.Fiber": "#d98e4a", "Go": "#5aa469",
-           "tokio": "#c2a83e", "Asio": "#8d6cab", "std": "#b5565a"}
+           "tokio": "#c2a83e", "Asio": "#8d6cab", "libuv": "#6aaab5",
+           "std": "#b5565a"}
 
 
 def number(value):
-    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def middle(values):

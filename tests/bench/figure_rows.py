@@ -48,7 +48,7 @@ class Row:
     """One thing that is measured: `args` are WHAT SIZE ITERATIONS of each program."""
     label: str
     args: tuple
-    limit: tuple = None  # WHAT SIZE ITERATIONS of limit_bench
+    limit: tuple = None  # WHAT SIZE ITERATIONS of limit_program
     target: object = None
     unit: str = "ns"
     programs: dict = None  # of the peers
@@ -56,6 +56,8 @@ class Row:
     most_rounds: int = 1_000
     cores: str = "0"
     motet: str = "motet_bench"
+    limit_program: str = "limit_bench"
+    driver: str = None  # a script that is told the directory, a program of it, and `args`
 
 
 def ring(size, order="ring"):
@@ -89,6 +91,18 @@ def way(label, args, target=None, programs=None):
     """Fibers that go where something is, beside threads with a std::mutex."""
     return Row(label, args, RING2, target, cores="0,1", motet="ways_bench",
                programs={"std": "plain_bench"} if programs is None else programs)
+
+
+LOOPS = {"io_uring": "raw_uring_echo", "libev": "raw_epoll_echo"}
+SERVERS = {"libuv": "uv_echo", "Asio": "asio_echo", "Go": "go_echo", "tokio": "tokio_echo"}
+
+
+def echo(label, what, connections, backend, target=None, microseconds=1_000_000, **more):
+    """Echoes of 64 bytes, beside the bare loop with the same calls."""
+    args = (what, connections, microseconds)
+    return Row(f"{label} ({backend})", args, args, target, backend=backend, cores="0,1",
+               limit_program=LOOPS[backend], motet="../../examples/echo_server",
+               driver="echo_round.py", **more)
 
 
 FIBERS = [
@@ -180,6 +194,30 @@ WAYS = [
     way("yield_if_due, nobody waits", ("yield_if_due", 0, 50_000_000), Limit(0.74), {}),
 ]
 
+def connected(count):
+    return f"{count:,} connection{'' if count == 1 else 's'}"
+
+
+# What a bare loop knows, a fiber does not say before it has the answer: that a RECV follows the SEND.
+ECHO = [
+    *(echo(f"a request, {connected(count)}", "closed", count, backend, Limit(1 / 0.97), unit="us",
+           programs=SERVERS if backend == "io_uring" else None)
+      for count in (1, 50, 500, 5_000) for backend in LOOPS),
+    *(echo(f"the server's processor, a request, {connected(count)}", "cpu", count, backend,
+           Limit(1.15), unit="us", programs=SERVERS if backend == "io_uring" else None)
+      for count in (1, 50) for backend in LOOPS),
+    *(echo(f"system calls of a request, {connected(count)}", "calls", count, backend, Limit(1.005),
+           2_500_000, unit="", most_rounds=3)
+      for count in (1, 50) for backend in LOOPS),
+    *(echo(f"instructions in user space, {connected(count)}", "instructions", count, backend, None,
+           2_500_000, unit="", most_rounds=3)
+      for count in (1, 50) for backend in LOOPS),
+    *(echo(f"the slowest of 1,000 at {share} % of what epoll takes, {connected(50)}",
+           f"p999_at_{share}", 50, backend, None, 3_000_000, unit="us", most_rounds=5,
+           programs=SERVERS if backend == "io_uring" else None)
+      for share in (50, 80) for backend in LOOPS),
+]
+
 # Each table: its rows and the picture beside the document.
 SETS = {"figures": (FIBERS, "fibers.svg"), "talk": (TALK, "talk.svg"),
-        "work": (WORK, "work.svg"), "ways": (WAYS, "ways.svg")}
+        "work": (WORK, "work.svg"), "ways": (WAYS, "ways.svg"), "echo": (ECHO, "echo.svg")}

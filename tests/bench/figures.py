@@ -4,7 +4,7 @@
 
 usage: figures.py DIRECTORY [NAME...] [--rounds N] [--quick] [--json FILE] [--document FILE]
   DIRECTORY    where the benchmarks were built; a peer that is not there is left out
-  NAME         figures, talk, work or ways: one of the tables; all by default
+  NAME         figures, talk, work, ways or echo: one of the tables; all by default
   --rounds     of each measurement (default 9); the median counts
   --quick      small sizes: only whether it all works
   --json       writes what every run took, and on which processor, to FILE
@@ -24,6 +24,7 @@ import sys
 from figure_pages import missed, picture, put, table
 from figure_rows import SETS
 
+HERE = pathlib.Path(__file__).resolve().parent
 # Above that many times the quickest probe of the run, the machine is in a slow phase.
 SLOW = 1.25
 # How many slow rounds of a row are measured again, for each that is wanted.
@@ -50,10 +51,13 @@ class Bench:
     def measure(self, program, args, row=None):
         name, size, iterations = args
         if self.quick:
-            size, iterations = min(size, 1_000), min(iterations, 20_000)
+            least = 200_000 if row and row.driver else 20_000
+            size, iterations = min(size, 1_000), min(iterations, least)
         environment = {**os.environ, **({"MOTET_BACKEND": row.backend} if row else {})}
-        command = ["taskset", "-c", row.cores if row else "0", str(self.directory / program), name,
-                   str(size), str(iterations)]
+        started = ([sys.executable, str(HERE / row.driver), str(self.directory), program]
+                   if row and row.driver else [str(self.directory / program)])
+        cores = row.cores if row and program != "limit_bench" else "0"
+        command = ["taskset", "-c", cores, *started, name, str(size), str(iterations)]
         run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment,
                              timeout=600)
         if run.returncode != 0:
@@ -70,7 +74,9 @@ class Bench:
 
     def round_of(self, row, programs):
         """Each program of the row once."""
-        found = {"limit": self.measure("limit_bench", row.limit)} if row.limit and self.has_limits else {}
+        found = {}
+        if row.limit and (self.directory / row.limit_program).exists():  # not for every processor
+            found["limit"] = self.measure(row.limit_program, row.limit, row)
         for name, program in programs.items():
             found[name] = self.measure(program, row.args, row)
         return found

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures one thing of one echo server, whose messages are of 64 bytes, and prints it as a number.
+
+usage: echo_round.py DIRECTORY SERVER WHAT CONNECTIONS MICROSECONDS
+  DIRECTORY     where the benchmarks were built
+  SERVER        a program in it; motet's own takes the backend that MOTET_BACKEND names
+  WHAT          closed: microseconds a request, the next follows the answer
+                cpu: microseconds of the server's processor, the kernel's share included
+                p999_at_50, p999_at_80: the slowest of 1,000 requests, in microseconds from when it was
+                due, at that share, in percent, of what a bare loop on epoll can take
+                calls, instructions: system calls, and user-space instructions, a request
+  MICROSECONDS  how long the load lasts
+
+Server and load have a processor each if there are two. Of what is counted, the difference of a long
+and a short load counts: neither the start of a server nor its end does.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from compare_echo import Server
+
+REFERENCE = "raw_epoll_echo"
+
+
+def cores():
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[0], usable[-1]
+
+
+def command_of(directory, program):
+    backend = ["--backend", os.environ["MOTET_BACKEND"]] if program.endswith("echo_server") else []
+    return [str(directory / program), *backend]
+
+
+def load(directory, server, connections, seconds, *more):
+    command = [str(directory / "echo_load"), "--port", server.port, "--connections", str(connections),
+               "--seconds", str(seconds), "--json", *more]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True,
+                         preexec_fn=lambda: os.sched_setaffinity(0, {cores()[1]}))
+    result = json.loads(run.stdout)
+    if result["errors"] > 0:
+        sys.exit(f"{server.name}: {result}")
+    return result
+
+
+def loaded(directory, program, connections, seconds, *more):
+    with Server(program, command_of(directory, program), cores()[0]) as server:
+        watched = ("--server-pid", str(server.process.pid))
+        return load(directory, server, connections, seconds, *watched, *more)
+
+
+def closed(directory, program, connections, seconds):
+    return 1e6 / loaded(directory, program, connections, seconds)["requests_per_second"]
+
+
+def cpu(directory, program, connections, seconds):
+    result = loaded(directory, program, connections, seconds)
+    return result["server_cpu_us"] / result["requests"]
+
+
+def p999(share):
+    def measure(directory, program, connections, seconds):
+        capacity = loaded(directory, REFERENCE, connections, seconds / 3)["requests_per_second"]
+        rate = f"{share * capacity:.0f}"
+        return loaded(directory, program, connections, seconds, "--rate", rate)["p999_us"]
+    return measure
+
+
+def text_of(path, pattern):
+    """What a tool has written of a server that ended just now."""
+    for _ in range(100):
+        found = re.search(pattern, pathlib.Path(path).read_text(), re.MULTILINE)
+        if found:
+            return int(found[1].replace(",", ""))
+        time.sleep(0.1)
+    sys.exit(f"no {pattern} in {path}")
+
+
+def counted(tool, pattern):
+    """tool(FILE): a command that has the server run, and writes to FILE what it has counted."""
+    def once(directory, program, connections, seconds):
+        with tempfile.TemporaryDirectory() as rest:
+            command = [*tool(f"{rest}/counted"), *command_of(directory, program)]
+            with Server(program, command, None) as server:
+                done = load(directory, server, connections, seconds, "--warmup", "0")["requests"]
+            return text_of(f"{rest}/counted", pattern), done
+
+    def measure(directory, program, connections, seconds):
+        before, few = once(directory, program, connections, seconds / 5)
+        after, many = once(directory, program, connections, seconds)
+        if many <= few:
+            sys.exit(f"{program}: no more requests in a longer load")
+        return (after - before) / (many - few)
+    return measure
+
+
+WHAT = {
+    "closed": closed,
+    "cpu": cpu,
+    "p999_at_50": p999(0.5),
+    "p999_at_80": p999(0.8),
+    # -D: the process that is started, and told to end, is the server
+    "calls": counted(lambda file: ["strace", "-D", "-f", "-c", "-o", file],
+                     r"^\s*100\.00\s+\S+\s+\d+\s+(\d+)\s.*total$"),
+    "instructions": counted(lambda file: ["valgrind", "--tool=callgrind", f"--log-file={file}",
+                                          f"--callgrind-out-file={file}.out"],
+                            r"Collected : (\d+)"),
+}
+
+
+def main():
+    if len(sys.argv) != 6 or sys.argv[3] not in WHAT:
+        sys.exit(__doc__)
+    directory, program, what, connections, length = sys.argv[1:]
+    found = WHAT[what](pathlib.Path(directory), program, int(connections), int(length) / 1e6)
+    print(f"{found:.3f}")
+
+
+if __name__ == "__main__":
+    main()
