@@ -23,16 +23,22 @@ fibers::fiber launch(Body body) {
 
 double snooze(std::size_t count, std::size_t switches) {
   const std::size_t rounds = switches / count;
+  std::size_t left = count;
+  double end = 0;
   std::vector<fibers::fiber> all;
   for (std::size_t i = 0; i < count; ++i) {
-    all.push_back(launch([rounds] {
-      for (std::size_t round = 0; round < rounds; ++round) boost::this_fiber::yield();
+    all.push_back(launch([&, rounds] {
+      for (std::size_t round = 0; round < bench::warm_laps + rounds; ++round) {
+        boost::this_fiber::yield();
+      }
+      if (--left == 0) end = bench::now();
+      boost::this_fiber::yield();  // none ends before the last one has been through
     }));
   }
-  boost::this_fiber::yield();
-  return cost(rounds * count, [&] {
-    for (auto& each : all) each.join();
-  });
+  for (std::size_t lap = 0; lap <= bench::warm_laps; ++lap) boost::this_fiber::yield();
+  const double begin = bench::now();
+  for (auto& each : all) each.join();
+  return (end - begin) / static_cast<double>(rounds * count);
 }
 
 double spin_await(std::size_t, std::size_t rounds) {

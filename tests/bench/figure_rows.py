@@ -97,7 +97,7 @@ LOOPS = {"io_uring": "raw_uring_echo", "libev": "raw_epoll_echo"}
 SERVERS = {"libuv": "uv_echo", "Asio": "asio_echo", "Go": "go_echo", "tokio": "tokio_echo"}
 
 
-def echo(label, what, connections, backend, target=None, microseconds=1_000_000, **more):
+def echo(label, what, connections, backend, target=None, microseconds=500_000, **more):
     """Echoes of 64 bytes, beside the bare loop with the same calls."""
     args = (what, connections, microseconds)
     return Row(f"{label} ({backend})", args, args, target, backend=backend, cores="0,1",
@@ -207,13 +207,13 @@ ECHO = [
            Limit(1.15), unit="us", programs=SERVERS if backend == "io_uring" else None)
       for count in (1, 50) for backend in LOOPS),
     *(echo(f"system calls of a request, {connected(count)}", "calls", count, backend, Limit(1.005),
-           2_500_000, unit="", most_rounds=3)
+           1_500_000, unit="", most_rounds=3)
       for count in (1, 50) for backend in LOOPS),
     *(echo(f"instructions in user space, {connected(count)}", "instructions", count, backend, None,
-           2_500_000, unit="", most_rounds=3)
+           1_500_000, unit="", most_rounds=3)
       for count in (1, 50) for backend in LOOPS),
     *(echo(f"the slowest of 1,000 at {share} % of what epoll takes, {connected(50)}",
-           f"p999_at_{share}", 50, backend, None, 3_000_000, unit="us", most_rounds=5,
+           f"p999_at_{share}", 50, backend, None, 2_000_000, unit="us", most_rounds=5,
            programs=SERVERS if backend == "io_uring" else None)
       for share in (50, 80) for backend in LOOPS),
 ]

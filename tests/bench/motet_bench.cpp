@@ -19,16 +19,40 @@ namespace {
 using namespace std::chrono_literals;
 using bench::cost;
 
-double ring(std::size_t fibers, std::size_t switches) {
-  motet::group all;
-  const std::size_t rounds = switches / fibers;
-  for (std::size_t i = 0; i < fibers; ++i) {
-    all.spin([rounds] {
-      for (std::size_t round = 0; round < rounds; ++round) motet::snooze();
-    });
+/// Fibers that snooze by turns: neither that they begin nor that they end counts.
+class laps {
+ public:
+  laps(std::size_t fibers, std::size_t switches)
+      : fibers_(fibers), rounds_(switches / fibers), left_(fibers) {}
+
+  /// Called by each of the fibers.
+  void run() {
+    for (std::size_t round = 0; round < bench::warm_laps + rounds_; ++round) motet::snooze();
+    if (--left_ == 0) end_ = bench::now();
+    motet::snooze();  // none ends before the last one has been through
   }
+  /// Called when all have begun, and are about to go on.
+  template <typename Work>
+  double cost(Work work) {
+    for (std::size_t lap = 0; lap < bench::warm_laps; ++lap) motet::snooze();
+    const double begin = bench::now();
+    work();
+    return (end_ - begin) / static_cast<double>(rounds_ * fibers_);
+  }
+
+ private:
+  std::size_t fibers_;
+  std::size_t rounds_;
+  std::size_t left_;
+  double end_ = 0;
+};
+
+double ring(std::size_t fibers, std::size_t switches) {
+  laps turns(fibers, switches);
+  motet::group all;
+  for (std::size_t i = 0; i < fibers; ++i) all.spin([&] { turns.run(); });
   motet::snooze();
-  return cost(rounds * fibers, [&] { all.await_all(); });
+  return turns.cost([&] { all.await_all(); });
 }
 
 double snooze(std::size_t fibers, std::size_t switches) {
@@ -38,20 +62,20 @@ double snooze(std::size_t fibers, std::size_t switches) {
 /// The fibers are scheduled in random order, and stay in it.
 double snooze_shuffled(std::size_t fibers, std::size_t switches) {
   return motet::run([&] {
+    laps turns(fibers, switches);
     motet::group all;
-    const std::size_t rounds = switches / fibers;
-    std::vector<motet::fiber_ref> turns;
+    std::vector<motet::fiber_ref> order;
     for (std::size_t i = 0; i < fibers; ++i) {
-      turns.push_back(all.spin([rounds] {
+      order.push_back(all.spin([&] {
         motet::suspend();
-        for (std::size_t round = 0; round < rounds; ++round) motet::snooze();
+        turns.run();
       }));
     }
     motet::snooze();
-    std::shuffle(turns.begin(), turns.end(), std::mt19937(1));
-    for (auto& each : turns) each.schedule();
+    std::shuffle(order.begin(), order.end(), std::mt19937(1));
+    for (auto& each : order) each.schedule();
     motet::snooze();
-    return cost(rounds * fibers, [&] { all.await_all(); });
+    return turns.cost([&] { all.await_all(); });
   });
 }
 

@@ -12,6 +12,8 @@ use tokio::task::{spawn, spawn_blocking, yield_now, JoinHandle};
 use tokio::time::{sleep, timeout};
 
 const WORKERS: usize = 2;
+/// As in measure.hpp.
+const WARM_LAPS: usize = 4;
 
 /// On the thread that calls it.
 fn here(work: impl Future<Output = f64>) -> f64 {
@@ -37,18 +39,29 @@ async fn all_of<T>(tasks: Vec<JoinHandle<T>>) {
 
 async fn snooze(size: usize, switches: usize) -> f64 {
     let rounds = switches / size;
+    let left = Arc::new(AtomicUsize::new(size));
+    let (end, ended) = oneshot::channel();
+    let end = Arc::new(std::sync::Mutex::new(Some(end)));
     let tasks = (0..size)
         .map(|_| {
+            let (left, end) = (left.clone(), end.clone());
             spawn(async move {
-                for _ in 0..rounds {
+                for _ in 0..WARM_LAPS + rounds {
                     yield_now().await;
                 }
+                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    let _ = end.lock().unwrap().take().unwrap().send(Instant::now());
+                }
+                yield_now().await; // none ends before the last one has been through
             })
         })
         .collect();
+    for _ in 0..=WARM_LAPS {
+        yield_now().await;
+    }
     let from = Instant::now();
     all_of(tasks).await;
-    each(from, rounds * size)
+    (ended.await.unwrap() - from).as_nanos() as f64 / (rounds * size) as f64
 }
 
 async fn spin_await(_: usize, rounds: usize) -> f64 {
