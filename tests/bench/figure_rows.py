@@ -106,12 +106,12 @@ def echo(label, what, connections, backend, target=None, microseconds=500_000, *
 
 
 FIBERS = [
-    Row("snooze, 2 fibers", ("snooze", 2, 4_000_000), RING2, Limit(2.2), programs=TASKS),
-    Row("snooze, 1,000", ("snooze", 1_000, 4_000_000), ring(1_000), Limit(2.2), programs=TASKS),
+    Row("snooze, 2 fibers", ("snooze", 2, 2_000_000), RING2, Limit(2.2), programs=TASKS),
+    Row("snooze, 1,000", ("snooze", 1_000, 2_000_000), ring(1_000), Limit(2.2), programs=TASKS),
     Row("snooze, 10,000", ("snooze", 10_000, 2_000_000), ring(10_000), Limit(1.5), programs=TASKS),
     Row("snooze, 100,000", ("snooze", 100_000, 2_000_000), ring(100_000), Limit(1.5),
         programs=TASKS),
-    Row("snooze, 1,000 in random order", ("snooze_shuffled", 1_000, 4_000_000),
+    Row("snooze, 1,000 in random order", ("snooze_shuffled", 1_000, 2_000_000),
         ring(1_000, "ring_shuffled"), Limit(2.2)),
     Row("snooze, 10,000 in random order", ("snooze_shuffled", 10_000, 2_000_000),
         ring(10_000, "ring_shuffled"), Limit(1.5)),

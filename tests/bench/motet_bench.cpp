@@ -27,7 +27,8 @@ class laps {
 
   /// Called by each of the fibers.
   void run() {
-    for (std::size_t round = 0; round < bench::warm_laps + rounds_; ++round) motet::snooze();
+    const std::size_t rounds = bench::warm_laps + rounds_;
+    for (std::size_t round = 0; round < rounds; ++round) motet::snooze();
     if (--left_ == 0) end_ = bench::now();
     motet::snooze();  // none ends before the last one has been through
   }
