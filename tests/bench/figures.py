@@ -51,8 +51,8 @@ class Bench:
     def measure(self, program, args, row=None):
         name, size, iterations = args
         if self.quick:
-            least = 200_000 if row and row.driver else 20_000
-            size, iterations = min(size, 1_000), min(iterations, least)
+            most = 200_000 if row and row.driver else 20_000
+            size, iterations = min(size, 1_000), min(iterations, most)
         environment = {**os.environ, **({"MOTET_BACKEND": row.backend} if row else {})}
         started = ([sys.executable, str(HERE / row.driver), str(self.directory), program]
                    if row and row.driver else [str(self.directory / program)])

@@ -4,7 +4,6 @@
 #include <uv.h>
 
 #include <array>
-#include <cstring>
 #include <string>
 
 #include "bench_args.hpp"
