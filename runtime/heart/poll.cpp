@@ -37,11 +37,14 @@ void thread_state::collect_mail() noexcept {
 
 /// Returns: whether something came, or is due, before it was time to sleep.
 bool thread_state::wait_awake() noexcept {
-  return adaptive_spin_.wait([this] { return mail_->filled(); },
-                             [this] {
-                               if (anything_pending()) poll(false);
-                               return !queue_.empty();
-                             });
+  mail_->announce_look();
+  const bool came = adaptive_spin_.wait([this] { return mail_->filled(); },
+                                        [this] {
+                                          if (anything_pending()) poll(false);
+                                          return !queue_.empty();
+                                        });
+  mail_->awake();
+  return came;
 }
 
 /// The counter says what time it is for less than the clock does, and is never behind it; but what

@@ -27,6 +27,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct pool_state;
+struct worker_load;
 
 /// Of a thread that is not motet's: its runtime lasts for a fiber's visit, which cannot wait there.
 /// `numbers_used`: by earlier visits to the thread; 0: there was none.
@@ -57,6 +58,7 @@ class thread_state : public thread_core {
   job_intake jobs;
   /// The pool that its thread is a worker of, or null.
   const pool_state* pool = nullptr;
+  worker_load* load = nullptr;  // as that worker
   /// The main fiber is at home again when the function that it calls has returned.
   bool calls_main = false;
   /// The runtime was started because the main thread had to wait.

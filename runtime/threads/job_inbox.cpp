@@ -3,19 +3,35 @@
 // job, or the thread that leaves the job finds that the fiber waits.
 #include "threads/job_inbox.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <motet/detail/words/jitter.hpp>
 #include <mutex>
+#include <new>
+#include <tuple>
 #include <utility>
 
 #include "heart/mail/mailbox.hpp"
 #include "heart/thread_state.hpp"
+#include "threads/pool_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
 /// Chunks of memory that each of the two queues keeps, as they swap them.
-constexpr std::size_t kept_chunks = 64;
+constexpr std::size_t kept_chunks = 32;
+
+/// Who leaves jobs so much faster than they are done yields the processor now and then: perhaps the
+/// owner waits for it. And what lies in the queue for so long is in no cache any more.
+constexpr std::size_t far_ahead = 4'096;
+constexpr std::size_t between_yields = 256;
+
+void move_out(item_queue<job_slot>& from, loot& into) noexcept {
+  const std::size_t most = std::min(into.jobs.size(), (from.size() + 1) / 2);
+  while (into.count < most && from.front().movable()) from.pop(into.jobs[into.count++]);
+}
 
 }  // namespace
 
@@ -24,12 +40,13 @@ job_inbox::job_inbox() noexcept {
   taken_.keep(kept_chunks);
   wake_up_.inbox = this;
   wake_up_.handle_post = [](post& item, thread_state& home) noexcept {
-    wait_record* wait = static_cast<wake_up&>(item).inbox->waiting_;
-    if (wait != nullptr) home.resume(*wait, wake_reason::handed);
+    job_inbox& inbox = *static_cast<wake_up&>(item).inbox;
+    inbox.wake_is_under_way_ = false;
+    if (inbox.waiting_ != nullptr) home.resume(*inbox.waiting_, wake_reason::handed);
   };
 }
 
-bool job_inbox::push(job_slot&& item) {
+job_inbox::pushed job_inbox::push(job_slot&& item) {
   std::unique_lock in(sharing_);
   while (arrived_.lacks_room()) {
     in.unlock();
@@ -37,33 +54,125 @@ bool job_inbox::push(job_slot&& item) {
     in.lock();
     arrived_.add(std::move(more));
   }
-  if (closed_) return false;
+  if (closed_) return pushed::refused;
   arrived_.push(std::move(item));
   const bool wakes = std::exchange(awaited_, false);
+  const std::size_t waiting = arrived_.size();
   in.unlock();
   jitter();
-  if (wakes) home_->push(wake_up_);
-  return true;
+  const bool was_idle = wakes && home_->push_to_idle(wake_up_);
+  if (waiting >= far_ahead && waiting % between_yields == 0) ::sched_yield();
+  return was_idle ? pushed::woke : pushed::taken;
+}
+
+bool job_inbox::rouse() noexcept {
+  {
+    const std::lock_guard in(sharing_);
+    if (!std::exchange(awaited_, false)) return false;
+  }
+  jitter();
+  return home_->push_to_idle(wake_up_);
+}
+
+void job_inbox::give_away(loot& into) noexcept {
+  const std::lock_guard in(taking_);
+  move_out(taken_, into);
+  if (into.count > 0) return;
+  const std::lock_guard also(sharing_);
+  move_out(arrived_, into);
 }
 
 /// Takes all jobs that were left.
-/// Returns: whether there is a job, or the inbox is closed; if not, push() will wake the owner.
+/// Returns: whether there is a job, or the inbox is closed; if not, push() and rouse() will wake
+/// the
+///          owner, but for a worker that has not said yet that it rests.
 bool job_inbox::fetch() noexcept {
+  const std::lock_guard mine(taking_);
+  if (taken_.size() > 0) return true;
   const std::lock_guard in(sharing_);
   if (arrived_.size() > 0) taken_.swap(arrived_);
-  awaited_ = empty() && !closed_;
-  return !awaited_;
+  const bool found = taken_.size() > 0 || closed_;
+  awaited_ = !found && (load_ == nullptr || rests_) && !wake_is_under_way_;
+  return found;
 }
 
+/// Called when this thread has none, and has said so.
+/// Returns: whether jobs were taken; without memory there is no room for any.
+bool job_inbox::take_from_others() noexcept {
+  static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(loot::jobs)>);
+  try {
+    std::unique_lock mine(taking_);
+    if (taken_.lacks_room()) {
+      mine.unlock();
+      auto room = decltype(taken_)::make_room();
+      mine.lock();
+      taken_.add(std::move(room));
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  loot found;
+  load_->pool->take_for(*load_, found);
+  const std::lock_guard mine(taking_);
+  for (std::size_t i = 0; i < found.count; ++i) taken_.push(std::move(*found.jobs[i]));
+  return found.count > 0;
+}
+
+/// Takes fetch()'s word back that a wake is needed.
+void job_inbox::wait_no_more() noexcept {
+  const std::lock_guard in(sharing_);
+  if (!std::exchange(awaited_, false)) wake_is_under_way_ = true;
+}
+
+/// Returns: whether the owner is a worker, and has said only now that it rests.
+bool job_inbox::begin_rest() noexcept {
+  if (load_ == nullptr || std::exchange(rests_, true)) return false;
+  load_->pool->begin_rest(*load_);
+  return true;
+}
+
+void job_inbox::end_rest() noexcept {
+  if (load_ != nullptr && std::exchange(rests_, false)) load_->pool->end_rest(*load_);
+}
+
+/// Between fetch() and the wait no other fiber runs, so the wake finds who waits.
 bool job_inbox::await(thread_state& home) noexcept {
-  while (empty() && !fetch()) {
+  while (!fetch()) {
+    if (begin_rest()) continue;
+    if (load_ != nullptr && take_from_others()) {
+      wait_no_more();
+      load_->pool->rouse_another(*load_);  // or what was taken could wait behind its first
+      continue;
+    }
     wait_record wait("jobs");
     waiting_ = &wait;
     const bool interrupted = home.park(wait) == wake_reason::interrupted;
     waiting_ = nullptr;
     if (interrupted) return false;
   }
-  return !empty();
+  end_rest();
+  return !closed_;
+}
+
+job_inbox::first job_inbox::front() noexcept {
+  const std::lock_guard mine(taking_);
+  if (taken_.size() == 0) return {};
+  const job_slot& oldest = taken_.front();
+  return {oldest.holds_job() ? first::kind::job : first::kind::function, oldest.site};
+}
+
+bool job_inbox::pop(first::kind what, std::optional<job_slot>& into) noexcept {
+  decltype(taken_)::room used;  // freed when the lock is free again
+  bool uncovers = false;
+  {
+    const std::lock_guard mine(taking_);
+    if (taken_.size() == 0 || taken_.front().holds_job() != (what == first::kind::job))
+      return false;
+    used = taken_.pop(into);
+    uncovers = !into->movable() && taken_.size() > 0;
+  }
+  if (uncovers && load_ != nullptr) load_->pool->rouse_another(*load_);
+  return true;
 }
 
 /// The jobs that are left are taken out before they are destroyed: to destroy them may take a
@@ -71,12 +180,17 @@ bool job_inbox::await(thread_state& home) noexcept {
 void job_inbox::close(thread_state& home) noexcept {
   item_queue<job_slot> later;  // destroyed in reverse
   item_queue<job_slot> sooner;
-  sooner.swap(taken_);
   {
+    const std::lock_guard mine(taking_);
     const std::lock_guard in(sharing_);
     closed_ = true;
+    awaited_ = false;
+    sooner.swap(taken_);
     later.swap(arrived_);
   }
+  // The jobs that the worker has begun may still end, and the pool may go after that.
+  worker_load* const load = std::exchange(load_, nullptr);
+  if (load != nullptr && !std::exchange(rests_, true)) load->pool->begin_rest(*load);
   if (waiting_ != nullptr) home.resume(*waiting_, wake_reason::handed);
 }
 

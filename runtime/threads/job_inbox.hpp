@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The jobs that other threads leave for one thread, its owner. The owner takes all of them at once,
-// and is woken only if it waits.
+// and is woken only if it waits. If the owner is a worker of a pool, other workers may take what it
+// has not begun.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <motet/detail/heart/job_slot.hpp>
 #include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/threads/pool_task.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/words/item_queue.hpp>
 #include <motet/detail/words/post.hpp>
@@ -14,6 +18,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class mailbox;
 
+/// What a worker takes from another one at once.
+struct loot {
+  std::array<std::optional<job_slot>, 16> jobs;
+  std::size_t count = 0;
+};
+
 class job_inbox {
  public:
   job_inbox() noexcept;
@@ -22,18 +32,32 @@ class job_inbox {
 
   /// Called before another thread can reach the inbox.
   void open(mailbox& home) noexcept { home_ = &home; }
-  /// Returns: false if the inbox is closed; the caller keeps `item`. Any thread.
+  /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed.
+  /// Returns: `woke` if the owner's thread had nothing to run; else `taken`.
   /// Throws: std::bad_alloc; the caller keeps `item`.
-  bool push(job_slot&& item);
+  enum class pushed : std::uint8_t { refused, taken, woke };
+  pushed push(job_slot&& item);
+  /// Has the owner, if it waits, look once more for jobs. Any thread.
+  /// Returns: whether its thread had nothing to run.
+  bool rouse() noexcept;
+  /// Moves some of the jobs into `into`: of those that have arrived together the oldest, none behind
+  /// a job that must stay. Any thread.
+  void give_away(loot& into) noexcept;
 
   // The rest is for the owner alone.
+  /// The owner is the worker with that load.
+  void join_pool(worker_load& load) noexcept { load_ = &load; }
   /// Waits until there is a job.
   /// Returns: false if the inbox is closed, or the fiber was interrupted.
   bool await(thread_state& home) noexcept;
-  /// The oldest job that await() has found.
-  job_slot& front() noexcept { return taken_.front(); }
-  bool empty() const noexcept { return taken_.size() == 0; }
-  void pop(std::optional<job_slot>& into) noexcept { taken_.pop(into); }
+  /// Looks at the oldest job that await() has found; another worker may take it at any moment.
+  struct first {
+    enum class kind : std::uint8_t { none, function, job } what = kind::none;
+    call_site site = {};
+  };
+  first front() noexcept;
+  /// Takes the oldest job out if it is of that kind, and only then.
+  bool pop(first::kind what, std::optional<job_slot>& into) noexcept;
   /// Takes no more jobs, and destroys those that are left without doing them.
   void close(thread_state& home) noexcept;
 
@@ -46,17 +70,26 @@ class job_inbox {
   };
 
   bool fetch() noexcept;
+  bool take_from_others() noexcept;
+  void wait_no_more() noexcept;
+  bool begin_rest() noexcept;
+  void end_rest() noexcept;
 
   any_thread sharing_;  // guards:
   item_queue<job_slot> arrived_;
   bool awaited_ = false;
   bool closed_ = false;
 
-  // Of the owner:
+  alignas(64) any_thread taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> taken_;
+
+  // Of the owner:
+  worker_load* load_ = nullptr;  // null: it is no worker, or takes no more jobs
+  bool rests_ = false;
   mailbox* home_ = nullptr;
   wait_record* waiting_ = nullptr;
   wake_up wake_up_;
+  bool wake_is_under_way_ = false;  // though nobody waits any more
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -64,8 +64,7 @@ class caller {
   }
 
   bool begin_next() {
-    if (from_->empty() || from_->front().holds_job()) return false;
-    from_->pop(function_);
+    if (!from_->pop(job_inbox::first::kind::function, function_)) return false;
     step_back();
     begin_anew(*home_, function_->site);
     return true;
@@ -93,9 +92,8 @@ family& children_of_main(thread_state& home) noexcept {
 }
 
 /// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
-void start_caller(thread_state& home, job_inbox& from) {
-  fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind,
-                    from.front().site);
+void start_caller(thread_state& home, job_inbox& from, call_site site) {
+  fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind, site);
   ::new (fresh.body()) caller(home, from);
   fresh.start();
 }
@@ -120,16 +118,16 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
 /// Without memory for a fiber a posted function waits, for it has no caller to refuse. A job with a
 /// caller is refused.
 void start_front(thread_state& home, job_inbox& from) {
-  if (from.front().holds_job()) {
-    std::optional<job_slot> first;
-    from.pop(first);
+  using kind = job_inbox::first::kind;
+  if (std::optional<job_slot> first; from.pop(kind::job, first)) {
     start_or_refuse(home, first->take_job());
     return;
   }
-  for (auto pause = 1ms; !from.somebody_calls && !from.empty();
-       pause = std::min(pause * 2, longest_pause)) {
+  for (auto pause = 1ms; !from.somebody_calls; pause = std::min(pause * 2, longest_pause)) {
+    const auto next = from.front();
+    if (next.what != kind::function) break;
     try {
-      start_caller(home, from);
+      start_caller(home, from, next.site);
     } catch (const std::bad_alloc&) {
       sleep_for(pause);
     }

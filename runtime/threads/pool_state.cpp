@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// See threads/pool_state.hpp. Which worker gets a job, and how the end of the last job is noticed.
+// See threads/pool_state.hpp. Which worker gets a job, how a job moves to another one, and how the
+// end of the last job is noticed.
 #include "threads/pool_state.hpp"
 
 #include <limits>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <mutex>
 
 #include "ground/ticks.hpp"
+#include "threads/job_inbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -13,12 +16,12 @@ namespace {
 
 /// A worker writes `finished` all the time, so each read of it costs a cache miss. A worker that
 /// had so many jobs to do is not idle so soon, in about a microsecond.
-constexpr std::uint64_t far_from_idle = 32;
+constexpr std::int64_t far_from_idle = 32;
 constexpr std::uint64_t soon = 2'000;  // ticks
 
 std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
   const std::uint64_t seen = worker.seen_finished.load(std::memory_order_relaxed);
-  const bool far = given - seen >= far_from_idle;
+  const bool far = static_cast<std::int64_t>(given - seen) >= far_from_idle;
   const std::uint64_t now = far ? ticks() : 0;
   if (far && now - worker.seen_at.load(std::memory_order_relaxed) < soon) return seen;
   const std::uint64_t finished = worker.finished.load(std::memory_order_relaxed);
@@ -27,7 +30,16 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
   return finished;
 }
 
+std::uint64_t moved_to(const worker_load& worker) noexcept {
+  return static_cast<std::uint64_t>(worker.moved.load());
+}
+
 }  // namespace
+
+std::int64_t load_of(const worker_load& worker) noexcept {
+  const std::uint64_t finished = worker.finished.load();
+  return static_cast<std::int64_t>(worker.given.load() + moved_to(worker) - finished);
+}
 
 /// If several threads give jobs, only one gets an idle worker: the others see that it is idle no
 /// more. The search begins with the worker that had the last job: if it is idle again, it may still
@@ -35,18 +47,19 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
 std::size_t pool_state::choose() noexcept {
   const std::size_t first = last_chosen.load(std::memory_order_relaxed);
   std::size_t least = first;
-  std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t number = first + i < count ? first + i : first + i - count;
     worker_load& each = loads[number];
-    const std::uint64_t given = each.given.load(std::memory_order_relaxed);
-    std::uint64_t finished = finished_by(each, given);
-    if (given == finished && each.given.compare_exchange_strong(finished, given + 1)) {
+    std::uint64_t given = each.given.load(std::memory_order_relaxed);
+    const std::uint64_t had = given + moved_to(each);
+    const auto load = static_cast<std::int64_t>(had - finished_by(each, had));
+    if (load <= 0 && each.given.compare_exchange_strong(given, given + 1)) {
       remember(number);
       return number;
     }
-    if (given - finished < lowest) {
-      lowest = given - finished;
+    if (load < lowest) {
+      lowest = load;
       least = number;
     }
   }
@@ -63,31 +76,75 @@ void pool_state::remember(std::size_t chosen) noexcept {
 
 /// The finished jobs are summed up before the given ones: if the sums are equal, no job was under
 /// way between the two.
-bool pool_state::idle(std::size_t first, std::size_t how_many) const noexcept {
+bool pool_state::idle() const noexcept {
   std::uint64_t under_way = 0;
-  for (std::size_t i = first; i < first + how_many; ++i) under_way -= loads[i].finished.load();
-  for (std::size_t i = first; i < first + how_many; ++i) under_way += loads[i].given.load();
+  for (std::size_t i = 0; i < count; ++i) under_way -= loads[i].finished.load();
+  for (std::size_t i = 0; i < count; ++i) under_way += loads[i].given.load();
   return under_way == 0;
 }
 
-void pool_state::await_idle(std::size_t first, std::size_t how_many) {
+/// No wake is lost: a worker that counts a finished job while it rests looks at awaiting_idle
+/// afterwards; one that does not rest will, and both change `resting`.
+void pool_state::await_idle() {
   struct counted {
     std::atomic<unsigned>& count;
     explicit counted(std::atomic<unsigned>& of) noexcept : count(of) { ++count; }
     ~counted() { --count; }
   } waiting(awaiting_idle);
+  resting.fetch_add(0);
   std::unique_lock lock(idling);
-  while (!idle(first, how_many)) idled.wait(lock);
+  while (!idle()) idled.wait(lock);
 }
 
-/// No wake is lost: a fiber raises awaiting_idle before it looks at the loads, and this worker has
-/// counted the job as finished before it looks at awaiting_idle.
-void pool_state::announce_idle(const worker_load& worker) noexcept {
-  if (awaiting_idle.load() == 0 || worker.finished.load() != worker.given.load()) return;
+/// The fiber may wait for the lock, and the pool's last worker end meanwhile.
+void pool_state::announce_idle() noexcept {
+  if (awaiting_idle.load() == 0) return;
+  resting.fetch_add(0);
+  if (!idle()) return;
+  const std::shared_ptr<pool_state> kept = shared_from_this();
+  const internal_shield safe;
   {
     const std::lock_guard looking(idling);
   }
   idled.notify_all();
+}
+
+void pool_state::begin_rest(worker_load& worker) noexcept {
+  worker.dry.store(true, std::memory_order_relaxed);
+  resting.fetch_add(1);
+  announce_idle();
+}
+
+void pool_state::end_rest(worker_load& worker) noexcept {
+  resting.fetch_sub(1);
+  worker.dry.store(false, std::memory_order_relaxed);
+}
+
+/// No job is left behind while its worker is busy and another one rests: that one rests before it
+/// looks at `given`, and the giver looks at `resting` after the job is in its place.
+void pool_state::take_for(worker_load& thief, loot& into) noexcept {
+  const auto own = static_cast<std::size_t>(&thief - loads.get());
+  for (std::size_t i = 1; i < count; ++i) {
+    worker_load& each = loads[own + i < count ? own + i : own + i - count];
+    job_inbox* inbox = each.inbox.load(std::memory_order_acquire);
+    if (inbox == nullptr || load_of(each) == 0) continue;
+    inbox->give_away(into);
+    if (into.count == 0) continue;
+    const auto taken = static_cast<std::int64_t>(into.count);
+    thief.moved.fetch_add(taken);
+    each.moved.fetch_sub(taken);
+    return;
+  }
+}
+
+void pool_state::rouse_another(const worker_load& busy) noexcept {
+  if (resting.load() == 0) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    const worker_load& each = loads[i];
+    if (&each == &busy || !each.dry.load(std::memory_order_relaxed)) continue;
+    job_inbox* inbox = each.inbox.load(std::memory_order_acquire);
+    if (inbox != nullptr && inbox->rouse()) return;
+  }
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

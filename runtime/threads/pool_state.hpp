@@ -17,7 +17,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct pool_state {
+struct loot;
+
+/// Returns: how many jobs the worker has that are not over; -1 for a moment while some move.
+std::int64_t load_of(const worker_load& worker) noexcept;
+
+struct pool_state : std::enable_shared_from_this<pool_state> {
   explicit pool_state(std::size_t workers)
       : count(workers), loads(std::make_unique<worker_load[]>(workers)) {
     threads.reserve(workers);
@@ -28,14 +33,21 @@ struct pool_state {
   ///          already.
   std::size_t choose() noexcept;
   void remember(std::size_t chosen) noexcept;
-  /// Returns: whether the `how_many` workers from `first` on had nothing to do at some time during
-  ///          this call.
-  bool idle(std::size_t first, std::size_t how_many) const noexcept;
-  /// Waits until these workers are idle.
+  /// Returns: whether the workers had nothing to do at some time during this call.
+  bool idle() const noexcept;
+  /// Waits until they are idle.
   /// Throws: what is pending for this fiber.
-  void await_idle(std::size_t first, std::size_t how_many);
-  /// Called by a worker that has finished a job: if it has no more, tells those in await_idle().
-  void announce_idle(const worker_load& worker) noexcept;
+  void await_idle();
+  /// Tells those in await_idle() that the pool may be idle.
+  void announce_idle() noexcept;
+
+  /// Called by a worker that has no job to start, and then when it looks for one.
+  void begin_rest(worker_load& worker) noexcept;
+  void end_rest(worker_load& worker) noexcept;
+  /// Takes jobs of another worker for `thief`, which rests.
+  void take_for(worker_load& thief, loot& into) noexcept;
+  /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
+  void rouse_another(const worker_load& busy) noexcept;
 
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
@@ -47,6 +59,7 @@ struct pool_state {
   std::atomic<bool> stopping{false};
   std::atomic<bool> discarding{false};
   event stopped;
+  std::atomic<unsigned> resting{0};
   std::atomic<unsigned> awaiting_idle{0};
   mutex idling;
   condition_variable idled;

@@ -101,7 +101,7 @@ options options_here() {
 }
 
 void leave(thread_link& to, job_slot&& item) {
-  if (!push(to, std::move(item))) throw executor_stopped();
+  if (push(to, std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
 }
 
 bool runs_here(const thread_link& link) noexcept {

@@ -39,10 +39,9 @@ inline bool in_this_process(const thread_link& link) noexcept {
   return link.made_in == this_process();
 }
 
-/// Returns: whether the thread takes `item`; if not, the caller keeps `item`.
-/// Throws: std::bad_alloc; the caller keeps `item`.
-inline bool push(thread_link& to, job_slot&& item) {
-  return in_this_process(to) && to.jobs.push(std::move(item));
+/// As job_inbox::push().
+inline job_inbox::pushed push(thread_link& to, job_slot&& item) {
+  return in_this_process(to) ? to.jobs.push(std::move(item)) : job_inbox::pushed::refused;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

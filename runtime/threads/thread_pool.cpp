@@ -22,6 +22,10 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
+worker_load& load_here() noexcept {
+  return *self()->load;
+}
+
 bool discards(const worker_load& worker) noexcept {
   return worker.pool->discarding.load(std::memory_order_relaxed);
 }
@@ -47,10 +51,25 @@ void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept
   origins::note(error, identity_of(self()->running()));
 }
 
+/// While the worker does not rest, the last one to finish a job announces that when it begins to.
 void count_finished(worker_load& worker, bool has_room) noexcept {
   pool_state& pool = *worker.pool;
-  worker.finished.fetch_add(1);
-  pool.announce_idle(worker);
+  // What the job captured may have gone elsewhere to be destroyed.
+  if (self()->load != &worker) come_home(identity_of(self()->running()));
+  if (worker.dry.load(std::memory_order_relaxed)) {
+    worker.finished.fetch_add(1);
+    pool.announce_idle();
+  } else {
+    worker.finished.store(worker.finished.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_release);
+  }
+  if (has_room && pool.room) pool.room->release();
+}
+
+void take_back(worker_load& worker, bool has_room) noexcept {
+  pool_state& pool = *worker.pool;
+  worker.given.fetch_sub(1);
+  pool.announce_idle();
   if (has_room && pool.room) pool.room->release();
 }
 
@@ -70,10 +89,13 @@ void name_this_thread(const std::string& name, std::size_t number) {
 /// A worker's main fiber: no interruption ends it before the pool stops.
 void work(pool_state& pool, const std::string& name, std::size_t number) {
   name_this_thread(name, number);
-  self()->pool = &pool;
+  thread_state& home = *self();
+  home.pool = &pool;
+  home.load = &pool.loads[number];
+  home.jobs.inbox->join_pool(*home.load);
   shield([&] {
     pool.stopped.wait();
-    pool.await_idle(number, 1);
+    pool.await_idle();
   });
 }
 
@@ -102,6 +124,7 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
       // The threads serve all fibers, and inherit no locals from the fiber that makes the pool.
       state_->threads.push_back(
           thread(state_->how, {}, detail::job_slot::holding(std::move(function), {})));
+      state_->loads[i].inbox.store(&state_->threads.back().link()->jobs, std::memory_order_release);
     }
   } catch (...) {
     state_->stopped.set();
@@ -133,7 +156,7 @@ void thread_pool::stop(stop_mode how) {
 
 void thread_pool::drain() {
   refuse_to_wait_here();
-  state_->await_idle(0, state_->count);
+  state_->await_idle();
 }
 
 std::size_t thread_pool::workers() const noexcept {
@@ -190,7 +213,11 @@ std::size_t thread_pool::next_for_strand() const noexcept {
 
 void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {
   const auto number = static_cast<std::size_t>(&chosen - state_->loads.get());
-  if (!push(*state_->threads[number].link(), std::move(job))) throw executor_stopped();
+  const bool movable = job.movable();
+  const std::shared_ptr<detail::pool_state> kept = state_;  // the job may own the pool
+  const auto how = push(*kept->threads[number].link(), std::move(job));
+  if (how == detail::job_inbox::pushed::refused) throw executor_stopped();
+  if (movable && how == detail::job_inbox::pushed::taken) kept->rouse_another(chosen);
 }
 
 std::vector<thread_pool::worker_stats> thread_pool::stats() const {
@@ -199,8 +226,14 @@ std::vector<thread_pool::worker_stats> thread_pool::stats() const {
   for (std::size_t i = 0; i < state_->count; ++i) {
     const detail::worker_load& each = state_->loads[i];
     const std::uint64_t executed = each.finished.load();
-    all.push_back({static_cast<std::size_t>(each.given.load() - executed), executed,
+    const std::int64_t pending = detail::load_of(each);
+    all.push_back({static_cast<std::size_t>(std::max<std::int64_t>(pending, 0)), executed,
                    each.failed.load(std::memory_order_relaxed)});
+  }
+  if (state_->idle()) {
+    // A job that was destroyed before it began was counted where it was given, wherever it was
+    // then.
+    for (worker_stats& each : all) each.pending = 0;
   }
   return all;
 }

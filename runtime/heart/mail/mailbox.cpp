@@ -87,15 +87,29 @@ bool mailbox::push(post& item) noexcept {
 }
 
 bool mailbox::push_locked(post& item) noexcept {
+  if (!leave(item)) return false;
+  // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
+  end_sleep();
+  return true;
+}
+
+bool mailbox::leave(post& item) noexcept {
   if (closed_) return false;
   item.next = nullptr;
   *(first_ == nullptr ? &first_ : &last_->next) = &item;
   last_ = &item;
   filled_.store(true);
   jitter();
-  // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
-  end_sleep();
   return true;
+}
+
+/// A thread that looks would see the item first, and be awake then: so that is told before.
+bool mailbox::push_to_idle(post& item) noexcept {
+  jitter();
+  const std::lock_guard guard(lock_);
+  rest found = rest::looking;
+  const bool looked = !closed_ && resting_.compare_exchange_strong(found, rest::awake);
+  return leave(item) && (end_sleep() || looked);
 }
 
 bool mailbox::nudge() noexcept {
@@ -112,9 +126,9 @@ mailbox::rest mailbox::take_sleep() noexcept {
 }
 
 bool mailbox::end_sleep() noexcept {
-  if (resting_.load() == rest::awake || take_sleep() == rest::awake) return false;
-  wake();
-  return true;
+  const rest ended = resting_.load() == rest::awake ? rest::awake : take_sleep();
+  if (ended == rest::asleep || ended == rest::idle) wake();
+  return ended != rest::awake;
 }
 
 void mailbox::wake() noexcept {

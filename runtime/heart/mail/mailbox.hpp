@@ -31,6 +31,8 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool push(post& item) noexcept;
   /// The same, for a caller that holds lock().
   bool push_locked(post& item) noexcept;
+  /// The same. Returns: whether the thread had nothing to run, and slept or waited awake.
+  bool push_to_idle(post& item) noexcept;
   /// Any thread, lock() held.
   bool closed() const noexcept { return closed_; }
 
@@ -38,6 +40,8 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
   /// Returns: everything that has been left, oldest first.
   post* take() noexcept;
+  /// From here to awake() this thread, which has nothing to run, looks at filled() all the time.
+  void announce_look() noexcept { resting_.store(rest::looking, std::memory_order_relaxed); }
   /// From here to awake() a thread that leaves something also wakes this one. `idle`: it counts
   /// among the idle_workers until then. Returns: false if something has been left already; then it
   /// is no time to sleep.
@@ -73,8 +77,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   struct registry;
 
-  enum class rest : std::uint8_t { awake, asleep, idle };
+  enum class rest : std::uint8_t { awake, looking, asleep, idle };
 
+  bool leave(post& item) noexcept;
   bool end_sleep() noexcept;
   rest take_sleep() noexcept;
   void wake() noexcept;

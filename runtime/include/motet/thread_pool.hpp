@@ -70,9 +70,10 @@ namespace net {
 class tcp_listener;
 }
 
-/// The workers are motet threads, and a job is a fiber. A job that waits delays no other job; a job
-/// that computes delays only the other jobs of its worker. A worker without a job is always
-/// preferred. Any thread may use a pool.
+/// The workers are motet threads, and a job is a fiber. A job that waits delays no other job, and
+/// one that computes only those that its worker has begun: a worker that has nothing to run takes
+/// jobs that another has not begun. A worker without a job is always preferred. Any thread may use
+/// a pool.
 class thread_pool {
  public:
   /// Starts `workers` threads, called `name` and a number, with the options of this thread.
@@ -169,15 +170,16 @@ class thread_pool {
   std::size_t next_for_strand() const noexcept;
   template <typename Work>
   void give_to(detail::worker_load& chosen, Work&& work, detail::local_list&& heirlooms,
-               call_site site) const {
+               call_site site, bool movable = false) const {
     detail::pool_task<Work> task(chosen, std::move(work));
-    detail::leave_with(std::move(heirlooms), detail::job_slot::holding(std::move(task), site),
+    detail::leave_with(std::move(heirlooms),
+                       detail::job_slot::holding(std::move(task), site, movable),
                        [&](detail::job_slot&& item) { hand_over(chosen, std::move(item)); });
   }
   template <typename Work>
   void give(Work&& work, detail::local_list&& heirlooms, call_site site) {
     enter();
-    give_to(choose(), std::move(work), std::move(heirlooms), site);
+    give_to(choose(), std::move(work), std::move(heirlooms), site, true);
   }
   bool on_own_thread() const;
   bool in_this_process() const noexcept;

@@ -50,7 +50,8 @@ void leave_with(local_list&& heirlooms, job_slot&& item, Leave leave) {
     leave(std::move(item));
   } else {
     const call_site site = item.site;
-    leave(job_slot::holding(heir(std::move(heirlooms), std::move(item)), site));
+    const bool movable = item.movable();
+    leave(job_slot::holding(heir(std::move(heirlooms), std::move(item)), site, movable));
   }
 }
 

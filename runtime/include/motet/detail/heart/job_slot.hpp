@@ -19,17 +19,18 @@ class job_slot {
  public:
   static constexpr std::size_t room = 40;
 
+  /// `movable`: another thread than the one that it is left for may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
-  static job_slot holding(F&& function, call_site from) {
+  static job_slot holding(F&& function, call_site from, bool movable = false) {
     using kept = std::decay_t<F>;
     job_slot made(from);
     if constexpr (fits<kept>) {
       ::new (made.place_) kept(std::forward<F>(function));
-      made.kind_ = &kind_of<kept>;
+      made.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
     } else {
       ::new (made.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
-      made.kind_ = &kind_of<boxed<kept>>;
+      made.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
     }
     return made;
   }
@@ -52,6 +53,7 @@ class job_slot {
     kind_ = nullptr;
     return *std::launder(reinterpret_cast<owned_job*>(place_))->item;
   }
+  bool movable() const noexcept { return kind_->movable; }
   /// Calls the function.
   void operator()() { kind_->call(place_); }
 
@@ -64,6 +66,7 @@ class job_slot {
     void (*call)(void* function);
     void (*move)(void* to, void* from) noexcept;  // and destroys what is left
     void (*destroy)(void* function) noexcept;
+    bool movable;
   };
 
   template <typename F>
@@ -100,8 +103,8 @@ class job_slot {
   static void destroy_as(void* function) noexcept {
     std::destroy_at(static_cast<F*>(function));
   }
-  template <typename F>
-  static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>};
+  template <typename F, bool Movable = false>
+  static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>, Movable};
 
   const slot_kind* kind_ = nullptr;
   alignas(void*) std::byte place_[room];

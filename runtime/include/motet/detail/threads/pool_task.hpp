@@ -16,23 +16,32 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class job_inbox;
 struct pool_state;
 
-/// A worker's load is the number of jobs it has been given less the number it has finished. The
-/// worker alone writes `finished`; a pool in which both sums are equal has nothing to do.
+/// A worker's load is the number of jobs it has been given, or has taken from other workers, less
+/// the number it has finished. A pool in which the sums of `given` and `finished` are equal has
+/// nothing to do.
 struct worker_load {
   alignas(64) std::atomic<std::uint64_t> given{0};
+  std::atomic<std::int64_t> moved{0};  // what it has taken from others, less what they took
   // A copy of `finished`, and the time at which it was made: kept by the threads that give jobs.
   std::atomic<std::uint64_t> seen_finished{0};
   std::atomic<std::uint64_t> seen_at{0};
-  alignas(64) std::atomic<std::uint64_t> finished{0};
+  alignas(64) std::atomic<std::uint64_t> finished{0};  // the worker alone writes it
   std::atomic<std::uint64_t> failed{0};
+  /// The worker has no more to start, and waits for jobs, or has ended.
+  std::atomic<bool> dry{false};
+  std::atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
   pool_state* pool = nullptr;
 };
 
 /// How a job has ended.
-enum class job_end : std::uint8_t { undone, value, error };
+enum class job_end : std::uint8_t { not_begun, undone, value, error };
 
+/// Called by a job.
+/// Returns: the load of the worker that does it: the one that it was given to, or that took it.
+worker_load& load_here() noexcept;
 bool discards(const worker_load& worker) noexcept;
 /// Whether the running fiber may have had children.
 bool may_have_spun() noexcept;
@@ -44,6 +53,8 @@ std::exception_ptr left_undone() noexcept;
 /// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker, bool has_room) noexcept;
+/// A job that no worker has begun is destroyed. Any thread.
+void take_back(worker_load& worker, bool has_room) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// A job. Its outcome is settled in its destructor, on its own fiber, whose children are over then.
@@ -62,6 +73,8 @@ class pool_task {
   }
 
   void operator()() noexcept {
+    worker_ = &load_here();
+    ended_ = job_end::undone;
     if (discards(*worker_)) return;
     ended_ = job_end::value;
     try {
@@ -81,14 +94,18 @@ class pool_task {
   /// The load falls before the result is published: a thread that has seen the result finds this
   /// worker idle.
   void end() noexcept {
-    if (ended_ == job_end::undone) {
+    if (ended_ <= job_end::undone) {
       work_.leave_undone();
     } else if (may_have_spun()) {
       look_at_children();
     }
     const bool has_room = work_.has_room();
     work_.drop();
-    count_finished(*worker_, has_room);
+    if (ended_ == job_end::not_begun) {
+      take_back(*worker_, has_room);
+    } else {
+      count_finished(*worker_, has_room);
+    }
     jitter();
     work_.publish();
   }
@@ -104,7 +121,7 @@ class pool_task {
   }
 
   worker_load* worker_;
-  job_end ended_ = job_end::undone;
+  job_end ended_ = job_end::not_begun;
   Work work_;
 };
 

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename T>
 class item_queue {
  public:
-  static constexpr std::size_t chunk_size = std::clamp<std::size_t>(1024 / sizeof(T), 1, 64);
+  static constexpr std::size_t chunk_size = std::clamp<std::size_t>(4096 / sizeof(T), 1, 64);
 
   struct chunk {
     std::unique_ptr<chunk> next;
