@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -15,10 +16,20 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+namespace {
+
+/// Of a slab that is kept, so many blocks are resident at the most; a thread with more fibers is
+/// given memory for many at once.
+constexpr std::size_t few = 16;
+constexpr std::size_t many = 128;
+
+}  // namespace
+
 struct block_pool::slab {
   slab* next = nullptr;
   std::atomic<std::size_t> used{0};  // from leave() on
   std::size_t touched = 0;           // blocks that have been handed out, ever
+  std::size_t backed = few;          // that need no more page faults, but for the first few
 
   std::byte* place(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
@@ -29,9 +40,6 @@ namespace {
 
 /// Slabs of threads that had few fibers, as one has that a fiber only visits.
 constinit spare_mappings spares;
-/// Of a slab that is kept, so many blocks are resident at the most.
-constexpr std::size_t few = 16;
-
 constexpr const char* no_memory =
     "no memory, or no address space, for another fiber's control block";
 
@@ -46,6 +54,18 @@ void* map_aligned(std::size_t size) {
   if (before < size) ::munmap(from + before + size, size - before);
   ::madvise(from + before, size, MADV_NOHUGEPAGE);  // advice: it would make cold parts resident
   return from + before;
+}
+
+/// One call instead of a page fault for every 16 blocks, or for every 64 bodies. Advice, for what
+/// the kernel refuses is made resident by its first use. Source: madvise(2), Linux 5.14.
+void make_resident(std::byte* from, std::byte* to) noexcept {
+  constexpr int populate_write = 23;
+  constexpr std::uintptr_t page = 4096;
+  const auto up = [](std::byte* at) {
+    return at + (-reinterpret_cast<std::uintptr_t>(at) & (page - 1));
+  };
+  from = up(from);
+  if (from < up(to)) ::madvise(from, static_cast<std::size_t>(up(to) - from), populate_write);
 }
 
 }  // namespace
@@ -94,8 +114,17 @@ void block_pool::map_slab() {
   slabs_ = made;
 }
 
+void block_pool::back_more(slab& growing) noexcept {
+  const std::size_t from = growing.backed;
+  growing.backed = std::min(from + many, block_slab::blocks);
+  make_resident(growing.place(from), growing.place(growing.backed));
+  std::byte* bodies = growing.place(block_slab::blocks) + block_slab::bodies;
+  make_resident(bodies + from * small_body, bodies + growing.backed * small_body);
+}
+
 void* block_pool::take_new() {
   if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
+  if (slabs_->touched == slabs_->backed) back_more(*slabs_);
   ++made_;
   return slabs_->place(slabs_->touched++);
 }

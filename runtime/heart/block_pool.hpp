@@ -53,6 +53,7 @@ class block_pool {
   static slab& slab_of(void* block) noexcept;
   static void unmap(slab& unused) noexcept;
   void map_slab();
+  static void back_more(slab& growing) noexcept;
 
   unused_block* free_ = nullptr;  // last in, first out
   slab* slabs_ = nullptr;
