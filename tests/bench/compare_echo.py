@@ -82,18 +82,30 @@ class Server:
             sys.exit(f"{self.name}: exit code {code}")
 
 
+def cores_apart():
+    """One core for the server and another for the load, if there are two."""
+    usable = sorted(os.sched_getaffinity(0))
+    return (usable[0], usable[1]) if len(usable) > 1 else (None, None)
+
+
+def load(program, server, connections, seconds, core, *more):
+    """The result of a run of echo_load, which must have counted no error."""
+    command = [str(program), "--port", server.port, "--connections", str(connections),
+               "--seconds", str(seconds), "--json", *more]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds + 60,
+                         preexec_fn=pinned(core))
+    result = json.loads(run.stdout) if run.stdout else None
+    if run.returncode != 0 or result["errors"] > 0:
+        sys.exit(f"{server.name}: {command[0]} ended with {run.returncode}: {result}")
+    return result
+
+
 def measure(arguments, name, connections, cores):
     """One measurement: echo_load's result, with server CPU in us per request and its busy share."""
     server_core, client_core = cores
     with Server(name, arguments.server[name], server_core) as server:
-        command = [arguments.load, "--port", server.port, "--connections", str(connections),
-                   "--seconds", str(arguments.seconds), "--server-pid", str(server.process.pid),
-                   "--json"]
-        load = subprocess.run(command, stdout=subprocess.PIPE, text=True,
-                              timeout=arguments.seconds + 60, preexec_fn=pinned(client_core))
-        result = json.loads(load.stdout) if load.stdout else None
-        if load.returncode != 0 or result["errors"] > 0:
-            sys.exit(f"{name}: {command[0]} ended with {load.returncode}: {result}")
+        result = load(arguments.load, server, connections, arguments.seconds, client_core,
+                      "--server-pid", str(server.process.pid))
     result["cpu_us"] = result["server_cpu_us"] / result["requests"]
     result["busy_percent"] = result["server_cpu_us"] / result["seconds"] / 1e4
     return result
@@ -101,12 +113,11 @@ def measure(arguments, name, connections, cores):
 
 def rows(arguments):
     """The rows of the tables: (title, connections, (server core, client core))."""
-    cores = sorted(os.sched_getaffinity(0))
-    apart = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
     for connections in arguments.connections:
-        yield str(connections), connections, apart
+        yield str(connections), connections, cores_apart()
     if arguments.same_core:
-        yield "1 same core", 1, (cores[0], cores[0])
+        core = min(os.sched_getaffinity(0))
+        yield "1 same core", 1, (core, core)
 
 
 def spread(values, digits):

@@ -16,23 +16,16 @@ Server and load have a processor each if there are two. Of what is counted, the 
 and a short load counts: neither the start of a server nor its end does.
 """
 
-import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
 
-from compare_echo import Server
+from compare_echo import Server, cores_apart, load
 
 REFERENCE = "raw_epoll_echo"
-
-
-def cores():
-    usable = sorted(os.sched_getaffinity(0))
-    return usable[0], usable[-1]
 
 
 def command_of(directory, program):
@@ -40,21 +33,11 @@ def command_of(directory, program):
     return [str(directory / program), *backend]
 
 
-def load(directory, server, connections, seconds, *more):
-    command = [str(directory / "echo_load"), "--port", server.port, "--connections", str(connections),
-               "--seconds", str(seconds), "--json", *more]
-    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True,
-                         preexec_fn=lambda: os.sched_setaffinity(0, {cores()[1]}))
-    result = json.loads(run.stdout)
-    if result["errors"] > 0:
-        sys.exit(f"{server.name}: {result}")
-    return result
-
-
 def loaded(directory, program, connections, seconds, *more):
-    with Server(program, command_of(directory, program), cores()[0]) as server:
+    of_server, of_load = cores_apart()
+    with Server(program, command_of(directory, program), of_server) as server:
         watched = ("--server-pid", str(server.process.pid))
-        return load(directory, server, connections, seconds, *watched, *more)
+        return load(directory / "echo_load", server, connections, seconds, of_load, *watched, *more)
 
 
 def closed(directory, program, connections, seconds):
@@ -90,7 +73,8 @@ def counted(tool, pattern):
         with tempfile.TemporaryDirectory() as rest:
             command = [*tool(f"{rest}/counted"), *command_of(directory, program)]
             with Server(program, command, None) as server:
-                done = load(directory, server, connections, seconds, "--warmup", "0")["requests"]
+                done = load(directory / "echo_load", server, connections, seconds,
+                            cores_apart()[1], "--warmup", "0")["requests"]
             return text_of(f"{rest}/counted", pattern), done
 
     def measure(directory, program, connections, seconds):
