@@ -56,8 +56,8 @@ void* map_aligned(std::size_t size) {
   return from + before;
 }
 
-/// One call instead of a page fault for every 16 blocks, or for every 64 bodies. Advice, for what
-/// the kernel refuses is made resident by its first use. Source: madvise(2), Linux 5.14.
+/// One call instead of a page fault for every 16 blocks. Advice, for what the kernel refuses is
+/// made resident by its first use. Source: madvise(2), Linux 5.14.
 void make_resident(std::byte* from, std::byte* to) noexcept {
   constexpr int populate_write = 23;
   constexpr std::uintptr_t page = 4096;
@@ -118,8 +118,6 @@ void block_pool::back_more(slab& growing) noexcept {
   const std::size_t from = growing.backed;
   growing.backed = std::min(from + many, block_slab::blocks);
   make_resident(growing.place(from), growing.place(growing.backed));
-  std::byte* bodies = growing.place(block_slab::blocks) + block_slab::bodies;
-  make_resident(bodies + from * small_body, bodies + growing.backed * small_body);
 }
 
 void* block_pool::take_new() {
