@@ -40,8 +40,8 @@ class job_inbox {
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.
   bool rouse() noexcept;
-  /// Moves some of the jobs into `into`: of those that have arrived together the oldest, none behind
-  /// a job that must stay. Any thread.
+  /// Moves some of the jobs into `into`: of those that have arrived together the oldest, none
+  /// behind a job that must stay. Any thread.
   void give_away(loot& into) noexcept;
 
   // The rest is for the owner alone.
