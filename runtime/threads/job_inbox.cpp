@@ -28,6 +28,17 @@ constexpr std::size_t kept_chunks = 32;
 constexpr std::size_t far_ahead = 4'096;
 constexpr std::size_t between_yields = 256;
 
+/// Nothing is allocated under the lock.
+/// Throws: std::bad_alloc, with the lock released.
+void make_room(item_queue<job_slot>& in, std::unique_lock<any_thread>& held) {
+  while (in.lacks_room()) {
+    held.unlock();
+    auto more = item_queue<job_slot>::make_room();
+    held.lock();
+    in.add(std::move(more));
+  }
+}
+
 void move_out(item_queue<job_slot>& from, loot& into) noexcept {
   const std::size_t most = std::min(into.jobs.size(), (from.size() + 1) / 2);
   while (into.count < most && from.front().movable()) from.pop(into.jobs[into.count++]);
@@ -48,12 +59,7 @@ job_inbox::job_inbox() noexcept {
 
 job_inbox::pushed job_inbox::push(job_slot&& item) {
   std::unique_lock in(sharing_);
-  while (arrived_.lacks_room()) {
-    in.unlock();
-    auto more = decltype(arrived_)::make_room();
-    in.lock();
-    arrived_.add(std::move(more));
-  }
+  make_room(arrived_, in);
   if (closed_) return pushed::refused;
   arrived_.push(std::move(item));
   const bool wakes = std::exchange(awaited_, false);
@@ -83,9 +89,8 @@ void job_inbox::give_away(loot& into) noexcept {
 }
 
 /// Takes all jobs that were left.
-/// Returns: whether there is a job, or the inbox is closed; if not, push() and rouse() will wake
-/// the
-///          owner, but for a worker that has not said yet that it rests.
+/// Returns: whether there is a job, or the inbox is closed. If not, push() and rouse() will wake
+///          the owner, but for a worker that has not said yet that it rests.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard mine(taking_);
   if (taken_.size() > 0) return true;
@@ -102,12 +107,7 @@ bool job_inbox::take_from_others() noexcept {
   static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(loot::jobs)>);
   try {
     std::unique_lock mine(taking_);
-    if (taken_.lacks_room()) {
-      mine.unlock();
-      auto room = decltype(taken_)::make_room();
-      mine.lock();
-      taken_.add(std::move(room));
-    }
+    make_room(taken_, mine);
   } catch (const std::bad_alloc&) {
     return false;
   }
