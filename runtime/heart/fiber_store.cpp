@@ -3,6 +3,7 @@
 // heart/fiber_store.hpp.
 #include "heart/fiber_store.hpp"
 
+#include <atomic>
 #include <motet/detail/heart/handle.hpp>
 #include <mutex>
 #include <new>
@@ -132,6 +133,22 @@ void release_after_end(control_block& unreferred) noexcept {
 
 std::string_view name_of(const control_block& fiber) noexcept {
   return fiber.named ? std::string_view(cold_if_any(fiber)->name) : std::string_view();
+}
+
+std::string copied_name_of(const control_block& fiber) {
+  const std::lock_guard guard(fiber.mail->lock());
+  return std::string(name_of(fiber));
+}
+
+/// A signal handler of this thread sees the old name, none, or the new one.
+void rename(control_block& fiber, std::string&& name) {
+  std::string& kept = cold(fiber).name;
+  const std::lock_guard guard(fiber.mail->lock());
+  fiber.named = false;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  kept.swap(name);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  fiber.named = !kept.empty();
 }
 
 std::string label_of(const control_block& fiber) {

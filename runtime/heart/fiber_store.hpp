@@ -22,11 +22,13 @@ class thread_state;
 class fiber_store {
  public:
   /// `first`: the first number, which no other thread's fibers or scopes have.
-  explicit fiber_store(std::uint64_t first) noexcept : next_id_(first) {}
+  explicit fiber_store(std::uint64_t first) noexcept : first_id_(first), next_id_(first) {}
 
   stack_pool stacks;
 
   std::uint64_t next_id() noexcept { return next_id_++; }
+  /// Returns: how many fibers have been numbered, the main one included.
+  std::uint64_t fibers_made() const noexcept { return next_id_ - first_id_; }
   /// Returns: an identity for a scope that no other has.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
   std::uint64_t last_scope() const noexcept { return last_scope_; }
@@ -53,6 +55,7 @@ class fiber_store {
   [[gnu::noinline]] void* room_for_new_block(timers& time);
 
   block_pool blocks_;
+  const std::uint64_t first_id_;
   std::uint64_t next_id_;
   std::uint64_t last_scope_ = 0;
 };
@@ -62,8 +65,12 @@ void unmake_fiber(control_block& fiber) noexcept;
 
 /// Returns: its name, or its number if it has none.
 std::string label_of(const control_block& fiber);
-/// Returns: its name, perhaps empty. Any thread.
+/// Returns: its name, perhaps empty. On its thread, in a signal handler as well.
 std::string_view name_of(const control_block& fiber) noexcept;
+/// Returns: the same. Any thread.
+std::string copied_name_of(const control_block& fiber);
+/// Gives it another name. On its thread.
+void rename(control_block& fiber, std::string&& name);
 
 /// Whether anybody but the thread itself refers to a fiber that runs.
 inline bool shared(const control_block& fiber) noexcept {

@@ -85,9 +85,16 @@ std::uint64_t fiber_ref::id() const {
   return block().id;
 }
 
-const std::string& fiber_ref::name() const {
-  static const std::string& none = *new std::string;
-  return block().named ? detail::cold_if_any(block())->name : none;
+std::string fiber_ref::name() const {
+  return detail::copied_name_of(block());
+}
+
+void fiber_ref::set_name(std::string name) const {
+  detail::control_block& fiber = block();
+  if (fiber.dead()) return;
+  if (detail::self() != fiber.home)
+    throw std::logic_error("set_name() works on the fiber's own thread");
+  detail::rename(fiber, std::move(name));
 }
 
 fiber_state fiber_ref::state() const {

@@ -42,7 +42,7 @@ exception_origin describe(const control_block& fiber) {
   exception_origin from{fiber.id, std::string(name_of(fiber)), fiber.site, 0, {}};
   if (fiber.parent != nullptr) {
     from.parent = fiber.parent->id;
-    from.parent_name = name_of(*fiber.parent);
+    from.parent_name = copied_name_of(*fiber.parent);
   }
   return from;
 }

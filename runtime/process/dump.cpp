@@ -2,28 +2,17 @@
 // See process/dump.hpp.
 #include "process/dump.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <ostream>
 
 #include "heart/thread_state.hpp"
+#include "process/fiber_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
-
-const char* word_for(fiber_state state) {
-  switch (state) {
-    case fiber_state::runnable:
-      return "runnable";
-    case fiber_state::running:
-      return "running";
-    case fiber_state::waiting:
-      return "waiting";
-    case fiber_state::dead:
-      return "dead";
-  }
-  return "?";
-}
 
 void name(std::ostream& out, const control_block& fiber) {
   out << "fiber " << fiber.id;
@@ -60,25 +49,67 @@ void describe_wait(std::ostream& out, control_block& fiber, clock::time_point pr
        each = each->next) {
     if (each->waiter == &wait) name_children(out, *each);
   }
-  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.since);
-  out << ", for " << waited.count() << " ms";
+  out << ", for " << waited(wait, present) << " ms";
 }
 
 }  // namespace
 
-void dump(thread_state& thread, std::ostream& out) {
+const char* doing(const control_block& fiber) noexcept {
+  switch (fiber.state.load(std::memory_order_relaxed)) {
+    case fiber_state::runnable:
+      return "runnable";
+    case fiber_state::running:
+      return "running";
+    case fiber_state::waiting:
+      return "waiting";
+    case fiber_state::dead:
+      return "dead";
+  }
+  return "?";
+}
+
+const wait_record* wait_of(const control_block& fiber) noexcept {
+  const bool waits = fiber.state.load(std::memory_order_relaxed) == fiber_state::waiting;
+  return waits ? fiber.wait : nullptr;
+}
+
+long long waited(const wait_record& wait, clock::time_point present) noexcept {
+  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.since);
+  return std::max<long long>(span.count(), 0);
+}
+
+bool has_more_fibers(thread_state& thread, std::size_t most) noexcept {
+  auto& fibers = thread.fibers();
+  control_block* fiber = fibers.front();
+  while (fiber != nullptr && most > 0) {
+    fiber = fibers.next(*fiber);
+    --most;
+  }
+  return fiber != nullptr;
+}
+
+void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
   const clock::time_point present = thread.kernel().now();
   auto& fibers = thread.fibers();
+  frame_names names;
+  std::array<void*, most_frames> room;
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    const fiber_state state = fiber->state.load(std::memory_order_relaxed);
     name(out, *fiber);
-    out << ' ' << word_for(state);
-    if (fiber->wait != nullptr && state == fiber_state::waiting) {
-      describe_wait(out, *fiber, present);
-    }
+    out << ' ' << doing(*fiber);
+    if (wait_of(*fiber) != nullptr) describe_wait(out, *fiber, present);
     if (!fiber->is_main) out << "; spun at " << fiber->site.file << ':' << fiber->site.line;
     out << '\n';
+    if (!stacks) continue;
+    const auto frames = frames_of(thread, *fiber, room);
+    if (frames.empty()) out << "  not started\n";
+    for (const void* each : frames) out << "  " << names.of(each) << '\n';
   }
+}
+
+void dump(thread_state& thread, std::ostream& out, const dump_options& how) {
+  if (how.json) return dump_json(thread, out, how);
+  if (how.group_by_site) return dump_groups(thread, out, how);
+  dump_fibers(thread, out, how.stacks);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: MIT
-// One line about each fiber of a thread.
+// What is told of the fibers of a thread, by the thread itself: a line about each, a line about
+// each place where some were spun, or JSON.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
+#include <motet/clock.hpp>
+#include <motet/debug.hpp>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/wait_record.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// Writes of each fiber its name, its state, what it waits for and for how long, and where it was
-/// spun.
-void dump(thread_state& thread, std::ostream& out);
+/// On the thread itself, where none of its other fibers runs: tells as `how` says of all of them,
+/// without a line for the thread.
+void dump(thread_state& thread, std::ostream& out, const dump_options& how);
+
+/// The parts of it: text, by site, JSON.
+void dump_fibers(thread_state& thread, std::ostream& out, bool stacks);
+void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how);
+void dump_json(thread_state& thread, std::ostream& out, const dump_options& how);
+
+/// Whether there are more fibers than `most`.
+bool has_more_fibers(thread_state& thread, std::size_t most) noexcept;
+
+/// Returns: "runnable" and so on.
+const char* doing(const control_block& fiber) noexcept;
+/// Returns: its wait record if it waits, or null.
+const wait_record* wait_of(const control_block& fiber) noexcept;
+/// Returns: in milliseconds, at least 0.
+long long waited(const wait_record& wait, clock::time_point present) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

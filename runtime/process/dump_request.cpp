@@ -5,7 +5,6 @@
 // Source: signal-safety(7); backtrace(3) is safe once it has been called.
 #include "heart/dump_request.hpp"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dump.hpp"
+#include "process/fiber_frames.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -26,18 +26,14 @@ namespace {
 
 using report_line = line<std::size_t{12} * 1024>;
 
-/// As backtrace_symbols_fd(3) does: "file(function+offset) [address]", or without the function.
-void describe_frame(report_line& out, void* address) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  Dl_info symbol{};
+/// Of more fibers the dump tells by site: nobody reads a thousand stacks.
+constexpr std::size_t most_with_lines = 1'000;
+
+void write_frame(report_line& out, const void* address) noexcept {
+  const symbol found = symbol_at(address);
   out << "  ";
-  if (::dladdr(address, &symbol) != 0 && symbol.dli_fname != nullptr) {
-    const bool named = symbol.dli_sname != nullptr;
-    const void* base = named ? symbol.dli_saddr : symbol.dli_fbase;
-    out << symbol.dli_fname << "(" << (named ? symbol.dli_sname : "") << "+";
-    out.hex(at - reinterpret_cast<std::uintptr_t>(base)) << ") ";
-  }
-  (out << "[").hex(at) << "]\n";
+  describe_frame(out, address, found.name, found);
+  out << "\n";
 }
 
 void write_whole(std::string_view text) noexcept {
@@ -74,11 +70,11 @@ void dump_request::report_running(void* context) const noexcept {
   const char* doubt = place.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
   if (doubt != nullptr) {
     out << doubt << ", at\n";
-    describe_frame(out, place.instruction());
+    write_frame(out, place.instruction());
   } else {
     out << "at\n";
     std::array<void*, 64> room;
-    for (void* each : place.frames(room)) describe_frame(out, each);
+    for (void* each : place.frames(room)) write_frame(out, each);
   }
   out.write();
 }
@@ -89,7 +85,8 @@ void dump_request::write() noexcept {
   try {
     std::ostringstream out;
     out << "motet: thread " << ::gettid() << " has these fibers:\n";
-    dump(thread_, out);
+    const bool crowd = has_more_fibers(thread_, most_with_lines);
+    dump(thread_, out, {.stacks = true, .group_by_site = crowd});
     write_whole(out.str());
   } catch (const std::bad_alloc&) {
     write_whole("motet: no memory for a dump\n");

@@ -96,7 +96,7 @@ company company_in_process() noexcept {
 std::string deadlock_report(thread_state& thread) {
   std::ostringstream out;
   out << "every fiber of this thread waits and nothing pends that could wake one:\n";
-  dump(thread, out);
+  dump(thread, out, {});
   return out.str();
 }
 

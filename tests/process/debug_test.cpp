@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a person is told about a thread: the dump, and the report when all its fibers wait.
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -8,11 +9,13 @@
 #include <mutex>
 #include <regex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "catch.hpp"
+#include "quiet.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -68,6 +71,59 @@ TEST_CASE("a dump tells of each fiber what it waits for and where it was spun", 
     CHECK(!contains(dumped(), "sleeper"));
   });
   CHECK(dumped().empty());
+}
+
+TEST_CASE("a fiber can be given another name, on its own thread", "[debug]") {
+  run([] {
+    const auto fiber = spin({.name = "idle"}, [] {
+      current().set_name("GET /x");
+      sleep();
+    });
+    CHECK(fiber.name() == "idle");
+    snooze();
+    CHECK(fiber.name() == "GET /x");
+    CHECK(dumped_without("\"GET /x\" waiting: sleep") == "");
+    std::string seen;
+    bool refused = false;
+    std::thread([&] {
+      seen = fiber.name();
+      try {
+        fiber.set_name("mine");
+      } catch (const std::logic_error&) {
+        refused = true;
+      }
+    }).join();
+    CHECK(seen == "GET /x");
+    CHECK(refused);
+    fiber.set_name("");
+    CHECK(fiber.name().empty());
+    CHECK(!contains(dumped(), "GET /x"));
+    fiber.set_name("a name too long for a small string, so that it is somewhere else");
+    fiber.cancel();
+    CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
+    fiber.set_name("late");
+    CHECK(fiber.name() == "a name too long for a small string, so that it is somewhere else");
+  });
+}
+
+TEST_CASE("names are read on any thread while fibers get others", "[debug]") {
+  run(testing::quiet(), [] {
+    std::atomic<bool> stop{false};
+    const auto fiber = spin({.name = "first"}, [&] {
+      for (int round = 0; round < 1'000; ++round) {
+        current().set_name("round " + std::to_string(round) + " of many, somewhere on the heap");
+        snooze();
+      }
+    });
+    bool always_named = true;
+    std::thread reader([&] {
+      while (!stop) always_named = always_named && !fiber.name().empty();
+    });
+    fiber.await();
+    stop = true;
+    reader.join();
+    CHECK(always_named);
+  });
 }
 
 TEST_CASE("a dump says for which fiber another waits", "[debug]") {

@@ -101,12 +101,15 @@ def consecutive(lines, *patterns):
         for at in range(len(lines) - len(patterns) + 1))
 
 
-def spinners_place(lines):
-    """Whether the frames below the spinner's line are its own: in a sanitized build, below others."""
-    below = itertools.dropwhile(lambda line: not re.fullmatch(RUNS_SPINNER, line), lines)
+def stack_below(lines, pattern):
+    """The frames below a line: those of the program may stand below others in a sanitized build."""
+    below = itertools.dropwhile(lambda line: not re.fullmatch(pattern, line), lines)
     next(below)
-    frames = itertools.takewhile(lambda line: line.startswith("  "), below)
-    return any(re.fullmatch(SPINNERS_PLACE, line) for line in frames)
+    return list(itertools.takewhile(lambda line: line.startswith("  "), below))
+
+
+def spinners_place(lines):
+    return any(re.fullmatch(SPINNERS_PLACE, line) for line in stack_below(lines, RUNS_SPINNER))
 
 
 def asks_twice(program, number):
@@ -115,7 +118,9 @@ def asks_twice(program, number):
         told = program.err.until(
             RUNS_SPINNER, SPINNERS_PLACE, DOZER, BUSY, READER, HAS_FIBERS, HAS_FIBERS, HAS_FIBERS)
         assert spinners_place(told), told
-        assert consecutive(told, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), told
+        lines = [line for line in told if not line.startswith("  ")]
+        assert consecutive(lines, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), told
+        assert any("sleep(" in line for line in stack_below(told, DOZER)), told
         assert not any(re.fullmatch(SPINNER, line) for line in told), told
         program.say("ping")
         program.out.until("pong")

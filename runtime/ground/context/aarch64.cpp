@@ -11,6 +11,7 @@
 #include <motet/detail/ground/context.hpp>
 
 #include "ground/interrupted_place.hpp"
+#include "ground/parked_frames.hpp"
 
 asm(R"(
 .text
@@ -73,6 +74,38 @@ motet_enter_context:
 .size motet_enter_context, .-motet_enter_context
 )");
 
+// The tables of motet_look_from() say, while it has called: the frame of the caller is at the stack
+// pointer of the context, whose address is in x19, and where the caller goes on and its x29, x30
+// and x19 are in the context. Where it goes on has a column of its own, 96, which the unwinder has
+// for signal frames: for the caller may still have its own return address in x30. 0x0f is
+// DW_CFA_def_cfa_expression, 0x10 DW_CFA_expression with the register behind it, then the length of
+// an expression; 0x83 is DW_OP_breg19, x19 plus the offset behind it, 0x06 DW_OP_deref.
+// Source: DWARF 5, 2.5.1, 6.4.2 and 7.24; DWARF for the Arm 64-bit Architecture, 4.1.
+asm(R"(
+.text
+.p2align 4
+.globl motet_look_from
+.type motet_look_from, %function
+motet_look_from:
+  .cfi_startproc
+  .cfi_return_column 96
+  hint 34
+  stp x19, x30, [sp, -16]!
+  mov x19, x0
+  mov x0, x2
+  .cfi_escape 0x0f, 0x03, 0x83, 0x00, 0x06
+  .cfi_escape 0x10, 0x60, 0x02, 0x83, 0x08
+  .cfi_escape 0x10, 0x1d, 0x02, 0x83, 0x10
+  .cfi_escape 0x10, 0x1e, 0x02, 0x83, 0x18
+  .cfi_escape 0x10, 0x13, 0x02, 0x83, 0x20
+  blr x1
+  nop
+  ldp x19, x30, [sp], 16
+  ret
+  .cfi_endproc
+.size motet_look_from, .-motet_look_from
+)");
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
@@ -98,6 +131,17 @@ void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
   saved[10] = reinterpret_cast<std::uintptr_t>(entry);                 // x29
   saved[11] = reinterpret_cast<std::uintptr_t>(&motet_enter_context);  // x30
   fresh.stack_pointer = saved;
+}
+
+saved_context as_left_inline(const saved_context& left_by_call) noexcept {
+  auto* saved = static_cast<void**>(left_by_call.stack_pointer);
+  saved_context where;
+  where.stack_pointer = saved + 20;
+  where.resume_at = saved[11];
+  where.frame = saved[10];
+  where.return_link = saved[11];
+  where.base = saved[0];
+  return where;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -13,6 +13,7 @@
 #include <motet/detail/ground/context.hpp>
 
 #include "ground/interrupted_place.hpp"
+#include "ground/parked_frames.hpp"
 
 asm(R"(
 .text
@@ -71,6 +72,40 @@ motet_enter_context:
 .size motet_enter_context, .-motet_enter_context
 )");
 
+// The tables of motet_look_from() say, while it has called: the frame of the caller is at the stack
+// pointer of the context, whose address is in rbx, and the caller's rip, rbp and rbx are in the
+// context. 0x0f is DW_CFA_def_cfa_expression, 0x10 DW_CFA_expression with the register behind it
+// (16: rip, 6: rbp, 3: rbx), then the length of an expression; 0x73 is DW_OP_breg3, rbx plus the
+// offset behind it, 0x06 DW_OP_deref. Source: DWARF 5, 2.5.1, 6.4.2 and 7.24; System V ABI, AMD64
+// supplement, 3.6.2 (numbers of registers).
+asm(R"(
+.text
+.p2align 4
+.globl motet_look_from
+.type motet_look_from, @function
+motet_look_from:
+  .cfi_startproc
+  pushq %rbx
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset rbx, 0
+  movq %rdi, %rbx
+  movq %rdx, %rdi
+  .cfi_remember_state
+  .cfi_escape 0x0f, 0x03, 0x73, 0x00, 0x06
+  .cfi_escape 0x10, 0x10, 0x02, 0x73, 0x08
+  .cfi_escape 0x10, 0x06, 0x02, 0x73, 0x10
+  .cfi_escape 0x10, 0x03, 0x02, 0x73, 0x18
+  callq *%rsi
+  nop
+  .cfi_restore_state
+  popq %rbx
+  .cfi_adjust_cfa_offset -8
+  .cfi_restore rbx
+  ret
+  .cfi_endproc
+.size motet_look_from, .-motet_look_from
+)");
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void lay_out_for_inline(saved_context& fresh, void* top, entry_function entry,
@@ -107,6 +142,16 @@ void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
   *--word = reinterpret_cast<std::uintptr_t>(argument);  // rbx
   for (int other = 12; other <= 15; ++other) *--word = 0;
   fresh.stack_pointer = word;
+}
+
+saved_context as_left_inline(const saved_context& left_by_call) noexcept {
+  auto* saved = static_cast<void**>(left_by_call.stack_pointer);
+  saved_context where;
+  where.stack_pointer = saved + 7;
+  where.resume_at = saved[6];
+  where.frame = saved[5];
+  where.base = saved[4];
+  return where;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

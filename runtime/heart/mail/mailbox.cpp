@@ -53,6 +53,14 @@ mailbox::~mailbox() {
   if (wake_descriptor_ >= 0) ::close(wake_descriptor_);
 }
 
+void mailbox::for_each(const std::function<void(mailbox&)>& f) {
+  registry& all = registry::get();
+  const std::lock_guard guard(all.lock);
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    f(*each);
+  }
+}
+
 void mailbox::lock_all() noexcept {
   registry& all = registry::get();
   all.lock.lock();

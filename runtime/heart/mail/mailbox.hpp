@@ -3,9 +3,13 @@
 // the wake descriptor. Outlives its thread for as long as a control block refers to it.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <motet/detail/words/list.hpp>
 #include <motet/detail/words/post.hpp>
 #include <mutex>
@@ -60,6 +64,8 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   /// The thread it belongs, or belonged, to.
   std::thread::id thread() const noexcept { return thread_; }
+  /// The kernel's number of that thread.
+  pid_t number_of_thread() const noexcept { return number_of_thread_; }
 
   /// Control blocks that refer to it. At home while open, under lock() afterwards.
   std::size_t blocks = 0;
@@ -68,6 +74,10 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   static void unlock_all() noexcept;
   /// In the child, instead of unlock_all(): closes all, for their threads are not there.
   static void abandon_all() noexcept;
+
+  /// Calls `f` for each mailbox of the process, closed ones included, under a lock: `f` must make
+  /// and end none.
+  static void for_each(const std::function<void(mailbox&)>& f);
 
   /// Destroys a closed mailbox to which no block refers.
   static void dispose(mailbox* used) noexcept { delete used; }
@@ -91,6 +101,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   std::atomic<bool> filled_{false};
   std::atomic<rest> resting_{rest::awake};
   std::thread::id thread_ = std::this_thread::get_id();
+  const pid_t number_of_thread_ = ::gettid();
   int wake_descriptor_ = -1;
 };
 

@@ -51,12 +51,13 @@ class fiber_ref {
     return a.block_.get() == b.block_.get();
   }
 
-  /// Returns: a number that no other fiber of this process has.
-  /// Not a switchpoint.
+  /// Returns: a number that no other fiber of this process has. Not a switchpoint.
   std::uint64_t id() const;
-  /// Returns: the name the fiber was spun with; may be empty. Valid as long as the handle.
-  /// Not a switchpoint.
-  const std::string& name() const;
+  /// Returns: the name that the fiber was spun with, or was given last. Not a switchpoint.
+  std::string name() const;
+  /// Gives a fiber that is not dead another name, or none. Not a switchpoint.
+  /// Throws: std::logic_error on another thread than the fiber's home; std::bad_alloc.
+  void set_name(std::string name) const;
   /// Returns: the fiber's state; from another thread a snapshot, but `dead` is final.
   /// Not a switchpoint.
   fiber_state state() const;
@@ -67,8 +68,7 @@ class fiber_ref {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread than the fiber's home.
   std::vector<fiber_ref> children() const;
-  /// Returns: the thread that the fiber runs on.
-  /// Not a switchpoint.
+  /// Returns: the thread that the fiber runs on. Not a switchpoint.
   std::thread::id home() const;
   /// Returns: when the fiber was spun, within the time between two polls of its thread.
   /// Not a switchpoint.

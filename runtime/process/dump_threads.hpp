@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// The dump of all threads: each writes for itself.
+#pragma once
+
+#include <iosfwd>
+#include <motet/debug.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// See motet::dump().
+void dump_threads(std::ostream& out, const dump_options& how);
+
+}}}  // namespace motet::MOTET_ABI::detail

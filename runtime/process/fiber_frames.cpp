@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// See process/fiber_frames.hpp.
+#include "process/fiber_frames.hpp"
+
+#include <cxxabi.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "ground/parked_frames.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+struct text {
+  std::string said;
+
+  text& operator<<(std::string_view more) {
+    said += more;
+    return *this;
+  }
+  text& hex(std::uint64_t number) {
+    std::array<char, 16> digits;
+    const char* end = std::to_chars(digits.begin(), digits.end(), number, 16).ptr;
+    return *this << "0x" << std::string_view(digits.data(), end);
+  }
+};
+
+/// A main fiber may be on its thread's own stack, whose bounds are not known.
+bool can_be_believed(const control_block& fiber) noexcept {
+  const auto* at = static_cast<const std::byte*>(fiber.where.stack_pointer);
+  if (!fiber.has_stack()) return fiber.is_main && at != nullptr;
+  return at >= fiber.runs_on.bottom && at <= fiber.runs_on.top;
+}
+
+}  // namespace
+
+std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
+                           std::span<void*, most_frames> room) noexcept {
+  if (&thread.running() == &fiber) return own_frames(room);
+  return can_be_believed(fiber) ? parked_frames(fiber.where, room) : room.first(0);
+}
+
+const std::string& frame_names::of(const void* address) {
+  const auto [place, fresh] = known_.try_emplace(address);
+  if (fresh) {
+    const symbol found = symbol_at(address);
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> readable(
+        found.name == nullptr ? nullptr
+                              : abi::__cxa_demangle(found.name, nullptr, nullptr, &status),
+        &std::free);
+    text out;
+    describe_frame(out, address, readable == nullptr ? found.name : readable.get(), found);
+    place->second = std::move(out.said);
+  }
+  return place->second;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Parts of a dump as JSON. Source: RFC 8259, 7.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "process/fiber_frames.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Written between quotes. Bytes that are no characters of ASCII are passed on, for a name may be
+/// in UTF-8.
+struct json_string {
+  std::string_view text;
+
+  friend std::ostream& operator<<(std::ostream& out, const json_string& is) {
+    out << '"';
+    for (const char each : is.text) {
+      const auto code = static_cast<unsigned char>(each);
+      if (each == '"' || each == '\\') {
+        out << '\\' << each;
+      } else if (code < 0x20) {
+        out << "\\u00" << "0123456789abcdef"[code / 16] << "0123456789abcdef"[code % 16];
+      } else {
+        out << each;
+      }
+    }
+    return out << '"';
+  }
+};
+
+struct json_site {
+  std::string_view file;
+  std::uint32_t line;
+
+  friend std::ostream& operator<<(std::ostream& out, const json_site& is) {
+    return out << json_string{std::string(is.file) + ':' + std::to_string(is.line)};
+  }
+};
+
+struct json_frames {
+  std::span<void* const> frames;
+  frame_names& names;
+
+  friend std::ostream& operator<<(std::ostream& out, const json_frames& is) {
+    out << '[';
+    const char* before = "";
+    for (const void* each : is.frames) {
+      out << std::exchange(before, ", ") << json_string{is.names.of(each)};
+    }
+    return out << ']';
+  }
+};
+
+}}}  // namespace motet::MOTET_ABI::detail
