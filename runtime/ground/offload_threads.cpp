@@ -213,6 +213,20 @@ void has_left() noexcept {
   if (here.works_in != nullptr) end_wait(here);
 }
 
+set_load load() noexcept {
+  thread_set& all = thread_set::get();
+  const std::lock_guard held(all.lock);
+  set_load found;
+  for (room* each : {&all.calls, &all.names}) {
+    found.threads += each->threads;
+    found.idle += each->idle_count;
+    for (line_of_calls* line : {&each->nested, &each->line}) {
+      for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++found.in_line;
+    }
+  }
+  return found;
+}
+
 standstill::standstill() noexcept : held_(thread_set::get().lock) {}
 
 std::size_t standstill::idle() const noexcept {

@@ -37,6 +37,13 @@ void will_leave(blocking_call& work) noexcept;
 /// The caller has left its call, which may be over, and gone.
 void has_left() noexcept;
 
+struct set_load {
+  std::size_t threads = 0, idle = 0;
+  std::size_t in_line = 0;  // calls that no thread has begun
+};
+/// Returns: that of all rooms. Walks through the lines, under the lock.
+set_load load() noexcept;
+
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {
  public:

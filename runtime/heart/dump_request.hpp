@@ -28,6 +28,8 @@ class dump_request {
 
   /// Before there can be a signal: to know in the handler whether the main fiber is on its stack.
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
+  /// Returns: those in the thread's place in the roster.
+  thread_counters& counters() const noexcept { return place_.counters(); }
   /// Called in a forked child.
   void start_over() noexcept {
     wanted_.store(false);

@@ -44,6 +44,14 @@ class in_flight {
     return entry;
   }
 
+  /// Calls `f(entry)` for each.
+  template <typename F>
+  void each(F f) noexcept {
+    for (table& row : rows_) {
+      for (auto* entry = row.front(); entry != nullptr; entry = row.next(*entry)) f(*entry);
+    }
+  }
+
   void abandon() noexcept {
     for (table& each : rows_) each.abandon();
   }

@@ -64,6 +64,8 @@ operations::operations(thread_state& thread) noexcept
   if (thread_.kernel().submit(*pending.op)) return false;
   submitted_ = true;
   table_.add(pending);
+  if (thread_.counted.on()) [[unlikely]]
+    thread_.counted.numbers().in_flight_of(*pending.op).add(1);
   thread_.pend(thread_.running());
   return true;
 }
@@ -112,12 +114,18 @@ std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept 
   pending.plain_call = &call;
   pending.wait.fiber = &thread_.running();
   table_.add(pending);
+  if (thread_.counted.on()) thread_.counted.numbers().in_flight_of(op).add(1);
   ++on_threads_;
   call.await_end();
   --on_threads_;
+  if (thread_.counted.on()) thread_.counted.numbers().in_flight_of(op).subtract(1);
   in_flight::remove(pending);
   if (pending.closer != nullptr) thread_.resume(*pending.closer, wake_reason::handed);
   return op.result == -ECANCELED && pending.closed ? -EBADF : op.result;
+}
+
+void operations::count_in_flight(thread_counters& counters) noexcept {
+  table_.each([&](const pending_operation& each) { counters.in_flight_of(*each.op).add(1); });
 }
 
 /// A file's position is under a lock: even a call that must not wait would wait for that.
@@ -131,6 +139,8 @@ void operations::complete(operation& op) noexcept {
   thread_state& thread = thread_;
   auto& pending = *static_cast<pending_operation*>(op.owner);
   in_flight::remove(pending);
+  if (thread.counted.on()) [[unlikely]]
+    thread.counted.numbers().in_flight_of(op).subtract(1);
   thread.unpend(*pending.wait.fiber);
   pending.done = true;
   if (pending.won != nullptr) {

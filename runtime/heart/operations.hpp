@@ -9,6 +9,7 @@
 #include <motet/backend.hpp>
 #include <motet/detail/words/list.hpp>
 
+#include "heart/counting/thread_counters.hpp"
 #include "heart/in_flight.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -44,6 +45,8 @@ class operations {
   /// Returns: false, without effect, if another fiber is about to close it.
   bool end_all_on(int fd) noexcept;
 
+  /// Adds those that have not ended.
+  void count_in_flight(thread_counters& counters) noexcept;
   /// Whether the backend may hold operations that the kernel has not seen.
   bool submitted() const noexcept { return submitted_; }
   void polled() noexcept { submitted_ = false; }

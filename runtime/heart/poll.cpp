@@ -21,13 +21,17 @@ void thread_state::look_around_now() noexcept {
   if (anything_pending() && schedule.due()) {
     poll(false);
   } else {
-    until_look_ = schedule.countdown();
+    if (counted.on()) [[unlikely]]
+      tell(*this);
+    until_look_ = counted.from(schedule.countdown());
   }
 }
 
 void thread_state::collect_mail() noexcept {
   const kept_errno here(*live_errno_);
   for (post* item = mail_->take(); item != nullptr;) {
+    if (counted.on()) [[unlikely]]
+      counted.numbers().mail.add(1);
     post* next = item->next;
     item->handle_post(*item, *this);
     item = next;
@@ -56,7 +60,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
     if (time.first()->due > reading_) return;
   }
   reading_ = time.read_clock();
-  if (!time.empty()) time.fire_due(reading_);
+  if (!time.empty()) time.fire_due(reading_, counted.on() ? &counted.numbers() : nullptr);
 }
 
 void thread_state::poll(bool wait) noexcept {
@@ -72,11 +76,20 @@ void thread_state::poll(bool wait) noexcept {
     deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
   wait = deadline != backend::time_point::min();
   if (wait && !mail_->announce_sleep(jobs.taken && !lasting_pending())) return;
+  const bool counts = counted.on();
+  if (counts) [[unlikely]] {
+    tell(*this);
+    counted.numbers().polls.add(1);
+  }
   completions done;
   if (wait) {
+    if (counts) [[unlikely]]
+      counted.before_sleep();
     awake_thread::sleep();
     kernel_->poll(deadline, done);
     awake_thread::wake();
+    if (counts) [[unlikely]]
+      counted.after_sleep();
     mail_->awake();
     if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
   } else {
@@ -86,7 +99,7 @@ void thread_state::poll(bool wait) noexcept {
   keep_time(wait);
   schedule.polled(queue_.size());
   calls.polled();
-  until_look_ = schedule.countdown();
+  until_look_ = counted.from(schedule.countdown());
 }
 
 /// No fiber is runnable: sleeps until one may be.

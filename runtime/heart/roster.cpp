@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <motet/detail/heart/cold_part.hpp>
+#include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -13,6 +14,14 @@ constinit std::atomic<roster_place*> motet_roster{nullptr};
     block_slab::size, block_slab::first, block_slab::blocks, block_slab::cold_room};
 
 namespace {
+
+/// What threads that have ended have counted, and the lock under which threads begin and end.
+constinit std::mutex counting;
+constinit thread_counters of_ended;
+
+void add_to(thread_counters& sum, thread_counters& counted) noexcept {
+  sum.each_with(counted, [](tally& all, const tally& more) { all.add(more.get()); });
+}
 
 roster_place* take_free_place(pid_t thread) noexcept {
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
@@ -39,21 +48,45 @@ roster_entry::roster_entry(thread_state& runtime) : place_(take_free_place(::get
 }
 
 void roster_entry::enter(thread_state& runtime) noexcept {
+  const std::lock_guard guard(counting);
   place_->dump_asked = false;
   place_->runtime = &runtime;
   place_->thread = ::gettid();
 }
 
 roster_entry::~roster_entry() {
+  const std::lock_guard guard(counting);
+  thread_counters& own = place_->counters;
+  for (tally* gone : {&own.living, &own.runnable, &own.timers_armed}) gone->set(0);
+  add_to(of_ended, own);
+  own.each_with(own, [](tally& each, const tally&) { each.set(0); });
   place_->runtime = nullptr;
   place_->thread = 0;
 }
 
-void roster_entry::abandon_all() noexcept {
+void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
+  const std::lock_guard guard(counting);
+  add_to(sum, of_ended);
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    if (each->runtime.load() != nullptr) f(*each);
+  }
+}
+
+void roster_entry::abandon_all() noexcept {
+  of_ended.each_with(of_ended, [](tally& each, const tally&) { each.set(0); });
+  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    each->counters.each_with(each->counters, [](tally& one, const tally&) { one.set(0); });
     each->runtime = nullptr;
     each->thread = 0;
   }
+}
+
+void roster_entry::lock_all() noexcept {
+  counting.lock();
+}
+
+void roster_entry::unlock_all() noexcept {
+  counting.unlock();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

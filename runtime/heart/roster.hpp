@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <motet/detail/words/abi.hpp>
+
+#include "heart/counting/thread_counters.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -17,6 +20,7 @@ struct roster_place {
   std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
   std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
+  thread_counters counters;
   roster_place* next = nullptr;
 };
 
@@ -29,6 +33,10 @@ struct slab_layout {
 };
 extern const slab_layout motet_slab_layout;
 
+/// Adds what threads that have ended have counted to `sum`, and calls `f(place)` for each place of
+/// a thread that has not; none begins or ends meanwhile.
+void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f);
+
 /// A runtime's place, for as long as it lives.
 class roster_entry {
  public:
@@ -38,9 +46,13 @@ class roster_entry {
   roster_entry& operator=(const roster_entry&) = delete;
   ~roster_entry();
 
+  // Round a fork.
+  static void lock_all() noexcept;
+  static void unlock_all() noexcept;
   // In a forked child: the other threads are not there, and this one has another number.
   static void abandon_all() noexcept;
   void start_over(thread_state& runtime) noexcept { enter(runtime); }
+  thread_counters& counters() const noexcept { return place_->counters; }
   /// Returns: whether another thread has sent the dump signal, once for each.
   bool take_dump_request() noexcept { return place_->dump_asked.exchange(false); }
 

@@ -13,6 +13,7 @@
 
 #include "ground/adaptive_spin.hpp"
 #include "ground/cores.hpp"
+#include "heart/counting/counting.hpp"
 #include "heart/dump_request.hpp"
 #include "heart/fiber_store.hpp"
 #include "heart/idle_watch.hpp"
@@ -55,6 +56,7 @@ class thread_state : public thread_core {
   fiber_store store;
   reaper cleaner;
   dump_request dumps;
+  counting counted;
   job_intake jobs;
   /// The pool that its thread is a worker of, or null.
   const pool_state* pool = nullptr;

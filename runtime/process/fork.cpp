@@ -43,7 +43,7 @@ void thread_state::start_over() noexcept {
   dumps.start_over();
   awake_thread::wake();
   jobs = {};  // no other thread is left to give it jobs
-  until_look_ = schedule.countdown();
+  until_look_ = counted.from(schedule.countdown());
 }
 
 void thread_state::forget_others(control_block& caller) noexcept {
@@ -73,9 +73,11 @@ void lock_all() {
   offload_threads::lock();
   mailbox::lock_all();
   origins::lock();
+  roster_entry::lock_all();
 }
 
 void unlock_all() {
+  roster_entry::unlock_all();
   origins::unlock();
   mailbox::unlock_all();
   offload_threads::unlock();
@@ -86,6 +88,7 @@ void start_over_in_child() {
   process_generation.fetch_add(1, std::memory_order_relaxed);
   count_threads_anew();
   mapping_guard::unlock();
+  roster_entry::unlock_all();
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();

@@ -54,7 +54,8 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
       idle(*this),
       store(first_number(visited)),
       cleaner(*this),
-      dumps(*this) {
+      dumps(*this),
+      counted(dumps.counters()) {
   if (!time.virtual_time() && !foreign) adaptive_spin_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
@@ -78,7 +79,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   sanitizer::describe(main_->where.watched, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
-  until_look_ = schedule.countdown();
+  until_look_ = counted.from(schedule.countdown());
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
 }

@@ -16,6 +16,8 @@ class timer_slack {
  public:
   explicit timer_slack(std::chrono::microseconds most) noexcept : most_(most) {}
 
+  std::chrono::microseconds most() const noexcept { return most_; }
+
   /// Called before a sleep that `next` is to end.
   /// Returns: how long the sleep is at the least.
   clock::duration before(const timer& next, clock::time_point present) noexcept {

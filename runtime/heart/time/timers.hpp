@@ -12,6 +12,7 @@
 #include <motet/options.hpp>
 
 #include "ground/tick_clock.hpp"
+#include "heart/counting/thread_counters.hpp"
 #include "heart/time/timer_queue.hpp"
 #include "heart/time/timer_slack.hpp"
 #include "words/saturating_time.hpp"
@@ -55,8 +56,11 @@ class timers {
   void rearm(timer& alarm) noexcept { queue_.update(alarm); }
   /// Fires all that are due at `present`. Firing makes fibers runnable and arms nothing, so a fiber
   /// that sleeps again and again for no time cannot hold this loop.
-  void fire_due(clock::time_point present) noexcept {
+  /// `counters`: null if nobody wants them.
+  void fire_due(clock::time_point present, thread_counters* counters) noexcept {
     for (timer* next = first(); next != nullptr && next->due <= present; next = first()) {
+      if (counters != nullptr) [[unlikely]]
+        count(*next, present, *counters);
       disarm(*next);
       next->fire(*next);
     }
@@ -80,6 +84,8 @@ class timers {
   void unreserve(std::size_t fewer = 1) noexcept { reserved_ -= fewer; }
   std::size_t reserved() const noexcept { return reserved_; }
 
+  /// A timer that fires later than that after its slack counts as late.
+  static constexpr std::chrono::milliseconds punctual{1};
   /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
   static constexpr std::size_t of_a_fiber = 3;
 
@@ -91,6 +97,12 @@ class timers {
   }
 
  private:
+  [[gnu::noinline]] void count(const timer& due, clock::time_point present,
+                               thread_counters& counters) const noexcept {
+    counters.timers_fired.add(1);
+    if (present - due.due > slack_.most() + punctual) counters.timers_late.add(1);
+  }
+
   backend* kernel_;
   const bool virtual_time_;
   tick_clock tick_clock_;

@@ -34,6 +34,11 @@ struct thread_core {
   /// Returns: the time of the last poll that asked for it.
   clock::time_point reading() const noexcept { return reading_; }
   bool any_runnable() const noexcept { return !queue_.empty(); }
+  std::size_t runnable() const noexcept { return queue_.size(); }
+  /// Returns: how many spun fibers are not dead.
+  std::size_t living() const noexcept { return living_; }
+  /// Returns: after how many more switches the inbox is looked at.
+  int until_look() const noexcept { return until_look_; }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// Something pends that may wake a fiber (a transient one's counts only for polling).

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// See heart/counting/counting.hpp.
+#include "heart/counting/counting.hpp"
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void begin_to_count(thread_state& thread) noexcept {
+  counting& own = thread.counted;
+  if (own.on_) return;
+  own.on_ = true;
+  thread.calls.count_in_flight(own.numbers_);
+  own.counted_from_ = thread.until_look();
+  tell(thread);
+}
+
+void tell(thread_state& thread) noexcept {
+  counting& own = thread.counted;
+  thread_counters& told = own.numbers_;
+  told.switches.add(static_cast<std::uint64_t>(own.counted_from_ - thread.until_look()));
+  own.counted_from_ = thread.until_look();
+  told.spun.set(thread.store.fibers_made() - 1);
+  told.living.set(thread.living());
+  told.runnable.set(thread.runnable());
+  told.timers_armed.set(thread.time.size());
+  own.delay_.look(told.switches.get(), thread.runnable(), told);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

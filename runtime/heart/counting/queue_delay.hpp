@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// How long a fiber that has become runnable waits for its turn, of one in 64. No fiber is marked:
+// the queue is first in, first out, so the fiber that stands behind n others runs after n switches,
+// which are counted anyway. Looked at only where the switches are counted; between two looks the
+// switches are taken to be of one length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ground/ticks.hpp"
+#include "heart/counting/thread_counters.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class queue_delay {
+ public:
+  /// `switches`: of the thread so far. `runnable`: how long its queue is.
+  void look(std::uint64_t switches, std::size_t runnable, thread_counters& counters) noexcept {
+    const std::uint64_t passed = switches - begun_at_;
+    if (waiting_) {
+      if (passed >= places_) end(passed, counters);
+    } else if (passed >= one_in) {
+      begun_at_ = switches;
+      places_ = runnable;
+      ticks_ = ticks();
+      waiting_ = true;
+    }
+  }
+  /// No fiber is runnable any more: what has been waited for has run, and the thread may sleep.
+  void queue_is_empty(std::uint64_t switches, thread_counters& counters) noexcept {
+    if (waiting_) end(switches - begun_at_, counters);
+  }
+
+ private:
+  static constexpr std::uint64_t one_in = 64;
+
+  void end(std::uint64_t passed, thread_counters& counters) noexcept;
+
+  std::uint64_t begun_at_ = 0;  // in switches
+  std::uint64_t places_ = 0;    // to go then
+  std::uint64_t ticks_ = 0;     // then
+  bool waiting_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Numbers about every thread with fibers, for monitoring.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <motet/backend.hpp>
+#include <motet/detail/words/abi.hpp>
+#include <string_view>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// How often something took how long. Bucket i counts what took less than 2^(i+1) nanoseconds, and
+/// no less than 2^i but in bucket 0.
+struct span_histogram {
+  std::array<std::uint64_t, 64> buckets{};
+
+  /// Returns: how many spans there are. Not a switchpoint.
+  std::uint64_t count() const noexcept;
+  /// Returns: the upper end of the bucket in which the spans reach the share `q`, in [0, 1]; 0 if
+  ///          there are none. Not a switchpoint.
+  std::chrono::nanoseconds quantile(double q) const noexcept;
+};
+
+/// What one thread counts. The first group is as of its last look at its inbox, at most 16 switches
+/// ago, or its last poll; of the second all but `spun` and `ended` count from when stats() was
+/// first called in the process.
+struct thread_stats {
+  pid_t thread = 0;                // the kernel's number of it
+  std::uint64_t fibers = 0;        // spun and not dead; the main fiber is not counted
+  std::uint64_t runnable = 0;      // stand in the run queue
+  std::uint64_t timers_armed = 0;  // sleeps and time limits
+  std::uint64_t operations = 0;    // that the kernel, or a plain thread, has not ended
+  std::array<std::uint64_t, verbs> in_flight{};  // the same by verb, in the order of `verb`
+
+  std::uint64_t spun = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t switches = 0;         // times that a fiber handed the thread on, to itself also
+  std::uint64_t polls = 0;            // of the backend, those that slept included
+  std::uint64_t sleeps = 0;           // of the thread
+  std::chrono::nanoseconds asleep{};  // by the processor's counter, for the backend sim as well
+  std::uint64_t mail = 0;             // things that other threads left for it
+  std::uint64_t timers_fired = 0;
+  std::uint64_t timers_late = 0;  // fired over 1 ms, and options.timer_slack, after they were due
+  /// How long fibers were runnable before they ran, of one in 64. Of fibers that become runnable on
+  /// an empty queue few are seen.
+  span_histogram queue_delay;
+};
+
+struct process_stats {
+  std::vector<thread_stats> threads;  // that have a runtime
+  thread_stats ended;                 // the sum of those whose runtime has ended; thread is 0
+  std::size_t offload_threads = 0;    // for offload(), and for calls that would block
+  std::size_t offload_idle = 0;       // of them
+  std::size_t offload_queued = 0;     // calls that wait for one of them
+};
+
+/// Reads what the threads count of themselves, while they go on: numbers of one thread need not be
+/// of the same instant. With the first call of a process they begin to count, each at its next look
+/// at its inbox, and are 0 until then; before, and without it, no thread pays more than a branch.
+/// Any thread, with fibers or without.
+/// Not a switchpoint.
+/// Throws: std::bad_alloc.
+process_stats stats();
+
+/// Returns: the name of `kind`, as "recv". Not a switchpoint.
+std::string_view name_of(verb kind) noexcept;
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// See stats.hpp: what is counted is in heart/counting/thread_counters.hpp.
+#include <algorithm>
+#include <memory>
+#include <motet/stats.hpp>
+#include <numeric>
+
+#include "ground/offload_threads.hpp"
+#include "ground/ticks.hpp"
+#include "heart/roster.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+constexpr std::array<std::string_view, verbs> verb_names = {
+    "read",     "write",   "readv",     "writev",    "pread",  "pwrite", "preadv",
+    "pwritev",  "fsync",   "fallocate", "ftruncate", "openat", "statx",  "renameat",
+    "unlinkat", "mkdirat", "getdents",  "splice",    "recv",   "send",   "recvmsg",
+    "sendmsg",  "accept",  "connect",   "wait_fd"};
+
+template <std::size_t Size>
+void read(std::array<std::uint64_t, Size>& to, const std::array<detail::tally, Size>& from) {
+  std::transform(from.begin(), from.end(), to.begin(),
+                 [](const detail::tally& each) { return each.get(); });
+}
+
+thread_stats read(const detail::thread_counters& from) {
+  thread_stats result;
+  result.fibers = from.living.get();
+  result.runnable = from.runnable.get();
+  result.timers_armed = from.timers_armed.get();
+  read(result.in_flight, from.in_flight);
+  result.operations =
+      std::accumulate(result.in_flight.begin(), result.in_flight.end(), std::uint64_t{0});
+  result.spun = from.spun.get();
+  result.ended = result.spun - std::min(result.spun, result.fibers);
+  result.switches = from.switches.get();
+  result.polls = from.polls.get();
+  result.sleeps = from.sleeps.get();
+  const double ticks_in_ms = static_cast<double>(detail::ticks_in(std::chrono::milliseconds(1)));
+  const double asleep_ms = static_cast<double>(from.ticks_asleep.get()) / ticks_in_ms;
+  result.asleep = std::chrono::nanoseconds(static_cast<std::int64_t>(asleep_ms * 1e6));
+  result.mail = from.mail.get();
+  result.timers_fired = from.timers_fired.get();
+  result.timers_late = from.timers_late.get();
+  read(result.queue_delay.buckets, from.queue_delay);
+  return result;
+}
+
+/// A thread that sleeps is woken for it, once.
+void have_all_count() {
+  detail::mailbox::for_each([](detail::mailbox& each) {
+    auto asked = std::make_unique<detail::post>();
+    asked->handle_post = [](detail::post& item, detail::thread_state& thread) noexcept {
+      delete &item;
+      begin_to_count(thread);
+    };
+    if (each.push(*asked)) static_cast<void>(asked.release());
+  });
+}
+
+void begin_to_count() {
+  if (detail::counters_are_wanted.exchange(true)) return;
+  try {
+    have_all_count();
+  } catch (...) {
+    detail::counters_are_wanted = false;  // the next caller asks all of them
+    throw;
+  }
+}
+
+}  // namespace
+
+std::uint64_t span_histogram::count() const noexcept {
+  return std::accumulate(buckets.begin(), buckets.end(), std::uint64_t{0});
+}
+
+std::chrono::nanoseconds span_histogram::quantile(double q) const noexcept {
+  const double wanted = std::clamp(q, 0.0, 1.0) * static_cast<double>(count());
+  std::uint64_t passed = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    passed += buckets[i];
+    if (buckets[i] == 0 || static_cast<double>(passed) < wanted) continue;
+    return i < 62 ? std::chrono::nanoseconds(std::int64_t{2} << i)
+                  : std::chrono::nanoseconds::max();
+  }
+  return {};
+}
+
+process_stats stats() {
+  begin_to_count();
+  if (detail::thread_state* own = detail::self()) {
+    detail::begin_to_count(*own);
+    detail::tell(*own);
+  }
+  process_stats result;
+  detail::thread_counters ended;
+  detail::read_counters(ended, [&](detail::roster_place& each) {
+    result.threads.push_back(read(each.counters));
+    result.threads.back().thread = each.thread.load();
+  });
+  result.ended = read(ended);
+  const auto offload = detail::offload_threads::load();
+  result.offload_threads = offload.threads;
+  result.offload_idle = offload.idle;
+  result.offload_queued = offload.in_line;
+  return result;
+}
+
+std::string_view name_of(verb kind) noexcept {
+  return verb_names[static_cast<std::size_t>(kind)];
+}
+
+}}  // namespace motet::MOTET_ABI
