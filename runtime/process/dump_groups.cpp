@@ -6,6 +6,7 @@
 #include <map>
 #include <ostream>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,9 @@ std::vector<std::pair<place, fiber_group>> groups_of(thread_state& thread) {
     found[fiber->is_main ? place{} : place{site.file, site.line}].add(*fiber);
   }
   std::vector<std::pair<place, fiber_group>> sorted(found.begin(), found.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.fibers > b.second.fibers; });
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.second.fibers, a.first) < std::tie(a.second.fibers, b.first);
+  });
   return sorted;
 }
 

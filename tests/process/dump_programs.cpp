@@ -50,7 +50,6 @@ extern "C" {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion)
 [[gnu::noinline]] void goes_down(int levels) {
   if (levels == 0) {
     motet::suspend();

@@ -31,7 +31,7 @@ thread_stats stats_of(pid_t number) {
 
 /// After a sleep, so that a timer has fired.
 thread_stats own_stats() {
-  sleep_for(1us);
+  sleep_for(1ms);
   return stats_of(::gettid());
 }
 
