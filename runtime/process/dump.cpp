@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <ostream>
 
 #include "heart/thread_state.hpp"
 #include "process/fiber_frames.hpp"
+#include "process/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -36,11 +38,32 @@ void name_children(std::ostream& out, family& awaited) {
   }
 }
 
-void describe_wait(std::ostream& out, control_block& fiber, clock::time_point present) {
+void name_holder(std::ostream& out, const lock_holder& holder) {
+  using kind = lock_holder::kind;
+  out << ", held by ";
+  if (holder.what == kind::main_fiber) {
+    out << "the main fiber";
+  } else if (holder.what == kind::other_thread) {
+    out << "another thread";
+  } else if (holder.block != nullptr) {
+    name(out, *holder.block);
+  } else {
+    out << "fiber " << holder.id << (holder.ended ? ", which has ended" : "");
+  }
+}
+
+void describe_wait(std::ostream& out, control_block& fiber, lock_holders& holders,
+                   clock::time_point present) {
   const wait_record& wait = *fiber.wait;
   out << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
-  if (wait.subject >= 0) out << ' ' << wait.subject;
-  if (wait.target != nullptr) {
+  if (is_address(wait)) {
+    out << " 0x" << std::hex << wait.subject << std::dec;
+  } else if (wait.subject >= 0) {
+    out << ' ' << wait.subject;
+  }
+  if (const auto holder = holders.of(wait)) {
+    name_holder(out, *holder);
+  } else if (!wait.for_lock && wait.target != nullptr) {
     out << (wait.subject >= 0 ? ", held up by " : " ");
     name(out, **wait.target);
   }
@@ -73,6 +96,10 @@ const wait_record* wait_of(const control_block& fiber) noexcept {
   return waits ? fiber.wait : nullptr;
 }
 
+bool is_address(const wait_record& wait) noexcept {
+  return wait.subject > std::numeric_limits<int>::max();
+}
+
 long long waited(const wait_record& wait, clock::time_point present) noexcept {
   const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.since);
   return std::max<long long>(span.count(), 0);
@@ -92,11 +119,12 @@ void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
   const clock::time_point present = thread.kernel().now();
   auto& fibers = thread.fibers();
   frame_names names;
+  lock_holders holders(thread);
   std::array<void*, most_frames> room;
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     name(out, *fiber);
     out << ' ' << doing(*fiber);
-    if (wait_of(*fiber) != nullptr) describe_wait(out, *fiber, present);
+    if (wait_of(*fiber) != nullptr) describe_wait(out, *fiber, holders, present);
     if (!fiber->is_main) out << "; spun at " << fiber->site.file << ':' << fiber->site.line;
     out << '\n';
     if (!stacks) continue;

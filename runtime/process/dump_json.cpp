@@ -10,12 +10,14 @@
 #include "process/dump.hpp"
 #include "process/fiber_frames.hpp"
 #include "process/json_text.hpp"
+#include "process/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-void write_fiber(std::ostream& out, const control_block& fiber, clock::time_point present) {
+void write_fiber(std::ostream& out, const control_block& fiber, lock_holders& holders,
+                 clock::time_point present) {
   out << "{\"id\": " << fiber.id;
   if (fiber.named) out << ", \"name\": " << json_string{name_of(fiber)};
   if (fiber.parent != nullptr) out << ", \"parent\": " << fiber.parent->id;
@@ -24,8 +26,16 @@ void write_fiber(std::ostream& out, const control_block& fiber, clock::time_poin
   const wait_record* wait = wait_of(fiber);
   if (wait == nullptr) return;
   out << ", \"wait\": " << json_string{wait->what};
-  if (wait->subject >= 0) out << ", \"subject\": " << wait->subject;
-  if (wait->target != nullptr) out << ", \"for_fiber\": " << (*wait->target)->id;
+  if (is_address(*wait)) {
+    out << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
+  } else if (wait->subject >= 0) {
+    out << ", \"subject\": " << wait->subject;
+  }
+  const auto holder = holders.of(*wait);
+  if (holder && holder->what == lock_holder::kind::fiber) out << ", \"held_by\": " << holder->id;
+  if (!wait->for_lock && wait->target != nullptr) {
+    out << ", \"for_fiber\": " << (*wait->target)->id;
+  }
   if (wait->cancelling) out << ", \"cancelling\": true";
   out << ", \"waited_ms\": " << waited(*wait, present);
 }
@@ -34,11 +44,12 @@ void write_fibers(thread_state& thread, std::ostream& out, bool stacks) {
   const clock::time_point present = thread.kernel().now();
   auto& fibers = thread.fibers();
   frame_names names;
+  lock_holders holders(thread);
   std::array<void*, most_frames> room;
   const char* before = "";
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     out << std::exchange(before, ",\n");
-    write_fiber(out, *fiber, present);
+    write_fiber(out, *fiber, holders, present);
     if (stacks) out << ", \"stack\": " << json_frames{frames_of(thread, *fiber, room), names};
     out << '}';
   }

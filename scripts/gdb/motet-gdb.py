@@ -28,6 +28,17 @@ def content(atomic):
     return atomic.address.cast(kind.pointer()).dereference()
 
 
+# What a fiber waits for is a number up to this, or the address of an object.
+LARGEST_INT = 2**31 - 1
+
+
+def holder(mark):
+    """A lock's: the number of a fiber, doubled, or the odd mark of a thread."""
+    if mark == 0:
+        return ""
+    return ", held by " + ("a main fiber" if mark & 1 else f"fiber {mark >> 1}")
+
+
 def rosters():
     """The variables in which the process's runtimes are listed, one for each copy of motet."""
     found = gdb.execute("info variables -q motet_roster$", to_string=True)
@@ -113,8 +124,12 @@ class Fiber:
             return ""
         text = ": " + wait["what"].string()
         subject = int(wait["subject"])
-        if subject >= 0:
+        if subject > LARGEST_INT:
+            text += f" {subject:#x}"
+        elif subject >= 0:
             text += f" {subject}"
+        if wait["for_lock"]:
+            return text + holder(int(content(wait["holder"].dereference())))
         if wait["target"]:
             awaited = Fiber(self.namespace, 0, self.runtime, wait["target"].dereference().dereference())
             text += (", held up by " if subject >= 0 else " ") + awaited.label()

@@ -2,12 +2,14 @@
 // What a person is told about a thread: the dump, and the report when all its fibers wait.
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <motet/debug.hpp>
 #include <motet/motet.hpp>
 #include <mutex>
 #include <regex>
+#include <shared_mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -184,6 +186,67 @@ TEST_CASE("a dump says who has the turn that a fiber waits for", "[debug]") {
     CHECK(dumped_without(held_up + label(readers[0], "first")) != "");
     CHECK(dumped_without(held_up + label(readers[1], "second")) == "");
     several.cancel();
+  });
+}
+
+TEST_CASE("a dump says which lock is waited for and which fiber holds it", "[debug]") {
+  run([] {
+    mutex lock;
+    local::shared_mutex shared;
+    std::ostringstream address;
+    address << static_cast<const void*>(&lock);
+    group several;
+    const auto holder = several.spin({.name = "holder"}, [&] {
+      const std::lock_guard held(lock);
+      sleep();
+    });
+    several.spin([&] {
+      const std::lock_guard held(shared);
+      sleep();
+    });
+    snooze();
+    for (const char* name : {"first", "second"}) {
+      several.spin({.name = name}, [&] { const std::lock_guard held(lock); });
+    }
+    several.spin({.name = "reader"}, [&] { const std::shared_lock held(shared); });
+    snooze();
+    const std::string waits = " waiting: lock of a mutex " + address.str() + ", held by ";
+    CHECK(dumped_without("\"second\"" + waits + label(holder, "holder") + ", for ") == "");
+    CHECK(dumped_without("lock_shared of a mutex 0x") == "");
+    holder.cancel();
+    several.cancel();
+  });
+}
+
+TEST_CASE("a dump says that the holder of a lock has ended, or is on another thread", "[debug]") {
+  run(testing::quiet(), [] {
+    mutex kept, elsewhere, mine;
+    const std::uint64_t gone = spin([&] {
+                                 kept.lock();
+                                 return current().id();
+                               }).await();
+    std::promise<void> taken, asked;
+    std::thread other([&] {
+      const std::lock_guard held(elsewhere);
+      taken.set_value();
+      asked.get_future().wait();
+    });
+    taken.get_future().wait();
+    mine.lock();
+    group several;
+    for (mutex* each : {&kept, &elsewhere, &mine}) {
+      several.spin([each] { const std::lock_guard held(*each); });
+    }
+    snooze();
+    const std::string text = dumped();
+    INFO(text);
+    CHECK(contains(text, ", held by fiber " + std::to_string(gone) + ", which has ended, for "));
+    CHECK(contains(text, ", held by another thread, for "));
+    CHECK(contains(text, ", held by the main fiber, for "));
+    mine.unlock();
+    several.cancel();
+    asked.set_value();
+    other.join();
   });
 }
 

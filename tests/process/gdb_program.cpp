@@ -52,11 +52,19 @@ void live_elsewhere() {
 int main() {
   const auto parked = motet::spin({.name = "parked"}, [] { deep_inside(2); });
   const auto awaiting = motet::spin([&] { parked.await(); });
+  motet::mutex lock;
+  const auto holding = motet::spin([&] {
+    lock.lock();
+    motet::suspend();
+  });
+  const auto locking = motet::spin([&] { lock.lock(); });
   motet::snooze();
   const auto fresh = motet::spin({.name = "fresh"}, [] {});
   say("parked", parked.id());
   say("awaiting", awaiting.id());
   say("fresh", fresh.id());
+  say("holding", holding.id());
+  say("locking", locking.id());
   std::thread(live_elsewhere).detach();
   in_no_call_of_motets();
 }

@@ -64,6 +64,8 @@ def look(fiber, script, *target):
     has(part["list"], rf'^  fiber {fiber["awaiting"]} waiting: '
         rf'await of fiber {fiber["parked"]} "parked"; spun at')
     has(part["list"], rf'^  fiber {fiber["fresh"]} "fresh" runnable; spun at')
+    has(part["list"], rf'^  fiber {fiber["locking"]} waiting: lock of a mutex 0x[0-9a-f]+, '
+        rf'held by fiber {fiber["holding"]}; spun at')
     has(part["list"], r"^\* fiber \d+ running, a main fiber$")
     # It polls itself, so its registers are its thread's; the main fiber there is the parked one.
     has(part["list"], rf'^\* fiber {fiber["elsewhere"]} "elsewhere" waiting: suspend; spun at')

@@ -9,6 +9,7 @@
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/detail/words/item_queue.hpp>
 #include <motet/errors.hpp>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,14 @@ namespace motet { inline namespace MOTET_ABI {
 /// In place of a capacity: the channel has no limit.
 struct unbounded_t {};
 inline constexpr unbounded_t unbounded{};
+
+/// What a channel says of itself, for monitoring.
+struct channel_stats {
+  std::size_t items = 0;    // in the channel
+  std::size_t pushing = 0;  // fibers and threads that wait for room
+  std::size_t popping = 0;  // that wait for an item
+  bool closed = false;
+};
 
 namespace detail {
 
@@ -64,7 +73,7 @@ class basic_channel {
         return;
       if (now == answer::closed) throw_channel_closed();
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("push to a channel", thread, Sharing::shared);
+    single_wait waiting("push to a channel", this, thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
     sharing_.unlock();
@@ -110,7 +119,7 @@ class basic_channel {
       if (take(item, thread) != answer::wait) [[likely]]
         return item;
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("pop from a channel", thread, Sharing::shared);
+    single_wait waiting("pop from a channel", this, thread, Sharing::shared);
     waiting.slot = std::addressof(item);
     takers_.push_back(waiting);
     sharing_.unlock();
@@ -145,6 +154,18 @@ class basic_channel {
     }
     sharing_.unlock();
     refused.notify(thread);
+  }
+
+  /// Returns: how many items are in the channel; those that wait for room are not counted. Not a
+  ///          switchpoint.
+  std::size_t size() {
+    const std::lock_guard in(sharing_);
+    return items_.size();
+  }
+  /// Returns: the channel's state; walks through the waits at it. Not a switchpoint.
+  channel_stats stats() {
+    const std::lock_guard in(sharing_);
+    return {items_.size(), givers_.size(), takers_.size(), closed_};
   }
 
   /// Pops until the channel is closed and empty.

@@ -22,7 +22,7 @@ class basic_condition_variable {
   template <typename Lock>
   void wait(Lock& held) {
     thread_core* thread = Sharing::enter_to_wait();
-    single_wait waiting("wait on a condition_variable", thread, Sharing::shared);
+    single_wait waiting("wait on a condition_variable", this, thread, Sharing::shared);
     changed_.enter(waiting);
     try {
       held.unlock();

@@ -30,7 +30,7 @@ class basic_event {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("wait for an event", thread, Sharing::shared);
+    single_wait waiting("wait for an event", this, thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();
     stand_by(sharing_, waiting);

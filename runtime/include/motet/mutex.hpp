@@ -3,12 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {
+
+/// What a lock says of itself, for monitoring.
+struct lock_stats {
+  bool held = false;        // by one fiber or thread alone
+  std::size_t readers = 0;  // of a shared_mutex
+  std::size_t waiting = 0;  // fibers and threads
+};
 
 namespace detail {
 
@@ -76,7 +84,7 @@ class basic_mutex {
         refuse_to_lock_again();
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("lock of a mutex", thread, Sharing::shared);
+    single_wait waiting("lock of a mutex", this, holder_, thread, Sharing::shared);
     waiting.number = me;
     waiting_.push_back(waiting);
     sharing_.unlock();
@@ -122,6 +130,12 @@ class basic_mutex {
     next->of->notify(thread);
   }
 
+  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  lock_stats stats() {
+    const std::lock_guard in(sharing_);
+    return {holder_.load(std::memory_order_relaxed) != 0, 0, waiting_.size()};
+  }
+
  private:
   template <typename>
   friend class basic_recursive_mutex;
@@ -140,7 +154,7 @@ class basic_mutex {
         sharing_.unlock();
         return;
       }
-      single_wait waiting("lock of a mutex", thread, Sharing::shared);
+      single_wait waiting("lock of a mutex", this, holder_, thread, Sharing::shared);
       waiting.number = me;
       waiting_.push_front(waiting);
       sharing_.unlock();

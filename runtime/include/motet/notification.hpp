@@ -25,7 +25,7 @@ class basic_notification {
   ///         meanwhile.
   void wait() {
     thread_core* thread = Sharing::enter_to_wait();
-    single_wait waiting("wait for a notification", thread, Sharing::shared);
+    single_wait waiting("wait for a notification", this, thread, Sharing::shared);
     enter(waiting);
     stand_by(sharing_, waiting);
   }

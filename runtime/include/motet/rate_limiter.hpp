@@ -19,6 +19,13 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+/// What a rate_limiter says of itself, for monitoring.
+struct rate_limiter_stats {
+  std::size_t burst = 0;
+  std::size_t free = 0;     // that fit into the rate now
+  std::size_t waiting = 0;  // fibers and threads
+};
+
 namespace detail {
 
 [[noreturn]] void refuse_rate();
@@ -79,6 +86,9 @@ class basic_rate_limiter {
     return state_->take_in_passing(cost);
   }
 
+  /// Returns: the limiter's state. Not a switchpoint.
+  rate_limiter_stats stats() { return state_->stats(); }
+
  private:
   static clock::duration interval(std::size_t count, timespan period, std::size_t burst) {
     if (count == 0 || period.length <= clock::duration::zero() || burst == 0) refuse_rate();
@@ -111,6 +121,15 @@ class basic_rate_limiter {
         if (fits == taken) return;
         last_call_.rest_until(fits);
       }
+    }
+
+    rate_limiter_stats stats() {
+      const std::lock_guard in(this->sharing);
+      forget_gone();
+      const clock::duration taken_ahead =
+          std::max(spoken_for_ - clock::now(), clock::duration::zero());
+      const clock::duration left = interval_ * static_cast<clock::rep>(burst_) - taken_ahead;
+      return {burst_, static_cast<std::size_t>(left / interval_), this->owners - 1};
     }
 
     void end() noexcept {

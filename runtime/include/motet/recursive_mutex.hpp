@@ -40,6 +40,9 @@ class basic_recursive_mutex {
     if (--depth_ == 0) mutex_.unlock();
   }
 
+  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  lock_stats stats() { return mutex_.stats(); }
+
  private:
   basic_mutex<Sharing> mutex_;
   std::size_t depth_ = 0;  // touched by the holder alone

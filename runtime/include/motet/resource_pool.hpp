@@ -15,6 +15,14 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+/// What a resource_pool says of itself, for monitoring.
+struct resource_pool_stats {
+  std::size_t limit = 0;    // of resources that are lent at a time
+  std::size_t lent = 0;     // those that are just being made or looked at included
+  std::size_t idle = 0;     // made, and not lent
+  std::size_t waiting = 0;  // fibers and threads
+};
+
 namespace detail {
 
 [[noreturn]] void refuse_empty_pool();
@@ -59,6 +67,9 @@ class basic_resource_pool {
     return lease(std::move(slot), std::move(made));
   }
 
+  /// Returns: the pool's state; walks through the waits for it. Not a switchpoint.
+  resource_pool_stats stats() { return state_->stats(); }
+
  private:
   struct state : co_owned<Sharing> {
     state(std::size_t limit, std::function<T()> how, std::function<bool(T&)> check)
@@ -83,6 +94,13 @@ class basic_resource_pool {
     void give_back(T& thing) {
       const std::lock_guard in(this->sharing);
       if (!this->ended) idle.push_back(std::move(thing));  // within the reserved capacity
+    }
+
+    resource_pool_stats stats() {
+      const semaphore_stats permits = slots.stats();
+      const std::lock_guard in(this->sharing);
+      const auto limit = static_cast<std::size_t>(permits.limit);
+      return {limit, limit - static_cast<std::size_t>(permits.free), idle.size(), permits.waiting};
     }
 
     void end() noexcept {

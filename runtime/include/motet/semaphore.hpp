@@ -8,6 +8,13 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+/// What a semaphore says of itself, for monitoring.
+struct semaphore_stats {
+  std::ptrdiff_t limit = 0;
+  std::ptrdiff_t free = 0;  // below 0 after set_limit() to fewer permits than are taken
+  std::size_t waiting = 0;  // fibers and threads
+};
+
 namespace detail {
 
 [[noreturn]] void refuse_permits();
@@ -41,7 +48,7 @@ class basic_semaphore {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("acquire of a semaphore", thread, Sharing::shared);
+    single_wait waiting("acquire of a semaphore", this, thread, Sharing::shared);
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);
     sharing_.unlock();
@@ -80,6 +87,12 @@ class basic_semaphore {
       limit_ = limit;
       return true;
     });
+  }
+
+  /// Returns: the semaphore's state; walks through the waits for it. Not a switchpoint.
+  semaphore_stats stats() {
+    const std::lock_guard in(sharing_);
+    return {limit_, free_, waiting_.size()};
   }
 
  private:

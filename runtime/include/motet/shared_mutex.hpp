@@ -3,6 +3,7 @@
 // overtake it, nor does a writer overtake readers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <motet/mutex.hpp>
@@ -39,8 +40,8 @@ class basic_shared_mutex {
   /// Throws: std::logic_error, without effect, if the caller is not the writer.
   void unlock() {
     give_up([](thread_core* thread, basic_shared_mutex& self) {
-      if (!is_mark_of(thread, self.writer_)) return false;
-      self.writer_ = 0;
+      if (!is_mark_of(thread, self.writer())) return false;
+      self.writer_.store(0, std::memory_order_relaxed);
       return true;
     });
   }
@@ -70,16 +71,24 @@ class basic_shared_mutex {
     });
   }
 
+  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  lock_stats stats() {
+    const std::lock_guard in(sharing_);
+    return {writer() != 0, readers_, waiting_.size()};
+  }
+
  private:
   enum way : std::size_t { reading, writing };
 
+  std::uintptr_t writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
+
   bool free_for(std::size_t wanted) const noexcept {
-    return writer_ == 0 && (wanted == reading || readers_ == 0);
+    return writer() == 0 && (wanted == reading || readers_ == 0);
   }
 
   void take(std::size_t wanted, std::uintptr_t mark) noexcept {
     if (wanted == writing) {
-      writer_ = mark;
+      writer_.store(mark, std::memory_order_relaxed);
     } else {
       ++readers_;
     }
@@ -100,7 +109,7 @@ class basic_shared_mutex {
     if (thread != nullptr) thread->backs_off(false);
     sharing_.lock();
     do {
-      if (is_mark_of(thread, writer_)) {
+      if (is_mark_of(thread, writer())) {
         sharing_.unlock();
         refuse_to_lock_again();
       }
@@ -110,7 +119,7 @@ class basic_shared_mutex {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    candidate waiting(thread, wanted, me);
+    candidate waiting(*this, thread, wanted, me);
     waiting_.push_back(waiting);
     sharing_.unlock();
     wait_in_line(waiting, thread);
@@ -131,7 +140,7 @@ class basic_shared_mutex {
         freed.notify(thread);
         return;
       }
-      candidate waiting(thread, wanted, me);
+      candidate waiting(*this, thread, wanted, me);
       waiting_.push_front(waiting);
       sharing_.unlock();
       wait_in_line(waiting, thread);
@@ -159,9 +168,10 @@ class basic_shared_mutex {
   }
 
   struct candidate : single_wait {
-    candidate(thread_core* thread, way wanted, std::uintptr_t me) noexcept
-        : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", thread,
-                      Sharing::shared),
+    candidate(const basic_shared_mutex& wanted_by, thread_core* thread, way wanted,
+              std::uintptr_t me) noexcept
+        : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", &wanted_by,
+                      wanted_by.writer_, thread, Sharing::shared),
           mark(me) {
       number = wanted;
     }
@@ -197,7 +207,7 @@ class basic_shared_mutex {
 
   Sharing sharing_;
   std::size_t readers_ = 0;
-  std::uintptr_t writer_ = 0;
+  std::atomic<std::uintptr_t> writer_{0};  // written under the lock
   wait_list waiting_;
 };
 

@@ -21,14 +21,19 @@ enum class wake_reason : std::uint8_t {
 };
 
 struct wait_record {
-  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out.
+  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out; one that
+  /// is larger than any descriptor is the address of what is waited for.
   explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
       : what(for_what), subject(of_which) {}
 
   const char* what;
   std::int64_t subject;
-  /// Where the fiber stands that ends this wait, if one is known; for people too.
-  control_block* const* target = nullptr;
+  union {
+    /// Where the fiber stands that ends this wait, if one is known; for people too.
+    control_block* const* target = nullptr;
+    /// With `for_lock`: the mark of the holder.
+    const std::atomic<std::uintptr_t>* holder;
+  };
   control_block* fiber = nullptr;
   clock::time_point since{};
   bool interruptible = true;
@@ -40,6 +45,7 @@ struct wait_record {
   bool ends_when_idle = false;
   /// An operation whose end has been asked for and is awaited.
   bool cancelling = false;
+  bool for_lock = false;
 
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {

@@ -134,10 +134,19 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   std::atomic<place> place_{place::sent_away};
 };
 
-/// A ticket that waits on one primitive.
+/// A ticket that waits on one primitive, `subject`.
 struct single_wait : wait_node {
-  single_wait(const char* what, thread_core* thread, bool shared) noexcept
-      : wait_node(lone_ticket), lone_ticket(what, thread, shared) {}
+  single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
+      : wait_node(lone_ticket), lone_ticket(what, thread, shared) {
+    lone_ticket.wait.subject = reinterpret_cast<std::intptr_t>(subject);
+  }
+  /// The same for a lock, whose holder's mark is in `holder`.
+  single_wait(const char* what, const void* subject, const std::atomic<std::uintptr_t>& holder,
+              thread_core* thread, bool shared) noexcept
+      : single_wait(what, subject, thread, shared) {
+    lone_ticket.wait.holder = &holder;
+    lone_ticket.wait.for_lock = true;
+  }
   ticket lone_ticket;
 };
 

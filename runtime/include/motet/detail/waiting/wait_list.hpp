@@ -48,6 +48,16 @@ class wait_list {
     return each;
   }
 
+  /// Returns: how many tickets that are open wait in the list.
+  std::size_t size() noexcept {
+    forget_gone();
+    std::size_t count = 0;
+    for (wait_node* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
+      if (each->of->open()) ++count;
+    }
+    return count;
+  }
+
   /// Returns: whether another ticket than `asking` waits in the list.
   bool others_wait(const ticket& asking) noexcept {
     for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {

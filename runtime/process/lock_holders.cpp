@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// See process/lock_holders.hpp.
+#include "process/lock_holders.hpp"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Another thread may end this wait, and then the lock, at any moment: so the kernel reads the
+/// word, which refuses where a load would fault. Returns: 0 if the word cannot be read.
+std::uintptr_t peek(const std::atomic<std::uintptr_t>* at) noexcept {
+  std::uintptr_t word = 0;
+  iovec to{&word, sizeof word};
+  iovec from{const_cast<std::atomic<std::uintptr_t>*>(at), sizeof word};
+  const ssize_t got = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0);
+  return got == static_cast<ssize_t>(sizeof word) ? word : 0;
+}
+
+constexpr int bits_within_thread = 40;  // of a fiber's number
+
+}  // namespace
+
+std::optional<lock_holder> lock_holders::of(const wait_record& wait) {
+  if (!wait.for_lock || wait.ended() != wake_reason::none) return std::nullopt;
+  const std::uintptr_t mark = peek(wait.holder);
+  if (mark == 0) return std::nullopt;
+  using kind = lock_holder::kind;
+  if ((mark & 1) != 0) {
+    return lock_holder{mark == (thread_.mark() | 1) ? kind::main_fiber : kind::other_thread};
+  }
+  const std::uint64_t id = mark >> 1;
+  const control_block* block = find(id);
+  const bool was_here =
+      (id >> bits_within_thread) == (thread_.main_fiber().id >> bits_within_thread);
+  return lock_holder{kind::fiber, id, block, was_here && block == nullptr};
+}
+
+const control_block* lock_holders::find(std::uint64_t id) {
+  if (by_id_.empty()) {
+    auto& fibers = thread_.fibers();
+    for (auto* each = fibers.front(); each != nullptr; each = fibers.next(*each)) {
+      by_id_.emplace(each->id, each);
+    }
+  }
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
