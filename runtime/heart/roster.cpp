@@ -64,12 +64,22 @@ roster_entry::~roster_entry() {
   place_->thread = 0;
 }
 
-void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
-  const std::lock_guard guard(counting);
-  add_to(sum, of_ended);
+/// The lock is held.
+static void call_for_each(const std::function<void(roster_place&)>& f) {
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
     if (each->runtime.load() != nullptr) f(*each);
   }
+}
+
+void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
+  const std::lock_guard guard(counting);
+  add_to(sum, of_ended);
+  call_for_each(f);
+}
+
+void for_each_runtime(const std::function<void(roster_place&)>& f) {
+  const std::lock_guard guard(counting);
+  call_for_each(f);
 }
 
 void roster_entry::abandon_all() noexcept {

@@ -33,8 +33,9 @@ struct slab_layout {
 };
 extern const slab_layout motet_slab_layout;
 
-/// Adds what threads that have ended have counted to `sum`, and calls `f(place)` for each place of
-/// a thread that has not; none begins or ends meanwhile.
+/// Calls `f(place)` for each place of a thread that has a runtime; none begins or ends meanwhile.
+void for_each_runtime(const std::function<void(roster_place&)>& f);
+/// Adds what threads that have ended have counted to `sum`, and then does the same.
 void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f);
 
 /// A runtime's place, for as long as it lives.

@@ -15,6 +15,7 @@
 #include "heart/thread_state.hpp"
 #include "life/origin.hpp"
 #include "process/late_backend.hpp"
+#include "process/stalls/stall_watch.hpp"
 #include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -89,6 +90,7 @@ void start_over_in_child() {
   count_threads_anew();
   mapping_guard::unlock();
   roster_entry::unlock_all();
+  watch_no_more();
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();

@@ -22,7 +22,8 @@
 #include "ground/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
-#include "process/dump.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/stalls/stall_watch.hpp"
 #include "words/kept_errno.hpp"
 #include "words/saturating_time.hpp"
 
@@ -31,7 +32,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// A kernel worker of a ring is listed among the process's threads, but can wake nobody by itself;
-/// nor can a thread of motet's that is just ending.
+/// nor can a thread of motet's that is just ending, or watches others.
 bool wakes_nobody(const char* thread) noexcept {
   std::array<char, 300> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/task/%s/comm", thread);
@@ -42,7 +43,8 @@ bool wakes_nobody(const char* thread) noexcept {
   ::close(file);
   if (size <= 0) return false;
   const std::string_view found(name.data(), static_cast<std::size_t>(size));
-  return found.starts_with("iou-") || found.starts_with(offload_threads::name_of_ended);
+  return found.starts_with("iou-") || found.starts_with(offload_threads::name_of_ended) ||
+         found.starts_with(name_of_stall_watch);
 }
 
 /// The process's threads, as its directory lists them.

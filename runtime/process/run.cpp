@@ -12,10 +12,11 @@
 #include "ground/mapping_guard.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
-#include "process/dump_signal.hpp"
+#include "process/dumps/dump_signal.hpp"
 #include "process/foreign_backend.hpp"
 #include "process/foreign_visit.hpp"
 #include "process/late_backend.hpp"
+#include "process/stalls/stall_watch.hpp"
 #include "words/disabled.hpp"
 
 extern "C" {
@@ -57,6 +58,8 @@ void check(const options& chosen) {
   require(chosen.ring_completions >= chosen.ring_submissions,
           "options.ring_completions must not be below options.ring_submissions");
   require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
+  require(chosen.stall_report == 0ms || (chosen.stall_report >= 5ms && chosen.stall_report <= 1h),
+          "options.stall_report must be 0, or 5 ms to 1 h");
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 
@@ -92,6 +95,7 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
+  if (chosen.stall_report.count() > 0) watch_stalls();
   auto* made = new thread_state(chosen, kernel_for(chosen));
   if (signal != 0) made->dumps.learn_own_stack();
   set_self(made);

@@ -9,6 +9,7 @@
 #include "ground/ticks.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
+#include "process/stalls/stall_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -106,6 +107,7 @@ process_stats stats() {
   result.offload_threads = offload.threads;
   result.offload_idle = offload.idle;
   result.offload_queued = offload.in_line;
+  result.stalls = detail::stalls_so_far();
   return result;
 }
 

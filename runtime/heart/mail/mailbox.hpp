@@ -40,6 +40,11 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// Any thread, lock() held.
   bool closed() const noexcept { return closed_; }
 
+  /// Where another thread looks whether this one rests: 0 if it does not.
+  const std::uint8_t* rest_place() const noexcept {
+    return reinterpret_cast<const std::uint8_t*>(&resting_);
+  }
+
   // The rest is for the thread itself.
   bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
   /// Returns: everything that has been left, oldest first.

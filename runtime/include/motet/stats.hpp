@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/backend.hpp>
+#include <motet/call_site.hpp>
 #include <motet/detail/words/abi.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,12 +54,22 @@ struct thread_stats {
   span_histogram queue_delay;
 };
 
+/// The fibers that were spun at one place, and have held their thread for longer than
+/// options.stall_report.
+struct stall_stats {
+  call_site site;                      // with line 0: main fibers
+  std::uint64_t stalls = 0;            // how often
+  std::chrono::nanoseconds longest{};  // so far
+  std::string call;                    // that one was blocked in, as "read(fd 7)"; empty: none was
+};
+
 struct process_stats {
   std::vector<thread_stats> threads;  // that have a runtime
   thread_stats ended;                 // the sum of those whose runtime has ended; thread is 0
   std::size_t offload_threads = 0;    // for offload(), and for calls that would block
   std::size_t offload_idle = 0;       // of them
   std::size_t offload_queued = 0;     // calls that wait for one of them
+  std::vector<stall_stats> stalls;    // by site
 };
 
 /// Reads what the threads count of themselves, while they go on: numbers of one thread need not be

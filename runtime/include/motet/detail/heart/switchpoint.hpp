@@ -41,6 +41,14 @@ struct thread_core {
   int until_look() const noexcept { return until_look_; }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
+  /// Where another thread looks for the progress of this one.
+  struct watched_places {
+    control_block* const* running;
+    const int* until_look;
+    mailbox* const* mail;
+  };
+  watched_places watched() const noexcept { return {&running_, &until_look_, &mail_}; }
+
   /// Something pends that may wake a fiber (a transient one's counts only for polling).
   void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
   void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/dump.hpp.
-#include "process/dump.hpp"
+// See process/dumps/dump.hpp.
+#include "process/dumps/dump.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <ostream>
 
 #include "heart/thread_state.hpp"
-#include "process/fiber_frames.hpp"
-#include "process/lock_holders.hpp"
+#include "process/dumps/fiber_frames.hpp"
+#include "process/dumps/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

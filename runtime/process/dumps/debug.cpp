@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "heart/thread_state.hpp"
-#include "process/dump.hpp"
-#include "process/dump_threads.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/dumps/dump_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -16,8 +16,8 @@
 
 #include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
-#include "process/dump.hpp"
-#include "process/fiber_frames.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/dumps/fiber_frames.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: MIT
-// See process/lock_holders.hpp.
-#include "process/lock_holders.hpp"
-
-#include <sys/uio.h>
-#include <unistd.h>
+// See process/dumps/lock_holders.hpp.
+#include "process/dumps/lock_holders.hpp"
 
 #include "heart/thread_state.hpp"
+#include "process/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Another thread may end this wait, and then the lock, at any moment: so the kernel reads the
-/// word, which refuses where a load would fault. Returns: 0 if the word cannot be read.
-std::uintptr_t peek(const std::atomic<std::uintptr_t>* at) noexcept {
-  std::uintptr_t word = 0;
-  iovec to{&word, sizeof word};
-  iovec from{const_cast<std::atomic<std::uintptr_t>*>(at), sizeof word};
-  const ssize_t got = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0);
-  return got == static_cast<ssize_t>(sizeof word) ? word : 0;
+/// Another thread may end this wait, and then the lock, at any moment.
+/// Returns: 0 if the word cannot be read.
+std::uintptr_t mark_in(const std::atomic<std::uintptr_t>* holder) noexcept {
+  std::uintptr_t mark = 0;
+  return peek(reinterpret_cast<const std::uintptr_t*>(holder), mark) ? mark : 0;
 }
 
 constexpr int bits_within_thread = 40;  // of a fiber's number
@@ -27,7 +22,7 @@ constexpr int bits_within_thread = 40;  // of a fiber's number
 
 std::optional<lock_holder> lock_holders::of(const wait_record& wait) {
   if (!wait.for_lock || wait.ended() != wake_reason::none) return std::nullopt;
-  const std::uintptr_t mark = peek(wait.holder);
+  const std::uintptr_t mark = mark_in(wait.holder);
   if (mark == 0) return std::nullopt;
   using kind = lock_holder::kind;
   if ((mark & 1) != 0) {

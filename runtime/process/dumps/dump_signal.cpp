@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See process/dump_signal.hpp. The thread that gets the signal sends it on to each thread of the
-// roster.
-// What happens there is in process/dump_request.cpp.
-// Source: signal-safety(7); backtrace(3) is safe once it has been called.
-#include "process/dump_signal.hpp"
+// See process/dumps/dump_signal.hpp. The thread that gets the signal sends it on to each thread of
+// the roster. What happens there is in process/dumps/dump_request.cpp. Source: signal-safety(7);
+// backtrace(3) is safe once it has been called.
+#include "process/dumps/dump_signal.hpp"
 
 #include <execinfo.h>
 #include <signal.h>
@@ -85,8 +84,8 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 
 /// These mean something to the runtime, or cannot be handled.
 bool usable(int signal) noexcept {
-  for (const int other :
-       {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE}) {
+  for (const int other : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+                          SIGABRT, SIGPIPE, SIGURG}) {
     if (signal == other) return false;
   }
   return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The dump of a crowd: all fibers that were spun at one place have one line. See process/dump.hpp.
+// The dump of a crowd: all fibers that were spun at one place have one line. See
+// process/dumps/dump.hpp.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -11,9 +12,9 @@
 #include <vector>
 
 #include "heart/thread_state.hpp"
-#include "process/dump.hpp"
-#include "process/fiber_frames.hpp"
-#include "process/json_text.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/dumps/fiber_frames.hpp"
+#include "process/dumps/json_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/fiber_frames.hpp.
-#include "process/fiber_frames.hpp"
+// See process/dumps/fiber_frames.hpp.
+#include "process/dumps/fiber_frames.hpp"
 
 #include <cxxabi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thread's fibers as JSON. See process/dump.hpp.
+// A thread's fibers as JSON. See process/dumps/dump.hpp.
 #include <unistd.h>
 
 #include <array>
@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "heart/thread_state.hpp"
-#include "process/dump.hpp"
-#include "process/fiber_frames.hpp"
-#include "process/json_text.hpp"
-#include "process/lock_holders.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/dumps/fiber_frames.hpp"
+#include "process/dumps/json_text.hpp"
+#include "process/dumps/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See process/dump_threads.hpp. A post asks each thread, which writes its text where it looks at
-// its inbox: no other thread may follow the list of its fibers, or the stacks of fibers that may
+// See process/dumps/dump_threads.hpp. A post asks each thread, which writes its text where it looks
+// at its inbox: no other thread may follow the list of its fibers, or the stacks of fibers that may
 // run.
-#include "process/dump_threads.hpp"
+#include "process/dumps/dump_threads.hpp"
 
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "heart/thread_state.hpp"
-#include "process/dump.hpp"
+#include "process/dumps/dump.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

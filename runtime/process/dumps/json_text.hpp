@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "process/fiber_frames.hpp"
+#include "process/dumps/fiber_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// See process/stalls/blocked_call.hpp.
+#include "process/stalls/blocked_call.hpp"
+
+#include <sys/syscall.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// How the first argument of a call is told.
+enum class first : std::uint8_t { nothing, descriptor };
+
+struct row {
+  long number;
+  const char* name;
+  first argument;
+};
+
+/// The calls that a program blocks in most. A number has the same name on every processor, but not
+/// every processor has each call.
+constexpr row rows[] = {
+    {SYS_read, "read", first::descriptor},
+    {SYS_write, "write", first::descriptor},
+    {SYS_readv, "readv", first::descriptor},
+    {SYS_writev, "writev", first::descriptor},
+    {SYS_pread64, "pread", first::descriptor},
+    {SYS_pwrite64, "pwrite", first::descriptor},
+    {SYS_fsync, "fsync", first::descriptor},
+    {SYS_fdatasync, "fdatasync", first::descriptor},
+    {SYS_ftruncate, "ftruncate", first::descriptor},
+    {SYS_flock, "flock", first::descriptor},
+    {SYS_fcntl, "fcntl", first::descriptor},
+    {SYS_ioctl, "ioctl", first::descriptor},
+    {SYS_close, "close", first::descriptor},
+    {SYS_getdents64, "getdents", first::descriptor},
+    {SYS_recvfrom, "recv", first::descriptor},
+    {SYS_recvmsg, "recvmsg", first::descriptor},
+    {SYS_sendto, "send", first::descriptor},
+    {SYS_sendmsg, "sendmsg", first::descriptor},
+    {SYS_accept, "accept", first::descriptor},
+    {SYS_accept4, "accept", first::descriptor},
+    {SYS_connect, "connect", first::descriptor},
+    {SYS_epoll_pwait, "epoll_wait", first::descriptor},
+    {SYS_ppoll, "poll", first::nothing},
+    {SYS_pselect6, "select", first::nothing},
+    {SYS_futex, "futex", first::nothing},
+    {SYS_nanosleep, "nanosleep", first::nothing},
+    {SYS_clock_nanosleep, "clock_nanosleep", first::nothing},
+    {SYS_openat, "openat", first::nothing},
+    {SYS_wait4, "wait4", first::nothing},
+    {SYS_waitid, "waitid", first::nothing},
+    {SYS_io_uring_enter, "io_uring_enter", first::descriptor},
+#if defined(__x86_64__)
+    {SYS_open, "open", first::nothing},
+    {SYS_poll, "poll", first::nothing},
+    {SYS_select, "select", first::nothing},
+    {SYS_epoll_wait, "epoll_wait", first::descriptor},
+#endif
+};
+
+std::string text_of(long number, unsigned long argument) {
+  for (const row& each : rows) {
+    if (each.number != number) continue;
+    if (each.argument == first::nothing) return std::string(each.name) + "()";
+    return std::string(each.name) + "(fd " + std::to_string(static_cast<int>(argument)) + ")";
+  }
+  return "system call " + std::to_string(number);
+}
+
+}  // namespace
+
+std::optional<blocked_call> blocked_call_of(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/syscall";
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  if (file == nullptr) return std::nullopt;
+  long number = -1;
+  unsigned long argument = 0;
+  blocked_call found;
+  // A thread that runs is "running"; one that is blocked elsewhere than in a call has the number -1
+  // and no arguments.
+  const int fields = std::fscanf(file.get(), "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &number,
+                                 &argument, &found.stack_pointer, &found.instruction);
+  if (fields != 4 || number < 0) return std::nullopt;
+  found.text = text_of(number, argument);
+  return found;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

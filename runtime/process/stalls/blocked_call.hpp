@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The system call that another thread of this process is blocked in.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+#include <optional>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct blocked_call {
+  std::string text;                  // as "read(fd 7)"
+  std::uintptr_t stack_pointer = 0;  // of the thread
+  std::uintptr_t instruction = 0;    // behind the call
+};
+
+/// Returns: nothing if the thread is in no system call, or the kernel does not say.
+/// Throws: std::bad_alloc.
+/// Source: proc(5), /proc/pid/syscall; Linux, fs/proc/base.c.
+std::optional<blocked_call> blocked_call_of(pid_t thread);
+
+}}}  // namespace motet::MOTET_ABI::detail

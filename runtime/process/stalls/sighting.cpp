@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// See process/stalls/sighting.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
+// of a thread by its number.
+#include "process/stalls/sighting.hpp"
+
+#include <time.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "heart/thread_state.hpp"
+#include "process/peek.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+std::chrono::nanoseconds computed_by(pid_t thread) noexcept {
+  constexpr int of_one_thread = 4, as_scheduled = 2;
+  const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) |
+                                            static_cast<unsigned>(of_one_thread | as_scheduled));
+  timespec spent{};
+  if (::clock_gettime(clock, &spent) != 0) return {};
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
+
+/// Whether the kernel says that the thread could run: 'R' in /proc/self/task/N/stat, behind its
+/// name.
+bool could_run(pid_t thread) noexcept {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/stat", static_cast<int>(thread));
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.data(), "re"), &std::fclose);
+  if (file == nullptr) return false;
+  char state = '?';
+  return std::fscanf(file.get(), "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
+}
+
+}  // namespace
+
+std::optional<progress> progress_of(const thread_state& thread) noexcept {
+  const auto places = thread.watched();
+  mailbox* mail = nullptr;
+  std::uint8_t rest = 0;
+  if (!peek(places.mail, mail) || mail == nullptr) return std::nullopt;
+  if (!peek(mail->rest_place(), rest) || rest != 0) return std::nullopt;
+  progress found;
+  const bool whole = peek(places.running, found.running) &&
+                     peek(places.until_look, found.until_look) &&
+                     peek(thread.schedule.switches_place(), found.switches) &&
+                     peek(thread.schedule.polled_at_place(), found.polled_at);
+  if (!whole || found.running == nullptr) return std::nullopt;
+  return found;
+}
+
+bool sighting::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
+                    clock::duration limit) noexcept {
+  if (!seen || seen != seen_) {
+    seen_ = seen;
+    since_ = now;
+    say_at_ = limit;
+    times_said_ = 0;
+    if (seen) computed_ = computed_by(thread);
+    return false;
+  }
+  if (now - since_ < say_at_) return false;
+  // A thread that waits for a processor holds nobody up, but is held up itself.
+  if (could_run(thread) && computed_by(thread) - computed_ < limit / 2) return false;
+  say_at_ = 2 * (now - since_);
+  ++times_said_;
+  return true;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What the stall watch sees of a thread, and how long it has seen the same.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/heart/control_block.hpp>
+#include <optional>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+/// Any switch changes one of these: the countdown falls with each, and when it begins anew there
+/// has been a look at the inbox, or a poll.
+struct progress {
+  control_block* running = nullptr;
+  int until_look = 0;
+  std::size_t switches = 0;
+  std::uint64_t polled_at = 0;
+
+  bool operator==(const progress&) const = default;
+};
+
+/// Returns: nothing if the thread has nothing to run, or is just beginning or ending.
+std::optional<progress> progress_of(const thread_state& thread) noexcept;
+
+class sighting {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Notes what is seen `now` of the thread with that number.
+  /// Returns: whether a fiber holds it for `limit` already, and that has not been said; said again
+  ///          each time that the time has doubled.
+  bool note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
+            clock::duration limit) noexcept;
+  /// Time has passed in which nobody looked: what was seen does not count.
+  void forget() noexcept { seen_.reset(); }
+  clock::duration held(clock::time_point now) const noexcept { return now - since_; }
+  /// After note() has returned true: whether that was for the first time.
+  bool is_new() const noexcept { return times_said_ == 1; }
+
+ private:
+  std::optional<progress> seen_;
+  clock::time_point since_;
+  std::chrono::nanoseconds computed_{};  // by the thread, until then
+  clock::duration say_at_{};
+  unsigned times_said_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

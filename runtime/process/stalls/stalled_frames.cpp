@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// See process/stalls/stalled_frames.hpp. Source: signal-safety(7); rt_tgsigqueueinfo(2); Intel SDM,
+// 3.2, CALL; Arm ARM, BL and BLR.
+#include "process/stalls/stalled_frames.hpp"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <motet/errors.hpp>
+#include <thread>
+
+#include "ground/interrupted_place.hpp"
+#include "heart/thread_state.hpp"
+#include "process/peek.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr int the_signal = SIGURG;
+
+/// A question that one thread asks another; there is one at a time.
+struct question {
+  enum class stage : std::uint8_t { none, asked, being_answered, answered };
+
+  std::atomic<stage> at{stage::none};
+  std::atomic<pid_t> thread{0};
+  std::array<void*, 64> frames{};
+  std::size_t count = 0;
+};
+
+constinit question asking;
+struct sigaction before;
+
+/// Whether the stack pointer of the interrupted place is in the running fiber's stack cannot be
+/// told of a main fiber, whose thread has not learnt the bounds of its stack; then the unwinder is
+/// believed.
+std::size_t frames_at(const void* context, const thread_state& thread,
+                      std::span<void*> room) noexcept {
+  const interrupted_place place(context);
+  const control_block& fiber = thread.running();
+  const char* doubt =
+      fiber.has_stack() ? place.doubt(fiber.runs_on, thread.exceptions().uncaught > 0) : nullptr;
+  if (doubt != nullptr) {
+    room[0] = place.instruction();
+    return 1;
+  }
+  const std::span<void*> found = place.frames(room);
+  std::copy(found.begin(), found.end(), room.begin());
+  return found.size();
+}
+
+/// Returns: whether this was an answer.
+bool answer(const void* context) noexcept {
+  const thread_state* thread = self();
+  if (thread == nullptr || asking.thread.load() != ::gettid()) return false;
+  auto expected = question::stage::asked;
+  if (!asking.at.compare_exchange_strong(expected, question::stage::being_answered)) return false;
+  asking.count = frames_at(context, *thread, asking.frames);
+  asking.at.store(question::stage::answered);
+  return true;
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) noexcept {
+  const int kept = errno;
+  const bool ours = info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asking;
+  if (ours) {
+    answer(context);
+  } else if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  }
+  errno = kept;
+}
+
+bool send(pid_t thread) noexcept {
+  siginfo_t info{};
+  info.si_signo = the_signal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_ptr = &asking;
+  return ::syscall(SYS_rt_tgsigqueueinfo, info.si_pid, thread, the_signal, &info) == 0;
+}
+
+/// Whether the instruction before `address` is a call.
+bool is_behind_a_call(std::uintptr_t address) noexcept {
+#if defined(__x86_64__)
+  std::array<unsigned char, 7> code{};
+  if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
+  if (code[2] == 0xe8) return true;                        // with a distance
+  for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
+    const std::size_t at = code.size() - length;
+    if (code[at] == 0xff && (code[at + 1] & 0x38) == 0x10) return true;
+  }
+  return false;
+#else
+  std::uint32_t code = 0;
+  if (!peek(reinterpret_cast<std::uint32_t*>(address - 4), code)) return false;
+  return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
+#endif
+}
+
+bool is_return_address(std::uintptr_t word) noexcept {
+  dl_find_object found{};
+  return word > 4096 && ::_dl_find_object(reinterpret_cast<void*>(word), &found) == 0 &&
+         is_behind_a_call(word);
+}
+
+}  // namespace
+
+void answer_for_frames() {
+  void* one = nullptr;
+  ::backtrace(&one, 1);  // loads the unwinder, which the handler must not
+  struct sigaction ours{};
+  ours.sa_sigaction = &on_signal;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  if (::sigaction(the_signal, nullptr, &before) != 0) throw_errno(errno, "sigaction");
+  ours.sa_mask = before.sa_mask;
+  if (::sigaction(the_signal, &ours, nullptr) != 0) throw_errno(errno, "sigaction");
+}
+
+std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
+  using namespace std::chrono_literals;
+  asking.thread.store(thread);
+  asking.at.store(question::stage::asked);
+  if (send(thread)) {
+    for (int i = 0; i < 100 && asking.at.load() != question::stage::answered; ++i) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  auto expected = question::stage::asked;
+  if (asking.at.compare_exchange_strong(expected, question::stage::none)) return room.first(0);
+  while (asking.at.load() != question::stage::answered) std::this_thread::sleep_for(1ms);
+  const std::size_t count = std::min(asking.count, room.size());
+  std::copy_n(asking.frames.begin(), count, room.begin());
+  return room.first(count);
+}
+
+std::span<void*> blocked_frames(const blocked_call& at, const void* top,
+                                std::span<void*> room) noexcept {
+  constexpr std::size_t most = 1'024;  // words that are looked at
+  std::array<std::uintptr_t, most> words;
+  std::size_t count = peek_bytes(reinterpret_cast<void*>(at.stack_pointer),
+                                 std::as_writable_bytes(std::span(words))) /
+                      sizeof words[0];
+  if (top != nullptr) {
+    const auto left = reinterpret_cast<std::uintptr_t>(top) - at.stack_pointer;
+    count = std::min<std::size_t>(count, left / sizeof words[0]);
+  }
+  room[0] = reinterpret_cast<void*>(at.instruction);
+  std::size_t used = 1;
+  for (std::size_t i = 0; i < count && used < room.size(); ++i) {
+    if (is_return_address(words[i])) room[used++] = reinterpret_cast<void*>(words[i]);
+  }
+  return room.first(used);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Small programs some of whose fibers hold their thread; stall_test.py runs each by name and reads
+// the reports.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <motet/motet.hpp>
+#include <motet/stats.hpp>
+#include <string_view>
+#include <thread>
+
+#include "support.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+motet::options watched(std::chrono::milliseconds limit = 50ms) {
+  motet::options chosen;
+  chosen.stall_report = limit;
+  chosen.deadlock_report = 0ms;
+  return chosen;
+}
+
+bool passed(std::chrono::steady_clock::time_point end) {
+  // Under ThreadSanitizer a signal waits for the next call into the C library.
+  std::timespec present{};
+  ::clock_gettime(CLOCK_MONOTONIC, &present);
+  return std::chrono::steady_clock::now() >= end;
+}
+
+}  // namespace
+
+// Found by their names in stacks; what stands behind a call keeps it from becoming a jump.
+extern "C" {
+
+[[gnu::noinline]] void computes_for(int ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  while (!passed(end)) {
+  }
+}
+
+[[gnu::noinline]] void blocks_in_read(int fd) {
+  std::array<char, 16> text{};
+  if (::read(fd, text.data(), text.size()) < 0) std::abort();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+}
+
+namespace {
+
+void hog() {
+  motet::run(watched(), [] { motet::spin({.name = "hog"}, [] { computes_for(400); }).await(); });
+}
+
+/// A plain thread ends the read that the fiber blocks its thread with.
+void blocking_read() {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) std::abort();
+  std::thread writer([&] {
+    std::this_thread::sleep_for(400ms);
+    if (::write(ends[1], "x", 1) != 1) std::abort();
+  });
+  motet::run(watched(),
+             [&] { motet::spin({.name = "reader"}, [&] { blocks_in_read(ends[0]); }).await(); });
+  writer.join();
+  std::printf("fd %d\n", ends[0]);
+  for (const motet::stall_stats& each : motet::stats().stalls) {
+    std::printf("line %u: %llu in %s\n", each.site.line,
+                static_cast<unsigned long long>(each.stalls), each.call.c_str());
+  }
+}
+
+void main_fiber() {
+  motet::run(watched(), [] {
+    motet::spin([] { motet::sleep_for(1ms); });
+    computes_for(400);
+  });
+}
+
+/// Sleeps, polls, switches as often as it can, hands a long computation on now and then, and
+/// computes for less than the limit: nothing of that is a stall.
+void busy_but_well() {
+  motet::run(watched(200ms), [] {
+    motet::sleep_for(500ms);
+    motet::group several;
+    std::atomic<bool> stop{false};
+    several.spin([&] {
+      while (!stop) motet::snooze();
+    });
+    several.spin([&] {
+      for (int i = 0; i < 100; ++i) {
+        computes_for(5);
+        motet::checkpoint();
+      }
+      stop = true;
+    });
+    several.await_all();
+    const auto end = std::chrono::steady_clock::now() + 500ms;
+    while (!passed(end)) motet::snooze();  // alone
+  });
+}
+
+/// A hog on a thread that is not watched, beside one that is.
+void not_watched() {
+  motet::options chosen;
+  chosen.deadlock_report = 0ms;
+  std::thread other([&] { motet::run(chosen, [] { computes_for(300); }); });
+  motet::run(watched(), [] { motet::sleep_for(300ms); });
+  other.join();
+}
+
+void again_and_again() {
+  motet::run(watched(20ms), [] {
+    for (int i = 0; i < 20; ++i) {
+      motet::spin([] { computes_for(100); }).await();
+    }
+  });
+  for (const motet::stall_stats& each : motet::stats().stalls) {
+    std::printf("%llu stalls\n", static_cast<unsigned long long>(each.stalls));
+  }
+}
+
+/// Runtimes begin and end while they are watched.
+void comings_and_goings() {
+  for (int i = 0; i < 200; ++i) {
+    std::thread other([] {
+      motet::run(watched(5ms), [] { motet::spin({.name = "short"}, [] { motet::snooze(); }); });
+    });
+    motet::run(watched(5ms), [] { motet::snooze(); });
+    other.join();
+  }
+  std::puts("done");
+}
+
+void forked_child() {
+  motet::run(watched(), [] {
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(0);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+  });
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    hog();
+    std::_Exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::printf("the child ended with %d\n", WEXITSTATUS(status));
+}
+
+void impossible_option() {
+  try {
+    motet::run(watched(1ms), [] {});
+  } catch (const std::invalid_argument& refused) {
+    std::puts(refused.what());
+  }
+}
+
+const std::map<std::string_view, void (*)()> programs = {
+    {"hog", hog},
+    {"blocking_read", blocking_read},
+    {"main_fiber", main_fiber},
+    {"busy_but_well", busy_but_well},
+    {"not_watched", not_watched},
+    {"again_and_again", again_and_again},
+    {"comings_and_goings", comings_and_goings},
+    {"forked_child", forked_child},
+    {"impossible_option", impossible_option},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  const auto program = count == 2 ? programs.find(words[1]) : programs.end();
+  if (program == programs.end()) return 64;
+  program->second();
+}
