@@ -8,8 +8,28 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+
+#include "ground/parked_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// The thread may be looking at a parked fiber just now: then that fiber's frames seem to follow.
+std::size_t frames_before_a_look(std::span<void* const> frames) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(&motet_look_from);
+  const auto end = reinterpret_cast<std::uintptr_t>(&motet_look_from_end);
+  std::size_t count = 0;
+  while (count < frames.size()) {
+    const auto at = reinterpret_cast<std::uintptr_t>(frames[count]);
+    if (at >= begin && at < end) break;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
 
 interrupted_place::interrupted_place(const void* context) noexcept {
   const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
@@ -35,8 +55,8 @@ std::span<void*> interrupted_place::frames(std::span<void*> room) const noexcept
       static_cast<std::size_t>(::backtrace(room.data(), static_cast<int>(room.size())));
   room = room.first(size);
   const auto first = std::find(room.begin(), room.end(), instruction_);
-  if (first == room.end()) return room;
-  return room.subspan(static_cast<std::size_t>(first - room.begin()));
+  if (first != room.end()) room = room.subspan(static_cast<std::size_t>(first - room.begin()));
+  return room.first(frames_before_a_look(room));
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -27,17 +27,25 @@ _Unwind_Reason_Code note(_Unwind_Context* frame, void* argument) {
   return _URC_NO_REASON;
 }
 
+saved_context left_at(const context& parked) noexcept {
+  if (switches_inline) return parked;
+  return as_left_inline(parked);
+}
+
 void follow(void* argument) {
   ::_Unwind_Backtrace(&note, argument);
 }
 
 }  // namespace
 
+bool has_begun(const context& parked) noexcept {
+  return parked.stack_pointer != nullptr &&
+         left_at(parked).resume_at != reinterpret_cast<void*>(&motet_enter_context);
+}
+
 std::span<void*> parked_frames(const context& parked, std::span<void*> room) noexcept {
-  if (parked.stack_pointer == nullptr) return {};
-  saved_context where = parked;
-  if (!switches_inline) where = as_left_inline(parked);
-  if (where.resume_at == reinterpret_cast<void*>(&motet_enter_context)) return {};
+  if (!has_begun(parked)) return {};
+  const saved_context where = left_at(parked);
   noting all{room, where.resume_at};
   motet_look_from(&where, &follow, &all);
   return room.first(all.used);

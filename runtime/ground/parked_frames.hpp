@@ -11,9 +11,14 @@ extern "C" {
 /// `where` goes on in. In context/<architecture>.cpp.
 void motet_look_from(const motet::detail::saved_context* where, void (*look)(void*),
                      void* argument) noexcept;
+/// Its end.
+void motet_look_from_end() noexcept;
 }
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether anything has run in `parked`, which is not running.
+bool has_begun(const context& parked) noexcept;
 
 /// Puts the return addresses of `parked`, the innermost first, into `room`. The context must have
 /// been left by a switch and stay left meanwhile.

@@ -14,7 +14,8 @@ struct symbol {
   std::uintptr_t offset = 0;   // from the symbol, or else from where the object was loaded
 };
 
-/// Finds what dladdr(3) finds, without a lock. Objects that another thread unloads meanwhile are
+/// Finds about what dladdr(3) finds, the first exported function that has the address, without a
+/// lock. Objects that another thread unloads meanwhile are
 /// the program's mistake: the thread has code of theirs in its frames.
 symbol symbol_at(const void* address) noexcept;
 

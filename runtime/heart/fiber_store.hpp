@@ -49,13 +49,16 @@ class fiber_store {
   void leave() noexcept { blocks_.leave(); }
   /// Called in a forked child.
   /// The stacks of the parent's other fibers stay promised, or in use, for ever.
-  void abandon(control_block& caller) noexcept { blocks_.abandon(caller); }
+  void abandon(control_block& caller) noexcept {
+    blocks_.abandon(caller);
+    first_id_ = next_id_ - 1;  // the caller is the only fiber
+  }
 
  private:
   [[gnu::noinline]] void* room_for_new_block(timers& time);
 
   block_pool blocks_;
-  const std::uint64_t first_id_;
+  std::uint64_t first_id_;
   std::uint64_t next_id_;
   std::uint64_t last_scope_ = 0;
 };

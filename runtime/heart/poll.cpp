@@ -77,10 +77,9 @@ void thread_state::poll(bool wait) noexcept {
   wait = deadline != backend::time_point::min();
   if (wait && !mail_->announce_sleep(jobs.taken && !lasting_pending())) return;
   const bool counts = counted.on();
-  if (counts) [[unlikely]] {
+  const std::size_t runnable_before = queue_.size();
+  if (counts && wait) [[unlikely]]
     tell(*this);
-    counted.numbers().polls.add(1);
-  }
   completions done;
   if (wait) {
     if (counts) [[unlikely]]
@@ -97,6 +96,10 @@ void thread_state::poll(bool wait) noexcept {
   }
   while (operation* op = done.pop()) calls.complete(*op);
   keep_time(wait);
+  if (counts) [[unlikely]] {
+    counted.numbers().polls.add(1);
+    tell(*this, queue_.size() - runnable_before);
+  }
   schedule.polled(queue_.size());
   calls.polled();
   until_look_ = counted.from(schedule.countdown());

@@ -16,11 +16,18 @@ constinit std::atomic<roster_place*> motet_roster{nullptr};
 namespace {
 
 /// What threads that have ended have counted, and the lock under which threads begin and end.
-constinit std::mutex counting;
+constinit std::mutex beginning;
 constinit thread_counters of_ended;
 
 void add_to(thread_counters& sum, thread_counters& counted) noexcept {
   sum.each_with(counted, [](tally& all, const tally& more) { all.add(more.get()); });
+}
+
+/// The lock is held.
+void call_for_each(const std::function<void(roster_place&)>& f) {
+  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    if (each->runtime.load() != nullptr) f(*each);
+  }
 }
 
 roster_place* take_free_place(pid_t thread) noexcept {
@@ -48,14 +55,14 @@ roster_entry::roster_entry(thread_state& runtime) : place_(take_free_place(::get
 }
 
 void roster_entry::enter(thread_state& runtime) noexcept {
-  const std::lock_guard guard(counting);
+  const std::lock_guard guard(beginning);
   place_->dump_asked = false;
   place_->runtime = &runtime;
   place_->thread = ::gettid();
 }
 
 roster_entry::~roster_entry() {
-  const std::lock_guard guard(counting);
+  const std::lock_guard guard(beginning);
   thread_counters& own = place_->counters;
   for (tally* gone : {&own.living, &own.runnable, &own.timers_armed}) gone->set(0);
   add_to(of_ended, own);
@@ -64,21 +71,14 @@ roster_entry::~roster_entry() {
   place_->thread = 0;
 }
 
-/// The lock is held.
-static void call_for_each(const std::function<void(roster_place&)>& f) {
-  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
-    if (each->runtime.load() != nullptr) f(*each);
-  }
-}
-
 void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
-  const std::lock_guard guard(counting);
+  const std::lock_guard guard(beginning);
   add_to(sum, of_ended);
   call_for_each(f);
 }
 
 void for_each_runtime(const std::function<void(roster_place&)>& f) {
-  const std::lock_guard guard(counting);
+  const std::lock_guard guard(beginning);
   call_for_each(f);
 }
 
@@ -92,11 +92,11 @@ void roster_entry::abandon_all() noexcept {
 }
 
 void roster_entry::lock_all() noexcept {
-  counting.lock();
+  beginning.lock();
 }
 
 void roster_entry::unlock_all() noexcept {
-  counting.unlock();
+  beginning.unlock();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

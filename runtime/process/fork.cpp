@@ -45,6 +45,8 @@ void thread_state::start_over() noexcept {
   awake_thread::wake();
   jobs = {};  // no other thread is left to give it jobs
   until_look_ = counted.from(schedule.countdown());
+  counted.start_over();
+  if (counters_are_wanted.load()) begin_to_count(*this);  // the request may have been abandoned
 }
 
 void thread_state::forget_others(control_block& caller) noexcept {

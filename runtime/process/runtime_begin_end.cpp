@@ -82,11 +82,14 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   until_look_ = counted.from(schedule.countdown());
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
+  // Whoever wants the numbers from now on finds the mailbox.
+  if (counters_are_wanted.load()) begin_to_count(*this);
 }
 
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
+  if (counted.on()) tell(*this);
   give_back_left_stack();
   if (jobs.taken) --worker_threads;
   {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See stats.hpp: what is counted is in heart/counting/thread_counters.hpp.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <motet/stats.hpp>
 #include <numeric>
@@ -36,7 +37,7 @@ thread_stats read(const detail::thread_counters& from) {
   result.operations =
       std::accumulate(result.in_flight.begin(), result.in_flight.end(), std::uint64_t{0});
   result.spun = from.spun.get();
-  result.ended = result.spun - std::min(result.spun, result.fibers);
+  result.ended = from.ended.get();
   result.switches = from.switches.get();
   result.polls = from.polls.get();
   result.sleeps = from.sleeps.get();
@@ -98,10 +99,15 @@ process_stats stats() {
   }
   process_stats result;
   detail::thread_counters ended;
+  std::map<pid_t, detail::thread_counters> of_threads;  // of nested visits one thread has several
   detail::read_counters(ended, [&](detail::roster_place& each) {
-    result.threads.push_back(read(each.counters));
-    result.threads.back().thread = each.thread.load();
+    of_threads[each.thread.load()].each_with(
+        each.counters, [](detail::tally& sum, const detail::tally& one) { sum.add(one.get()); });
   });
+  for (const auto& [thread, counted] : of_threads) {
+    result.threads.push_back(read(counted));
+    result.threads.back().thread = thread;
+  }
   result.ended = read(ended);
   const auto offload = detail::offload_threads::load();
   result.offload_threads = offload.threads;

@@ -28,12 +28,12 @@ def content(atomic):
     return atomic.address.cast(kind.pointer()).dereference()
 
 
-# What a fiber waits for is a number up to this, or the address of an object.
-LARGEST_INT = 2**31 - 1
-
-
-def holder(mark):
-    """A lock's: the number of a fiber, doubled, or the odd mark of a thread."""
+def holder(place):
+    """A lock's: the number of a fiber, doubled, or the odd mark of a thread; no lock may be there now."""
+    try:
+        mark = int(content(place.dereference()))
+    except gdb.error:
+        return ""
     if mark == 0:
         return ""
     return ", held by " + ("a main fiber" if mark & 1 else f"fiber {mark >> 1}")
@@ -124,12 +124,12 @@ class Fiber:
             return ""
         text = ": " + wait["what"].string()
         subject = int(wait["subject"])
-        if subject > LARGEST_INT:
+        if wait["of_object"]:
             text += f" {subject:#x}"
         elif subject >= 0:
             text += f" {subject}"
         if wait["for_lock"]:
-            return text + holder(int(content(wait["holder"].dereference())))
+            return text + holder(wait["holder"])
         if wait["target"]:
             awaited = Fiber(self.namespace, 0, self.runtime, wait["target"].dereference().dereference())
             text += (", held up by " if subject >= 0 else " ") + awaited.label()

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <locale>
 #include <memory>
 #include <motet/debug.hpp>
 #include <motet/motet.hpp>
@@ -34,6 +35,10 @@ std::string dumped() {
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
+
+struct thousands : std::numpunct<char> {
+  std::string do_grouping() const override { return "\3"; }
+};
 
 /// Returns: the dump if it does not say `part`; nothing if it does.
 std::string dumped_without(const std::string& part) {
@@ -160,6 +165,11 @@ TEST_CASE("a dump says which fiber of another thread is awaited", "[debug]") {
     const auto awaiting = spin([&] { asked.await(); });
     snooze();
     CHECK(dumped_without("waiting: await of distant " + label(asked, "asked") + ", for ") == "");
+    std::ostringstream grouping;
+    grouping.imbue(std::locale(std::locale::classic(), new thousands));
+    grouping << std::hex << std::showbase;
+    dump(grouping, {.json = true});
+    CHECK(contains(grouping.str(), "\"for_fiber\": " + std::to_string(asked.id())));
     asked.cancel();
     CHECK_THROWS_AS(awaiting.await(), fiber_cancelled);
     other.join();

@@ -23,6 +23,7 @@ RUNS_SPINNER = r'motet: thread \d+ runs fiber \d+ "spinner", spun at .*hung_prog
 SPINNERS_PLACE = r"  \S+\(compute_for_ever\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]"
 HAS_FIBERS = r"motet: thread \d+ has these fibers:"
 DOZER = r'fiber \d+ "dozer" waiting: sleep without end, for \d+ ms; spun at .*'
+SLEEPS = r"  .*sleep\(.*"
 BUSY = r'fiber \d+ "busy" (running|runnable); spun at .*'
 READER = r'fiber \d+ "reader" waiting: read 0, for \d+ ms; spun at .*'
 SPINNER = r'fiber \d+ "spinner" waiting: sleep, .*'
@@ -116,7 +117,7 @@ def asks_twice(program, number):
     for _ in range(2):
         program.send(number)
         told = program.err.until(
-            RUNS_SPINNER, SPINNERS_PLACE, DOZER, BUSY, READER, HAS_FIBERS, HAS_FIBERS, HAS_FIBERS)
+            RUNS_SPINNER, SPINNERS_PLACE, DOZER, SLEEPS, BUSY, READER, HAS_FIBERS, HAS_FIBERS, HAS_FIBERS)
         assert spinners_place(told), told
         lines = [line for line in told if not line.startswith("  ")]
         assert consecutive(lines, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), told

@@ -91,14 +91,18 @@ def a_crowd_is_told_by_site(path):
 
 
 def all_threads_tell_but_one_that_computes(path):
-    text = written_by(path, "threads")
+    """The others have a second for their answer, which a busy machine may not give them: so three tries."""
+    for tries_left in (2, 1, 0):
+        text = written_by(path, "threads")
+        stuck = re.findall(r"^motet: thread \d+ has not answered: .*$", text, re.MULTILINE)
+        told = json.loads(written_by(path, "threads_as_json"))["threads"]
+        if len(stuck) == 1 and sum("error" in each for each in told) == 1:
+            break
+        assert stuck and tries_left > 0, text
     assert len(re.findall(r"^motet: thread \d+ has these fibers:$", text, re.MULTILINE)) == 3, text
-    stuck = re.findall(r"^motet: thread \d+ has not answered: .*$", text, re.MULTILINE)
-    assert len(stuck) == 1, text
     names = functions(stack_of(text, '"dozer" waiting: sleep'))
     assert in_order(names, "sleeps_soundly", "calls_a_sleeper"), text
     stack_of(text, '"busy" ')
-    told = json.loads(written_by(path, "threads_as_json"))["threads"]
     assert len({each["thread"] for each in told}) == 4, told
     assert [each["error"] for each in told if "error" in each] == ["no answer"], told
 

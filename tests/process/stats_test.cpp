@@ -143,7 +143,7 @@ TEST_CASE("any thread reads the numbers of all, and those of ended threads stay"
   });
   while (other == 0) std::this_thread::sleep_for(1ms);
   thread_stats seen = stats_of(other);
-  for (int i = 0; i < 1'000 && seen.switches < 1'000; ++i) {
+  for (int i = 0; i < 10'000 && seen.switches < 1'000; ++i) {
     std::this_thread::sleep_for(1ms);
     seen = stats_of(other);
   }
@@ -159,6 +159,38 @@ TEST_CASE("any thread reads the numbers of all, and those of ended threads stay"
   CHECK(after.ended - before.ended == 5);
   CHECK(after.fibers == 0);
   CHECK(after.switches - before.switches >= 1'000);
+}
+
+TEST_CASE("what a thread did that ended soon is not lost", "[stats]") {
+  const thread_stats before = stats().ended;
+  for (int i = 0; i < 3; ++i) {
+    std::thread([] { run([] { spin([] {}).await(); }); }).join();
+  }
+  const thread_stats after = stats().ended;
+  CHECK(after.spun - before.spun == 3);
+  CHECK(after.ended - before.ended == 3);
+  CHECK(after.switches > before.switches);
+}
+
+TEST_CASE("fibers that one poll has made runnable wait for one another", "[stats]") {
+  run([] {
+    const std::uint64_t before = own_stats().queue_delay.count();
+    group several;
+    for (int i = 0; i < 10; ++i) {
+      several.spin([] {
+        for (int round = 0; round < 100; ++round) {
+          sleep_for(1ms);
+          const auto end = std::chrono::steady_clock::now() + 300us;
+          while (std::chrono::steady_clock::now() < end) {
+          }
+        }
+      });
+    }
+    several.await_all();
+    const span_histogram delays = own_stats().queue_delay;
+    CHECK(delays.count() > before);
+    CHECK(delays.quantile(1) >= 512us);
+  });
 }
 
 TEST_CASE("mail and offload threads are counted", "[stats]") {

@@ -89,10 +89,15 @@ asm(R"(
 motet_look_from:
   .cfi_startproc
   .cfi_return_column 96
+  .cfi_register 96, 30
   hint 34
   stp x19, x30, [sp, -16]!
+  .cfi_adjust_cfa_offset 16
+  .cfi_rel_offset 19, 0
+  .cfi_rel_offset 96, 8
   mov x19, x0
   mov x0, x2
+  .cfi_remember_state
   .cfi_escape 0x0f, 0x03, 0x83, 0x00, 0x06
   .cfi_escape 0x10, 0x60, 0x02, 0x83, 0x08
   .cfi_escape 0x10, 0x1d, 0x02, 0x83, 0x10
@@ -100,10 +105,16 @@ motet_look_from:
   .cfi_escape 0x10, 0x13, 0x02, 0x83, 0x20
   blr x1
   nop
+  .cfi_restore_state
   ldp x19, x30, [sp], 16
+  .cfi_adjust_cfa_offset -16
+  .cfi_restore 19
+  .cfi_register 96, 30
   ret
   .cfi_endproc
 .size motet_look_from, .-motet_look_from
+.globl motet_look_from_end
+motet_look_from_end:
 )");
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -104,6 +104,8 @@ motet_look_from:
   ret
   .cfi_endproc
 .size motet_look_from, .-motet_look_from
+.globl motet_look_from_end
+motet_look_from_end:
 )");
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

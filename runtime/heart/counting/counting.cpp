@@ -15,16 +15,18 @@ void begin_to_count(thread_state& thread) noexcept {
   tell(thread);
 }
 
-void tell(thread_state& thread) noexcept {
+void tell(thread_state& thread, std::size_t fresh) noexcept {
   counting& own = thread.counted;
   thread_counters& told = own.numbers_;
   told.switches.add(static_cast<std::uint64_t>(own.counted_from_ - thread.until_look()));
   own.counted_from_ = thread.until_look();
-  told.spun.set(thread.store.fibers_made() - 1);
+  const std::size_t spun = thread.store.fibers_made() - 1;
+  told.spun.set(spun);
+  told.ended.set(spun - thread.living());
   told.living.set(thread.living());
   told.runnable.set(thread.runnable());
   told.timers_armed.set(thread.time.size());
-  own.delay_.look(told.switches.get(), thread.runnable(), told);
+  own.delay_.look(told.switches.get(), thread.runnable(), fresh, told);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -18,8 +18,7 @@ class thread_state;
 class counting {
  public:
   /// `place`: the thread's, in the roster.
-  explicit counting(thread_counters& place) noexcept
-      : on_(counters_are_wanted.load()), numbers_(place) {}
+  explicit counting(thread_counters& place) noexcept : numbers_(place) {}
 
   bool on() const noexcept { return on_; }
   thread_counters& numbers() const noexcept { return numbers_; }
@@ -34,12 +33,14 @@ class counting {
     asleep_from_ = ticks();
   }
   void after_sleep() noexcept { numbers_.ticks_asleep.add(ticks() - asleep_from_); }
+  /// In a forked child: the numbers are 0 again.
+  void start_over() noexcept { delay_ = {}; }
 
  private:
   friend void begin_to_count(thread_state& thread) noexcept;
-  friend void tell(thread_state& thread) noexcept;
+  friend void tell(thread_state& thread, std::size_t fresh) noexcept;
 
-  bool on_;
+  bool on_ = false;
   thread_counters& numbers_;
   queue_delay delay_;
   int counted_from_ = 0;  // where the countdown was when its switches were last counted
@@ -48,7 +49,8 @@ class counting {
 
 /// From here on `thread`, which is this thread's, counts.
 void begin_to_count(thread_state& thread) noexcept;
-/// Brings what is as of the last look up to date.
-[[gnu::noinline]] void tell(thread_state& thread) noexcept;
+/// Brings what is as of the last look up to date. So many of the runnable fibers, the last ones,
+/// have become runnable just now: `fresh`.
+[[gnu::noinline]] void tell(thread_state& thread, std::size_t fresh = 1) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -5,6 +5,7 @@
 // switches are taken to be of one length.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,14 +16,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class queue_delay {
  public:
-  /// `switches`: of the thread so far. `runnable`: how long its queue is.
-  void look(std::uint64_t switches, std::size_t runnable, thread_counters& counters) noexcept {
+  /// `switches`: of the thread so far. `runnable`: how long its queue is, of which so many at its
+  /// end are `fresh`; one of them in turn is the one that is followed.
+  void look(std::uint64_t switches, std::size_t runnable, std::size_t fresh,
+            thread_counters& counters) noexcept {
     const std::uint64_t passed = switches - begun_at_;
     if (waiting_) {
       if (passed >= places_) end(passed, counters);
-    } else if (passed >= one_in) {
+    } else if (passed >= one_in && runnable > 0) {
       begun_at_ = switches;
-      places_ = runnable;
+      places_ = runnable - turn_++ % std::clamp<std::size_t>(fresh, 1, runnable);
       ticks_ = ticks();
       waiting_ = true;
     }
@@ -40,6 +43,7 @@ class queue_delay {
   std::uint64_t begun_at_ = 0;  // in switches
   std::uint64_t places_ = 0;    // to go then
   std::uint64_t ticks_ = 0;     // then
+  std::size_t turn_ = 0;
   bool waiting_ = false;
 };
 

@@ -31,7 +31,7 @@ class tally {
 
 struct thread_counters {
   // As of the last look at the inbox, or the last poll, if somebody has asked by then.
-  tally spun, living, runnable, timers_armed;
+  tally spun, ended, living, runnable, timers_armed;
   // Since the thread counts.
   tally switches, polls, sleeps, ticks_asleep, mail, timers_fired, timers_late;
   std::array<tally, 64> queue_delay;  // by the logarithm of the nanoseconds
@@ -47,6 +47,7 @@ struct thread_counters {
   template <typename F>
   void each_with(thread_counters& other, F f) noexcept {
     const auto pairs = {std::pair(&spun, &other.spun),
+                        std::pair(&ended, &other.ended),
                         std::pair(&living, &other.living),
                         std::pair(&runnable, &other.runnable),
                         std::pair(&timers_armed, &other.timers_armed),

@@ -18,7 +18,7 @@ struct dump_options {
   /// longest wait is, and with `stacks` the stack of the fiber that waits longest.
   bool group_by_site = false;
   /// An object instead of lines: {"threads": [{"thread": 17, "fibers": [...]}]}, or "groups"
-  /// instead of "fibers". Times are in milliseconds.
+  /// instead of "fibers", or "error" for a thread that has not answered. Times are in milliseconds.
   bool json = false;
 };
 
@@ -26,7 +26,8 @@ struct dump_options {
 /// long, where it was spun. Writes nothing on a thread without a runtime. Not a switchpoint.
 void dump(std::ostream& out);
 
-/// The same, as `how` says; each fiber is written before the next is looked at. With
+/// The same, as `how` says; each fiber is written before the next is looked at, so writing to `out`
+/// must not switch. With
 /// how.all_threads every other thread writes for itself when it next looks at its inbox, and its
 /// text is passed on; of more than 100,000 fibers it tells by site. A thread that has not answered
 /// within a second, because it computes or is blocked, has a line that says so. Any thread.

@@ -30,8 +30,9 @@ struct span_histogram {
 };
 
 /// What one thread counts. The first group is as of its last look at its inbox, at most 16 switches
-/// ago, or its last poll; of the second all but `spun` and `ended` count from when stats() was
-/// first called in the process.
+/// ago, or its last poll; the second counts from when stats() was first called in the process, but
+/// for `spun` and `ended` of the threads that were there then, which count from their beginning.
+/// Fibers that motet spins for itself, as for jobs and for clean-up, are among them.
 struct thread_stats {
   pid_t thread = 0;                // the kernel's number of it
   std::uint64_t fibers = 0;        // spun and not dead; the main fiber is not counted

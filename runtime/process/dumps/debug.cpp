@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See debug.hpp.
+#include <locale>
 #include <motet/debug.hpp>
 #include <ostream>
 
@@ -13,12 +14,19 @@ void dump(std::ostream& out) {
   dump(out, {});
 }
 
+/// Numbers are written as they are, whatever `out` does with those of its owner.
 void dump(std::ostream& out, const dump_options& how) {
-  if (how.all_threads) return detail::dump_threads(out, how);
-  detail::thread_state* thread = detail::self();
-  if (how.json) out << "{\"threads\": [";
-  if (thread != nullptr) detail::dump(*thread, out, how);
-  if (how.json) out << "]}\n";
+  std::ostream plain(out.rdbuf());
+  plain.imbue(std::locale::classic());
+  if (how.all_threads) {
+    detail::dump_threads(plain, how);
+  } else {
+    detail::thread_state* thread = detail::self();
+    if (how.json) plain << "{\"threads\": [";
+    if (thread != nullptr) detail::dump(*thread, plain, how);
+    if (how.json) plain << "]}\n";
+  }
+  if (!plain) out.setstate(plain.rdstate());
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
 #include <ostream>
+#include <string>
 
+#include "ground/parked_frames.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/lock_holders.hpp"
@@ -16,13 +17,19 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-void name(std::ostream& out, const control_block& fiber) {
+/// A fiber of another thread may be given another name just now.
+void name(std::ostream& out, const thread_state& thread, const control_block& fiber) {
   out << "fiber " << fiber.id;
-  if (fiber.named) out << " \"" << name_of(fiber) << '"';
+  if (!thread.is_home_of(fiber)) {
+    const std::string copy = copied_name_of(fiber);
+    if (!copy.empty()) out << " \"" << copy << '"';
+  } else if (fiber.named) {
+    out << " \"" << name_of(fiber) << '"';
+  }
 }
 
 /// The first few; the rest have lines of their own.
-void name_children(std::ostream& out, family& awaited) {
+void name_children(std::ostream& out, const thread_state& thread, family& awaited) {
   int left = 4;
   const char* before = ": ";
   for (control_block* child = awaited.children.front(); child != nullptr;
@@ -33,12 +40,12 @@ void name_children(std::ostream& out, family& awaited) {
       out << "and others";
       return;
     }
-    name(out, *child);
+    name(out, thread, *child);
     before = ", ";
   }
 }
 
-void name_holder(std::ostream& out, const lock_holder& holder) {
+void name_holder(std::ostream& out, const thread_state& thread, const lock_holder& holder) {
   using kind = lock_holder::kind;
   out << ", held by ";
   if (holder.what == kind::main_fiber) {
@@ -46,31 +53,31 @@ void name_holder(std::ostream& out, const lock_holder& holder) {
   } else if (holder.what == kind::other_thread) {
     out << "another thread";
   } else if (holder.block != nullptr) {
-    name(out, *holder.block);
+    name(out, thread, *holder.block);
   } else {
     out << "fiber " << holder.id << (holder.ended ? ", which has ended" : "");
   }
 }
 
-void describe_wait(std::ostream& out, control_block& fiber, lock_holders& holders,
-                   clock::time_point present) {
+void describe_wait(std::ostream& out, const thread_state& thread, control_block& fiber,
+                   lock_holders& holders, clock::time_point present) {
   const wait_record& wait = *fiber.wait;
   out << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
-  if (is_address(wait)) {
+  if (wait.of_object) {
     out << " 0x" << std::hex << wait.subject << std::dec;
   } else if (wait.subject >= 0) {
     out << ' ' << wait.subject;
   }
   if (const auto holder = holders.of(wait)) {
-    name_holder(out, *holder);
+    name_holder(out, thread, *holder);
   } else if (!wait.for_lock && wait.target != nullptr) {
     out << (wait.subject >= 0 ? ", held up by " : " ");
-    name(out, **wait.target);
+    name(out, thread, **wait.target);
   }
   cold_part* parts = cold_if_any(fiber);
   for (family* each = parts == nullptr ? nullptr : &parts->own_family; each != nullptr;
        each = each->next) {
-    if (each->waiter == &wait) name_children(out, *each);
+    if (each->waiter == &wait) name_children(out, thread, *each);
   }
   out << ", for " << waited(wait, present) << " ms";
 }
@@ -96,10 +103,6 @@ const wait_record* wait_of(const control_block& fiber) noexcept {
   return waits ? fiber.wait : nullptr;
 }
 
-bool is_address(const wait_record& wait) noexcept {
-  return wait.subject > std::numeric_limits<int>::max();
-}
-
 long long waited(const wait_record& wait, clock::time_point present) noexcept {
   const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.since);
   return std::max<long long>(span.count(), 0);
@@ -122,14 +125,16 @@ void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
   lock_holders holders(thread);
   std::array<void*, most_frames> room;
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    name(out, *fiber);
+    name(out, thread, *fiber);
     out << ' ' << doing(*fiber);
-    if (wait_of(*fiber) != nullptr) describe_wait(out, *fiber, holders, present);
+    if (wait_of(*fiber) != nullptr) describe_wait(out, thread, *fiber, holders, present);
     if (!fiber->is_main) out << "; spun at " << fiber->site.file << ':' << fiber->site.line;
     out << '\n';
     if (!stacks) continue;
     const auto frames = frames_of(thread, *fiber, room);
-    if (frames.empty()) out << "  not started\n";
+    if (frames.empty()) {
+      out << (has_begun(fiber->where) ? "  its stack is not known\n" : "  not started\n");
+    }
     for (const void* each : frames) out << "  " << names.of(each) << '\n';
   }
 }

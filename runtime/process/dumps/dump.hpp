@@ -30,8 +30,6 @@ bool has_more_fibers(thread_state& thread, std::size_t most) noexcept;
 const char* doing(const control_block& fiber) noexcept;
 /// Returns: its wait record if it waits, or null.
 const wait_record* wait_of(const control_block& fiber) noexcept;
-/// Whether its subject is the address of an object, and no number.
-bool is_address(const wait_record& wait) noexcept;
 /// Returns: in milliseconds, at least 0.
 long long waited(const wait_record& wait, clock::time_point present) noexcept;
 

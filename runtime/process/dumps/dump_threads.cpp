@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <locale>
 #include <memory>
 #include <motet/cancel.hpp>
 #include <motet/fiber.hpp>
@@ -40,6 +41,7 @@ struct answer {
 /// Outlives the call, for a thread that answers too late.
 struct answers {
   std::mutex lock;
+  bool over = false;  // nobody reads what still comes
   std::vector<answer> all;
   semaphore given{0};
 };
@@ -53,6 +55,8 @@ struct question : post {
 std::string text_of(thread_state& thread, dump_options how) {
   if (has_more_fibers(thread, most_of_another)) how.group_by_site = true;
   std::ostringstream out;
+  out.imbue(std::locale::classic());
+  out.exceptions(std::ios::badbit);  // or a text would be cut where memory was short
   dump(thread, out, how);
   return std::move(out).str();
 }
@@ -67,6 +71,7 @@ void answer_question(post& item, thread_state& thread) noexcept {
   }
   {
     const std::lock_guard guard(asked->to->lock);
+    if (asked->to->over) return;
     answer& own = asked->to->all[asked->place];
     own.text = std::move(text);
     own.given = true;
@@ -110,6 +115,13 @@ void write_answer(std::ostream& out, const answer& of, bool json) {
   }
 }
 
+/// Without the lock the text can be written as slowly as its reader takes it.
+std::vector<answer> take_all(answers& from) {
+  const std::lock_guard guard(from.lock);
+  from.over = true;
+  return std::move(from.all);
+}
+
 /// Virtual time would be up before another thread could answer.
 void await_answers(thread_state& own, answers& to, std::ptrdiff_t asked) {
   if (asked == 0) return;
@@ -135,8 +147,7 @@ void dump_threads(std::ostream& out, const dump_options& how) {
   write_answer(out, first, how.json);
   dump(own, out, how);
   await_answers(own, *found, static_cast<std::ptrdiff_t>(asked));
-  const std::lock_guard guard(found->lock);
-  for (const answer& each : found->all) {
+  for (const answer& each : take_all(*found)) {
     if (how.json) out << ",\n";
     write_answer(out, each, how.json);
   }

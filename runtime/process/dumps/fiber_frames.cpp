@@ -4,8 +4,10 @@
 
 #include <cxxabi.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -37,6 +39,19 @@ bool can_be_believed(const control_block& fiber) noexcept {
   return at >= fiber.runs_on.bottom && at <= fiber.runs_on.top;
 }
 
+/// The demangler has arrays on the stack, some 70 bytes for each character of a name, and calls
+/// itself; the stack is that of any fiber.
+bool may_demangle(const char* name) noexcept {
+  constexpr std::size_t longest = 1'000, for_a_character = 200, for_its_callers = 8'192;
+  const std::size_t length = std::strlen(name);
+  const thread_state* thread = self();
+  if (thread == nullptr) return length <= longest;
+  const stack& own = thread->running().runs_on;
+  const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  if (here < own.bottom || here > own.top) return length <= longest;
+  return length * for_a_character + for_its_callers < static_cast<std::size_t>(here - own.bottom);
+}
+
 }  // namespace
 
 std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
@@ -51,8 +66,9 @@ const std::string& frame_names::of(const void* address) {
     const symbol found = symbol_at(address);
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
-        found.name == nullptr ? nullptr
-                              : abi::__cxa_demangle(found.name, nullptr, nullptr, &status),
+        found.name == nullptr || !may_demangle(found.name)
+            ? nullptr
+            : abi::__cxa_demangle(found.name, nullptr, nullptr, &status),
         &std::free);
     text out;
     describe_frame(out, address, readable == nullptr ? found.name : readable.get(), found);

@@ -2,6 +2,8 @@
 // Parts of a dump as JSON. Source: RFC 8259, 7.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <span>
@@ -13,22 +15,42 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Written between quotes. Bytes that are no characters of ASCII are passed on, for a name may be
-/// in UTF-8.
+/// Returns: how many bytes of `text` are one character of UTF-8; 0 if they are none.
+/// Source: RFC 3629, 3 and 4; longer forms than are needed, and halves of pairs, are not told
+/// apart.
+inline std::size_t length_of_character(std::string_view text) noexcept {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+/// Written between quotes; a byte that is no part of UTF-8 as the sign for that.
 struct json_string {
   std::string_view text;
 
   friend std::ostream& operator<<(std::ostream& out, const json_string& is) {
     out << '"';
-    for (const char each : is.text) {
-      const auto code = static_cast<unsigned char>(each);
-      if (each == '"' || each == '\\') {
-        out << '\\' << each;
+    for (std::string_view rest = is.text; !rest.empty();) {
+      const std::size_t length = length_of_character(rest);
+      const auto code = static_cast<unsigned char>(rest.front());
+      if (length == 0) {
+        out << "\\ufffd";
+      } else if (code == '"' || code == '\\') {
+        out << '\\' << rest.front();
       } else if (code < 0x20) {
         out << "\\u00" << "0123456789abcdef"[code / 16] << "0123456789abcdef"[code % 16];
       } else {
-        out << each;
+        out << rest.substr(0, length);
       }
+      rest.remove_prefix(std::max<std::size_t>(length, 1));
     }
     return out << '"';
   }

@@ -22,7 +22,8 @@ constexpr int bits_within_thread = 40;  // of a fiber's number
 
 std::optional<lock_holder> lock_holders::of(const wait_record& wait) {
   if (!wait.for_lock || wait.ended() != wake_reason::none) return std::nullopt;
-  const std::uintptr_t mark = mark_in(wait.holder);
+  const std::uintptr_t mark =
+      wait.shared ? mark_in(wait.holder) : wait.holder->load(std::memory_order_relaxed);
   if (mark == 0) return std::nullopt;
   using kind = lock_holder::kind;
   if ((mark & 1) != 0) {

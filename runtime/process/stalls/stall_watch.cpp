@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -54,16 +55,22 @@ class watch_state {
   using place = std::pair<std::string, unsigned>;
   std::map<place, stall_stats> by_site;
 
-  static watch_state& get() { return *current(); }
+  static watch_state& get() {
+    watch_state* found = current.load();
+    if (found != nullptr) return *found;
+    auto* made = new watch_state;
+    if (current.compare_exchange_strong(found, made)) return *made;
+    delete made;
+    return *found;
+  }
   /// In a forked child nobody watches, and the lock may be held by a thread that is not there.
-  static void start_over() { current() = new watch_state; }
+  static void start_over() noexcept { current.store(nullptr); }
 
  private:
-  static watch_state*& current() {
-    static watch_state* one = new watch_state;
-    return one;
-  }
+  static constinit std::atomic<watch_state*> current;
 };
+
+constinit std::atomic<watch_state*> watch_state::current{nullptr};
 
 /// The parts of a running fiber that a report names.
 struct fiber_facts {
@@ -167,12 +174,10 @@ class watcher {
       const auto now = sighting::clock::now();
       // The machine has slept, or had no processor for this thread, and then for others neither.
       if (now - before > 2 * period_ + milliseconds(5)) seen_.clear();
-      for (const held_thread& each : look(now)) {
-        try {
-          report(each);
-        } catch (const std::bad_alloc&) {
-          // The next look tells.
-        }
+      try {
+        for (const held_thread& each : look(now)) report(each);
+      } catch (const std::bad_alloc&) {
+        // The next look tells.
       }
     }
   }

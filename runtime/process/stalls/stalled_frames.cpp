@@ -42,16 +42,17 @@ struct question {
 constinit question asking;
 struct sigaction before;
 
-/// Whether the stack pointer of the interrupted place is in the running fiber's stack cannot be
-/// told of a main fiber, whose thread has not learnt the bounds of its stack; then the unwinder is
-/// believed.
+/// A main fiber's thread has not learnt the bounds of its stack: any will do.
+stack bounds_of(const control_block& fiber) noexcept {
+  if (fiber.has_stack()) return fiber.runs_on;
+  return {nullptr, reinterpret_cast<std::byte*>(~std::uintptr_t{0})};
+}
+
 std::size_t frames_at(const void* context, const thread_state& thread,
                       std::span<void*> room) noexcept {
   const interrupted_place place(context);
-  const control_block& fiber = thread.running();
-  const char* doubt =
-      fiber.has_stack() ? place.doubt(fiber.runs_on, thread.exceptions().uncaught > 0) : nullptr;
-  if (doubt != nullptr) {
+  const bool throws = thread.exceptions().uncaught > 0;
+  if (place.doubt(bounds_of(thread.running()), throws) != nullptr) {
     room[0] = place.instruction();
     return 1;
   }

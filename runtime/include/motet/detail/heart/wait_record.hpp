@@ -21,8 +21,7 @@ enum class wake_reason : std::uint8_t {
 };
 
 struct wait_record {
-  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out; one that
-  /// is larger than any descriptor is the address of what is waited for.
+  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out.
   explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
       : what(for_what), subject(of_which) {}
 
@@ -46,6 +45,8 @@ struct wait_record {
   /// An operation whose end has been asked for and is awaited.
   bool cancelling = false;
   bool for_lock = false;
+  /// The subject is the address of the object that is waited for.
+  bool of_object = false;
 
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {

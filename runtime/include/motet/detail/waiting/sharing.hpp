@@ -11,7 +11,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// A lock that is held for a few instructions. Its holder calls no switchpoint.
+/// A lock that is held for a few instructions, or while waits are counted for stats(). Its holder
+/// calls no switchpoint.
 class any_thread {
  public:
   static constexpr bool shared = true;

@@ -139,6 +139,7 @@ struct single_wait : wait_node {
   single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
       : wait_node(lone_ticket), lone_ticket(what, thread, shared) {
     lone_ticket.wait.subject = reinterpret_cast<std::intptr_t>(subject);
+    lone_ticket.wait.of_object = true;
   }
   /// The same for a lock, whose holder's mark is in `holder`.
   single_wait(const char* what, const void* subject, const std::atomic<std::uintptr_t>& holder,
