@@ -42,19 +42,6 @@ struct thread_set {
 
 constexpr char name[] = "motet offload";
 
-/// A thread that is begun with these blocked gets no signals that other threads or processes send,
-/// but those for faults of its own, so that the program's handlers see them. A signal for the
-/// process would else go to an idle thread of motet's, whatever the program's threads block.
-sigset_t all_but_faults() noexcept {
-  sigset_t others;
-  ::sigfillset(&others);
-  for (const int synchronous :
-       {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ}) {
-    ::sigdelset(&others, synchronous);
-  }
-  return others;
-}
-
 /// The lock is held. From here on the thread is not counted as idle; its name says that it ends.
 void leave(room& target) noexcept {
   --target.idle_count;

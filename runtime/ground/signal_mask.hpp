@@ -7,6 +7,19 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+/// A thread that is begun with these blocked gets no signals that other threads or processes send,
+/// but those for faults of its own, so that the program's handlers see them. A signal for the
+/// process would else go to an idle thread of motet's, whatever the program's threads block.
+inline sigset_t all_but_faults() noexcept {
+  sigset_t others;
+  ::sigfillset(&others);
+  for (const int synchronous :
+       {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ}) {
+    ::sigdelset(&others, synchronous);
+  }
+  return others;
+}
+
 /// While it lives, the thread that made it has another signal mask.
 /// Source: pthread_sigmask(3).
 class signal_mask {

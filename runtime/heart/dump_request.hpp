@@ -30,6 +30,8 @@ class dump_request {
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
   /// Returns: those in the thread's place in the roster.
   thread_counters& counters() const noexcept { return place_.counters(); }
+  /// Returns: whether the stall watch looks at the thread; also there.
+  std::atomic<bool>& watched() const noexcept { return place_.watched(); }
   /// Called in a forked child.
   void start_over() noexcept {
     wanted_.store(false);

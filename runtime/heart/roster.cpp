@@ -57,6 +57,7 @@ roster_entry::roster_entry(thread_state& runtime) : place_(take_free_place(::get
 void roster_entry::enter(thread_state& runtime) noexcept {
   const std::lock_guard guard(beginning);
   place_->dump_asked = false;
+  place_->watched = false;
   place_->runtime = &runtime;
   place_->thread = ::gettid();
 }
@@ -86,6 +87,7 @@ void roster_entry::abandon_all() noexcept {
   of_ended.each_with(of_ended, [](tally& each, const tally&) { each.set(0); });
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
     each->counters.each_with(each->counters, [](tally& one, const tally&) { one.set(0); });
+    each->watched = false;
     each->runtime = nullptr;
     each->thread = 0;
   }

@@ -20,6 +20,7 @@ struct roster_place {
   std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
   std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
+  std::atomic<bool> watched{false};             // for stalls
   thread_counters counters;
   roster_place* next = nullptr;
 };
@@ -54,6 +55,7 @@ class roster_entry {
   static void abandon_all() noexcept;
   void start_over(thread_state& runtime) noexcept { enter(runtime); }
   thread_counters& counters() const noexcept { return place_->counters; }
+  std::atomic<bool>& watched() const noexcept { return place_->watched; }
   /// Returns: whether another thread has sent the dump signal, once for each.
   bool take_dump_request() noexcept { return place_->dump_asked.exchange(false); }
 

@@ -92,7 +92,7 @@ void start_over_in_child() {
   count_threads_anew();
   mapping_guard::unlock();
   roster_entry::unlock_all();
-  watch_no_more();
+  watch_nobody();
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();

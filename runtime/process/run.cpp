@@ -95,10 +95,12 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
-  if (chosen.stall_report.count() > 0) watch_stalls();
+  const bool watched = chosen.stall_report.count() > 0;
+  if (watched) watch_stalls(chosen);
   auto* made = new thread_state(chosen, kernel_for(chosen));
   if (signal != 0) made->dumps.learn_own_stack();
   set_self(made);
+  if (watched) made->dumps.watched() = true;
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.
@@ -107,6 +109,7 @@ void start_runtime(const options& chosen) {
 std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
   thread_state* thread = self();
   const std::exception_ptr first = thread->end(leave_first);
+  watch_no_more(*thread);
   set_self(reinterpret_cast<thread_core*>(mark));
   delete thread;
   return first;
@@ -117,6 +120,7 @@ std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
 void end_with_thread(void*) noexcept {
   thread_state* thread = self();
   if (thread == nullptr) return;
+  watch_no_more(*thread);
   const control_block& caller = thread->running();
   if (&caller != &thread->main_fiber()) {
     thread->end_others();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small programs some of whose fibers hold their thread; stall_test.py runs each by name and reads
 // the reports.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +14,12 @@
 #include <map>
 #include <motet/motet.hpp>
 #include <motet/stats.hpp>
+#include <mutex>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "support.hpp"
 
@@ -140,22 +145,65 @@ void comings_and_goings() {
   std::puts("done");
 }
 
+/// ThreadSanitizer lets no child of a process with several threads begin a thread.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BEGINS_NO_THREADS 1
+#endif
+#endif
+
 void forked_child() {
-  motet::run(watched(), [] {
-    const pid_t child = ::fork();
-    if (child == 0) std::_Exit(0);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-  });
+  motet::run(watched(), [] { motet::snooze(); });
+#if defined(BEGINS_NO_THREADS)
+  std::puts("left out");
+#else
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
     hog();
-    std::_Exit(0);
+    ::raise(SIGURG);  // nobody has asked
+    std::exit(0);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   std::printf("the child ended with %d\n", WEXITSTATUS(status));
+#endif
+}
+
+/// What the reports are kept in is gone when run() has returned.
+void short_lives() {
+  std::size_t told = 0;
+  for (int i = 0; i < 20; ++i) {
+    std::mutex lock;
+    std::vector<std::string> reports;
+    motet::options chosen = watched(5ms);
+    chosen.on_notice = [&](std::string_view report) {
+      const std::lock_guard guard(lock);
+      reports.emplace_back(report);
+    };
+    motet::run(chosen, [i] { motet::spin([i] { computes_for(4 + i); }).await(); });
+    told += reports.size();
+  }
+  std::printf("told %d\n", told > 0 ? 1 : 0);
+}
+
+/// The signal of a report would end this sleep early.
+void blocked_in_a_sleep() {
+  motet::run(watched(), [] {
+    motet::spin({.name = "sleeper"}, [] {
+      const std::timespec length{0, 300'000'000};
+      std::printf("slept %d\n", ::nanosleep(&length, nullptr));
+    }).await();
+  });
+}
+
+/// The program's own handler is called for its own signals alone.
+void own_handler() {
+  struct sigaction own{};
+  own.sa_handler = [](int) { [[maybe_unused]] const auto n = ::write(STDOUT_FILENO, "own\n", 4); };
+  ::sigaction(SIGURG, &own, nullptr);
+  hog();
+  ::raise(SIGURG);
 }
 
 void impossible_option() {
@@ -175,6 +223,9 @@ const std::map<std::string_view, void (*)()> programs = {
     {"again_and_again", again_and_again},
     {"comings_and_goings", comings_and_goings},
     {"forked_child", forked_child},
+    {"short_lives", short_lives},
+    {"blocked_in_a_sleep", blocked_in_a_sleep},
+    {"own_handler", own_handler},
     {"impossible_option", impossible_option},
 };
 

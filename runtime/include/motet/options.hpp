@@ -53,9 +53,10 @@ struct options {
   std::chrono::milliseconds deadlock_report{10'000};
 
   /// A fiber that holds its thread for longer than that, in a computation or a system call, is
-  /// reported while it does so, with its stack, on on_notice, which a thread of motet's own then
-  /// calls: 0, or [5 ms, 1 h]; 0: never. Again when the time has doubled; one report a second.
-  /// Takes SIGURG for itself. A forked child is watched from its next runtime on.
+  /// reported while it does so, with its stack: 0, or [5 ms, 1 h]; 0: never. Again when the time
+  /// has doubled; one report a second. A thread of motet's own calls on_notice with the report,
+  /// perhaps while this one calls it, and the end of the runtime waits for that. Takes SIGURG for
+  /// itself. A forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
   /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread

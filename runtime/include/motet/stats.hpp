@@ -60,7 +60,7 @@ struct thread_stats {
 struct stall_stats {
   call_site site;                      // with line 0: main fibers
   std::uint64_t stalls = 0;            // how often
-  std::chrono::nanoseconds longest{};  // so far
+  std::chrono::nanoseconds longest{};  // as of the last look that it was told at
   std::string call;                    // that one was blocked in, as "read(fd 7)"; empty: none was
 };
 

@@ -16,8 +16,11 @@ void dump(std::ostream& out) {
 
 /// Numbers are written as they are, whatever `out` does with those of its owner.
 void dump(std::ostream& out, const dump_options& how) {
-  std::ostream plain(out.rdbuf());
+  if (!out) return;
+  std::ostream plain(nullptr);
   plain.imbue(std::locale::classic());
+  plain.rdbuf(out.rdbuf());  // only now: the buffer keeps its own locale
+  plain.exceptions(out.exceptions());
   if (how.all_threads) {
     detail::dump_threads(plain, how);
   } else {

@@ -4,8 +4,10 @@
 
 #include <sys/syscall.h>
 
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -73,18 +75,23 @@ std::string text_of(long number, unsigned long argument) {
 
 }  // namespace
 
-std::optional<blocked_call> blocked_call_of(pid_t thread) {
+blocked_call blocked_call_of(pid_t thread) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/syscall";
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (file == nullptr) return std::nullopt;
+  std::array<char, 256> line{};
+  blocked_call found;
+  if (file == nullptr || std::fgets(line.data(), line.size(), file.get()) == nullptr) return found;
+  if (std::string_view(line.data()).starts_with("running")) {
+    found.is = blocked_call::state::running;
+    return found;
+  }
   long number = -1;
   unsigned long argument = 0;
-  blocked_call found;
-  // A thread that runs is "running"; one that is blocked elsewhere than in a call has the number -1
-  // and no arguments.
-  const int fields = std::fscanf(file.get(), "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &number,
+  // A thread that is blocked elsewhere than in a call has the number -1 and no arguments.
+  const int fields = std::sscanf(line.data(), "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &number,
                                  &argument, &found.stack_pointer, &found.instruction);
-  if (fields != 4 || number < 0) return std::nullopt;
+  if (fields != 4 || number < 0) return found;
+  found.is = blocked_call::state::in_call;
   found.text = text_of(number, argument);
   return found;
 }

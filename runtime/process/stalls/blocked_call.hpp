@@ -6,20 +6,19 @@
 
 #include <cstdint>
 #include <motet/detail/words/abi.hpp>
-#include <optional>
 #include <string>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct blocked_call {
-  std::string text;                  // as "read(fd 7)"
+  enum class state : std::uint8_t { in_call, running, unknown } is = state::unknown;
+  std::string text;                  // in a call: as "read(fd 7)"
   std::uintptr_t stack_pointer = 0;  // of the thread
   std::uintptr_t instruction = 0;    // behind the call
 };
 
-/// Returns: nothing if the thread is in no system call, or the kernel does not say.
-/// Throws: std::bad_alloc.
-/// Source: proc(5), /proc/pid/syscall; Linux, fs/proc/base.c.
-std::optional<blocked_call> blocked_call_of(pid_t thread);
+/// Returns: `unknown` if the kernel does not say. A thread that is about to leave a call is
+/// `running`. Throws: std::bad_alloc. Source: proc(5), /proc/pid/syscall; Linux, fs/proc/base.c.
+blocked_call blocked_call_of(pid_t thread);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "heart/thread_state.hpp"
 #include "process/peek.hpp"
@@ -25,17 +26,6 @@ std::chrono::nanoseconds computed_by(pid_t thread) noexcept {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
-/// Whether the kernel says that the thread could run: 'R' in /proc/self/task/N/stat, behind its
-/// name.
-bool could_run(pid_t thread) noexcept {
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/stat", static_cast<int>(thread));
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.data(), "re"), &std::fclose);
-  if (file == nullptr) return false;
-  char state = '?';
-  return std::fscanf(file.get(), "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
-}
-
 }  // namespace
 
 std::optional<progress> progress_of(const thread_state& thread) noexcept {
@@ -50,7 +40,23 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
                      peek(thread.schedule.switches_place(), found.switches) &&
                      peek(thread.schedule.polled_at_place(), found.polled_at);
   if (!whole || found.running == nullptr) return std::nullopt;
+  // A fiber that has parked is still the last that ran while the thread polls on its stack.
+  fiber_state state{};
+  const auto* at = reinterpret_cast<const fiber_state*>(&found.running->state);
+  if (!peek(at, state) || state != fiber_state::running) return std::nullopt;
   return found;
+}
+
+/// The state stands behind the thread's name, which may contain anything. Source: proc(5).
+char state_of(pid_t thread) noexcept {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/stat", static_cast<int>(thread));
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.data(), "re"), &std::fclose);
+  std::array<char, 128> line{};
+  if (file == nullptr || std::fgets(line.data(), line.size(), file.get()) == nullptr) return '?';
+  const std::string_view text(line.data());
+  const std::size_t end = text.rfind(") ");
+  return end == std::string_view::npos || end + 2 >= text.size() ? '?' : text[end + 2];
 }
 
 bool sighting::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
@@ -64,8 +70,11 @@ bool sighting::note(const std::optional<progress>& seen, pid_t thread, clock::ti
     return false;
   }
   if (now - since_ < say_at_) return false;
+  const char state = state_of(thread);
+  if (state == 'T' || state == 't') return false;  // somebody has stopped it
   // A thread that waits for a processor holds nobody up, but is held up itself.
-  if (could_run(thread) && computed_by(thread) - computed_ < limit / 2) return false;
+  const bool could_run = state == 'R' || state == '?';
+  if (could_run && computed_by(thread) - computed_ < limit / 2) return false;
   say_at_ = 2 * (now - since_);
   ++times_said_;
   return true;

@@ -25,8 +25,14 @@ struct progress {
   bool operator==(const progress&) const = default;
 };
 
-/// Returns: nothing if the thread has nothing to run, or is just beginning or ending.
+/// Returns: nothing if the thread runs no fiber: it has nothing to run, or is in a poll or a
+/// switch.
 std::optional<progress> progress_of(const thread_state& thread) noexcept;
+
+/// Returns: as the kernel says it, 'R' if it could run, 'S' if it sleeps and so on; '?' if the
+/// kernel
+///          does not say.
+char state_of(pid_t thread) noexcept;
 
 class sighting {
  public:
@@ -37,8 +43,8 @@ class sighting {
   ///          each time that the time has doubled.
   bool note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
             clock::duration limit) noexcept;
-  /// Time has passed in which nobody looked: what was seen does not count.
-  void forget() noexcept { seen_.reset(); }
+  /// So much time has passed in which nobody looked, and perhaps nothing ran: it does not count.
+  void skip(clock::duration time) noexcept { since_ += time; }
   clock::duration held(clock::time_point now) const noexcept { return now - since_; }
   /// After note() has returned true: whether that was for the first time.
   bool is_new() const noexcept { return times_said_ == 1; }

@@ -5,19 +5,25 @@
 #pragma once
 
 #include <motet/detail/words/abi.hpp>
+#include <motet/options.hpp>
 #include <motet/stats.hpp>
 #include <vector>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// The name of that thread, which wakes no fiber.
+class thread_state;
+
+/// The name of that thread while it looks: so long it wakes no fiber.
 inline constexpr char name_of_stall_watch[] = "motet watch";
 
-/// Begins to watch, if nobody does yet.
-/// Throws: std::system_error.
-void watch_stalls();
+/// Begins to watch as often as `chosen` wants it, if nobody does yet. Threads are watched from when
+/// their place in the roster says so.
+/// Throws: std::system_error; std::bad_alloc.
+void watch_stalls(const options& chosen);
+/// The runtime of this thread is about to end: returns when nothing is told of it any more.
+void watch_no_more(const thread_state& thread) noexcept;
 /// Called in a forked child, which is not watched until a runtime begins there.
-void watch_no_more() noexcept;
+void watch_nobody() noexcept;
 
 /// Returns: what has been seen so far, by site.
 /// Throws: std::bad_alloc.

@@ -31,10 +31,14 @@ constexpr int the_signal = SIGURG;
 
 /// A question that one thread asks another; there is one at a time.
 struct question {
-  enum class stage : std::uint8_t { none, asked, being_answered, answered };
+  enum stage : std::uint64_t { none, asked, being_answered, answered };
 
-  std::atomic<stage> at{stage::none};
-  std::atomic<pid_t> thread{0};
+  /// Whom it is asked, and how far it is, in one word: a late answer finds another word.
+  static std::uint64_t word(pid_t thread, stage at) noexcept {
+    return static_cast<std::uint64_t>(thread) << 8 | at;
+  }
+
+  std::atomic<std::uint64_t> now{none};
   std::array<void*, 64> frames{};
   std::size_t count = 0;
 };
@@ -61,25 +65,25 @@ std::size_t frames_at(const void* context, const thread_state& thread,
   return found.size();
 }
 
-/// Returns: whether this was an answer.
-bool answer(const void* context) noexcept {
+void answer(const void* context) noexcept {
   const thread_state* thread = self();
-  if (thread == nullptr || asking.thread.load() != ::gettid()) return false;
-  auto expected = question::stage::asked;
-  if (!asking.at.compare_exchange_strong(expected, question::stage::being_answered)) return false;
+  const pid_t own = ::gettid();
+  std::uint64_t expected = question::word(own, question::asked);
+  const std::uint64_t answering = question::word(own, question::being_answered);
+  if (thread == nullptr || !asking.now.compare_exchange_strong(expected, answering)) return;
   asking.count = frames_at(context, *thread, asking.frames);
-  asking.at.store(question::stage::answered);
-  return true;
+  asking.now.store(question::word(own, question::answered));
 }
 
+/// A signal for which the kernel had no room to note the sender answers as well, and is the
+/// program's then, too.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
+  answer(context);
   const bool ours = info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asking;
-  if (ours) {
-    answer(context);
-  } else if ((before.sa_flags & SA_SIGINFO) != 0) {
+  if (!ours && (before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+  } else if (!ours && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   }
   errno = kept;
@@ -124,26 +128,31 @@ bool is_return_address(std::uintptr_t word) noexcept {
 void answer_for_frames() {
   void* one = nullptr;
   ::backtrace(&one, 1);  // loads the unwinder, which the handler must not
+  struct sigaction present{};
+  if (::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &on_signal) return;
+  before = present;
+  const bool had_one = (before.sa_flags & SA_SIGINFO) != 0 ||
+                       (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN);
   struct sigaction ours{};
   ours.sa_sigaction = &on_signal;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  if (::sigaction(the_signal, nullptr, &before) != 0) throw_errno(errno, "sigaction");
   ours.sa_mask = before.sa_mask;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (had_one ? before.sa_flags & SA_RESTART : SA_RESTART);
   if (::sigaction(the_signal, &ours, nullptr) != 0) throw_errno(errno, "sigaction");
 }
 
 std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
   using namespace std::chrono_literals;
-  asking.thread.store(thread);
-  asking.at.store(question::stage::asked);
+  const std::uint64_t answered = question::word(thread, question::answered);
+  asking.now.store(question::word(thread, question::asked));
   if (send(thread)) {
-    for (int i = 0; i < 100 && asking.at.load() != question::stage::answered; ++i) {
+    for (int i = 0; i < 100 && asking.now.load() != answered; ++i) {
       std::this_thread::sleep_for(1ms);
     }
   }
-  auto expected = question::stage::asked;
-  if (asking.at.compare_exchange_strong(expected, question::stage::none)) return room.first(0);
-  while (asking.at.load() != question::stage::answered) std::this_thread::sleep_for(1ms);
+  std::uint64_t expected = question::word(thread, question::asked);
+  if (asking.now.compare_exchange_strong(expected, question::none)) return room.first(0);
+  while (asking.now.load() != answered) std::this_thread::sleep_for(1ms);
   const std::size_t count = std::min(asking.count, room.size());
   std::copy_n(asking.frames.begin(), count, room.begin());
   return room.first(count);
