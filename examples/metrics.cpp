@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tells a monitoring system what the threads of this program do: answers each HTTP request with the
 // numbers of motet::stats(), as text for Prometheus, while two other threads work. Ends by SIGINT
-// or SIGTERM. Run: metrics [PORT | PATH]: a TCP port on loopback (0, the default, lets the kernel
-// choose), or the path of a Unix socket. Source: prometheus.io, "Exposition formats", text format
-// 0.0.4.
+// or SIGTERM.
+// Run: metrics [PORT | PATH]: a TCP port on loopback (0, the default, lets the kernel choose), or
+// the path of a Unix socket.
+// Source: prometheus.io, "Exposition formats", text format 0.0.4.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -14,14 +14,14 @@ namespace {
 
 struct noting {
   std::span<void*> room;
-  const void* first;  // what is above it is the looker's own; null: everything counts
+  const void* first;  // what is above it is the looker's own
   std::size_t used = 0;
 };
 
 _Unwind_Reason_Code note(_Unwind_Context* frame, void* argument) {
   auto& all = *static_cast<noting*>(argument);
   auto* address = reinterpret_cast<void*>(_Unwind_GetIP(frame));
-  if (all.used == 0 && all.first != nullptr && address != all.first) return _URC_NO_REASON;
+  if (all.used == 0 && address != all.first) return _URC_NO_REASON;
   if (all.used == all.room.size() || address == nullptr) return _URC_NORMAL_STOP;
   all.room[all.used++] = address;
   return _URC_NO_REASON;

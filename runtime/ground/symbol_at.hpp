@@ -15,8 +15,8 @@ struct symbol {
 };
 
 /// Finds about what dladdr(3) finds, the first exported function that has the address, without a
-/// lock. Objects that another thread unloads meanwhile are
-/// the program's mistake: the thread has code of theirs in its frames.
+/// lock. Objects that another thread unloads meanwhile are the program's mistake: the thread has
+/// code of theirs in its frames.
 symbol symbol_at(const void* address) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

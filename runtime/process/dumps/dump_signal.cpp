@@ -6,7 +6,6 @@
 
 #include <execinfo.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,13 +13,13 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <motet/errors.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "heart/thread_state.hpp"
+#include "process/shared_signal.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -33,21 +32,6 @@ std::array<struct sigaction, 65> previous;
 /// A signal that was sent on carries its address.
 char sent_on;
 
-bool was_sent_on(const siginfo_t& info) noexcept {
-  return info.si_code == SI_QUEUE && info.si_value.sival_ptr == &sent_on;
-}
-
-/// Source: rt_tgsigqueueinfo(2).
-void send_on(int signal, pid_t thread) noexcept {
-  siginfo_t info{};
-  info.si_signo = signal;
-  info.si_code = SI_QUEUE;
-  info.si_pid = ::getpid();
-  info.si_uid = ::getuid();
-  info.si_value.sival_ptr = &sent_on;
-  ::syscall(SYS_rt_tgsigqueueinfo, info.si_pid, thread, signal, &info);
-}
-
 void ask_all_others(int signal) noexcept {
   const pid_t this_thread = ::gettid();
   bool any = false;
@@ -56,18 +40,9 @@ void ask_all_others(int signal) noexcept {
     any = any || thread != 0;
     if (thread == 0 || thread == this_thread) continue;
     each->dump_asked = true;
-    send_on(signal, thread);
+    shared_signal::send(thread, signal, &sent_on);
   }
   if (!any) (line<64>() << "motet: no thread of this process has fibers\n").write();
-}
-
-void call_previous(int signal, siginfo_t* info, void* context) noexcept {
-  const struct sigaction& before = previous[static_cast<std::size_t>(signal)];
-  if ((before.sa_flags & SA_SIGINFO) != 0) {
-    before.sa_sigaction(signal, info, context);
-  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
-  }
 }
 
 /// If the kernel had no room to note the sender, the thread's place in the roster knows.
@@ -75,9 +50,9 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
   thread_state* thread = self();
   const bool asked = thread != nullptr && thread->dumps.answer(context);
-  if (!asked && !was_sent_on(*info)) {
+  if (!asked && !shared_signal::carries(*info, &sent_on)) {
     ask_all_others(signal);
-    call_previous(signal, info, context);
+    shared_signal::call(previous[static_cast<std::size_t>(signal)], signal, info, context);
   }
   errno = kept;
 }
@@ -107,15 +82,7 @@ int signal_named(std::string_view name) noexcept {
 void install(int signal) {
   void* one = nullptr;
   ::backtrace(&one, 1);
-  struct sigaction& before = previous[static_cast<std::size_t>(signal)];
-  if (::sigaction(signal, nullptr, &before) != 0) throw_errno(errno, "sigaction");
-  const bool had_one = (before.sa_flags & SA_SIGINFO) != 0 ||
-                       (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN);
-  struct sigaction ours{};
-  ours.sa_sigaction = &on_signal;
-  ours.sa_mask = before.sa_mask;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (had_one ? before.sa_flags & SA_RESTART : SA_RESTART);
-  if (::sigaction(signal, &ours, nullptr) != 0) throw_errno(errno, "sigaction");
+  shared_signal::install(signal, &on_signal, previous[static_cast<std::size_t>(signal)]);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/stalled_frames.hpp. Source: signal-safety(7); rt_tgsigqueueinfo(2); Intel SDM,
-// 3.2, CALL; Arm ARM, BL and BLR.
+// See process/stalls/stalled_frames.hpp. Source: signal-safety(7); Intel SDM, 3.2, CALL; Arm ARM,
+// BL and BLR.
 #include "process/stalls/stalled_frames.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,13 +14,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <motet/errors.hpp>
 #include <thread>
 
 #include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
 #include "process/peek.hpp"
+#include "process/shared_signal.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -80,23 +79,8 @@ void answer(const void* context) noexcept {
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
   answer(context);
-  const bool ours = info->si_code == SI_QUEUE && info->si_value.sival_ptr == &asking;
-  if (!ours && (before.sa_flags & SA_SIGINFO) != 0) {
-    before.sa_sigaction(signal, info, context);
-  } else if (!ours && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
-  }
+  if (!shared_signal::carries(*info, &asking)) shared_signal::call(before, signal, info, context);
   errno = kept;
-}
-
-bool send(pid_t thread) noexcept {
-  siginfo_t info{};
-  info.si_signo = the_signal;
-  info.si_code = SI_QUEUE;
-  info.si_pid = ::getpid();
-  info.si_uid = ::getuid();
-  info.si_value.sival_ptr = &asking;
-  return ::syscall(SYS_rt_tgsigqueueinfo, info.si_pid, thread, the_signal, &info) == 0;
 }
 
 /// Whether the instruction before `address` is a call.
@@ -131,21 +115,14 @@ void answer_for_frames() {
   struct sigaction present{};
   if (::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
   if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &on_signal) return;
-  before = present;
-  const bool had_one = (before.sa_flags & SA_SIGINFO) != 0 ||
-                       (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN);
-  struct sigaction ours{};
-  ours.sa_sigaction = &on_signal;
-  ours.sa_mask = before.sa_mask;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (had_one ? before.sa_flags & SA_RESTART : SA_RESTART);
-  if (::sigaction(the_signal, &ours, nullptr) != 0) throw_errno(errno, "sigaction");
+  shared_signal::install(the_signal, &on_signal, before);
 }
 
 std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
   using namespace std::chrono_literals;
   const std::uint64_t answered = question::word(thread, question::answered);
   asking.now.store(question::word(thread, question::asked));
-  if (send(thread)) {
+  if (shared_signal::send(thread, the_signal, &asking)) {
     for (int i = 0; i < 100 && asking.now.load() != answered; ++i) {
       std::this_thread::sleep_for(1ms);
     }
