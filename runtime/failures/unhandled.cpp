@@ -9,6 +9,8 @@
 #include <new>
 #include <string>
 
+#include "failures/snapshots.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
@@ -64,6 +66,7 @@ bool given_to_program(const options& settings, const std::exception_ptr& error) 
 
 void report_unhandled(const options& settings, const std::exception_ptr& error,
                       const char* line) noexcept {
+  take_snapshot(snapshot_cause::failure);
   if (given_to_program(settings, error)) return;
   failed.store(true, std::memory_order_relaxed);
   try {

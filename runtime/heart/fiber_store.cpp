@@ -9,6 +9,7 @@
 #include <new>
 
 #include "heart/hooks.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -149,6 +150,8 @@ void rename(control_block& fiber, std::string&& name) {
   kept.swap(name);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   fiber.named = !kept.empty();
+  const thread_state& home = home_of(fiber);
+  if (home.recorded()) home.recording->note_name(fiber);
 }
 
 std::string label_of(const control_block& fiber) {

@@ -3,6 +3,7 @@
 // runnable, nothing more.
 #include <chrono>
 
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "words/kept_errno.hpp"
 
@@ -12,9 +13,56 @@ namespace {
 
 constexpr auto a_nap = std::chrono::milliseconds(20);
 
+// For the recorder, and for stats(), if somebody wants either.
+
+bool is_noted(const thread_state& thread) noexcept {
+  return thread.recorded() || thread.counted.on();
+}
+
+/// Whether the running fiber has come by to look, or has a poll made, and does not leave.
+bool goes_on(const thread_state& thread) noexcept {
+  return thread.running().state.load(std::memory_order_relaxed) == fiber_state::running;
+}
+
+/// Returns: whether the running fiber leaves the thread.
+bool note_switch(const thread_state& thread) noexcept {
+  if (goes_on(thread)) return false;
+  thread.recording->note_switch(thread.running(), thread.first_runnable());
+  return true;
+}
+
+void note_timer(const thread_state& thread, const timer& due) noexcept {
+  const clock::duration late = thread.reading() - due.due;
+  if (thread.recorded()) thread.recording->timer_is_late(late);
+  if (!thread.counted.on()) return;
+  thread.counted.numbers().timers_fired.add(1);
+  if (thread.time.is_late(late)) thread.counted.numbers().timers_late.add(1);
+}
+
+void note_sleep(thread_state& thread) noexcept {
+  if (thread.recorded()) thread.recording->note(trace::kind::sleep);
+  if (!thread.counted.on()) return;
+  tell(thread);
+  thread.counted.before_sleep();
+}
+
+void note_awake(thread_state& thread) noexcept {
+  if (thread.counted.on()) thread.counted.after_sleep();
+  if (thread.recorded()) thread.recording->note(trace::kind::awake);
+}
+
+void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
+  if (thread.recorded()) thread.recording->note_poll(thread.runnable(), goes_on(thread));
+  if (!thread.counted.on()) return;
+  thread.counted.numbers().polls.add(1);
+  tell(thread, thread.runnable() - runnable_before);
+}
+
 }  // namespace
 
 void thread_state::look_around_now() noexcept {
+  if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
+    return;
   give_back_left_stack();
   schedule.looked();
   if (mail_->filled()) collect_mail();
@@ -23,12 +71,16 @@ void thread_state::look_around_now() noexcept {
   } else {
     if (counted.on()) [[unlikely]]
       tell(*this);
-    until_look_ = counted.from(schedule.countdown());
+    count_down_from(counted.from(schedule.countdown()));
   }
+  if (recorded_) [[unlikely]]
+    recording->note_next(queue_.front());
 }
 
 void thread_state::collect_mail() noexcept {
   const kept_errno here(*live_errno_);
+  if (recorded_) [[unlikely]]
+    recording->woken_by(trace::cause::mail);
   for (post* item = mail_->take(); item != nullptr;) {
     if (counted.on()) [[unlikely]]
       counted.numbers().mail.add(1);
@@ -36,6 +88,8 @@ void thread_state::collect_mail() noexcept {
     item->handle_post(*item, *this);
     item = next;
   }
+  if (recorded_) [[unlikely]]
+    recording->woken_by(trace::cause::fiber);
   if (dumps.wanted()) dumps.write();
 }
 
@@ -60,7 +114,8 @@ inline void thread_state::keep_time(bool waited) noexcept {
     if (time.first()->due > reading_) return;
   }
   reading_ = time.read_clock();
-  if (!time.empty()) time.fire_due(reading_, counted.on() ? &counted.numbers() : nullptr);
+  if (!time.empty())
+    time.fire_due(reading_, is_noted(*this), [this](const timer& due) { note_timer(*this, due); });
 }
 
 void thread_state::poll(bool wait) noexcept {
@@ -76,33 +131,31 @@ void thread_state::poll(bool wait) noexcept {
     deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
   wait = deadline != backend::time_point::min();
   if (wait && !mail_->announce_sleep(jobs.taken && !lasting_pending())) return;
-  const bool counts = counted.on();
+  const bool noted = is_noted(*this);
   const std::size_t runnable_before = queue_.size();
-  if (counts && wait) [[unlikely]]
-    tell(*this);
   completions done;
   if (wait) {
-    if (counts) [[unlikely]]
-      counted.before_sleep();
+    if (noted) [[unlikely]]
+      note_sleep(*this);
     awake_thread::sleep();
     kernel_->poll(deadline, done);
     awake_thread::wake();
-    if (counts) [[unlikely]]
-      counted.after_sleep();
+    if (noted) [[unlikely]]
+      note_awake(*this);
     mail_->awake();
     if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
   } else {
     kernel_->poll(deadline, done);
   }
+  if (recorded_) [[unlikely]]
+    recording->woken_by(trace::cause::operation);
   while (operation* op = done.pop()) calls.complete(*op);
   keep_time(wait);
-  if (counts) [[unlikely]] {
-    counted.numbers().polls.add(1);
-    tell(*this, queue_.size() - runnable_before);
-  }
+  if (noted) [[unlikely]]
+    note_poll(*this, runnable_before);
   schedule.polled(queue_.size());
   calls.polled();
-  until_look_ = counted.from(schedule.countdown());
+  count_down_from(counted.from(schedule.countdown()));
 }
 
 /// No fiber is runnable: sleeps until one may be.

@@ -3,6 +3,7 @@
 #include <motet/detail/heart/switchpoint.hpp>
 #include <utility>
 
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -39,7 +40,14 @@ void thread_core::exchange_exceptions(control_block& next, control_block& left) 
 }
 
 void thread_core::rest() noexcept {
-  static_cast<thread_state*>(this)->rest_now();
+  auto& thread = static_cast<thread_state&>(*this);
+  thread.rest_now();
+  if (recorded_) [[unlikely]]
+    thread.recording->note_next(first_runnable());
+}
+
+void thread_core::record_wake(const control_block& fiber) noexcept {
+  static_cast<thread_state*>(this)->recording->note_wake(fiber);
 }
 
 void thread_state::give_way() noexcept {

@@ -27,6 +27,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class recorder;
 struct pool_state;
 struct worker_load;
 
@@ -57,10 +58,10 @@ class thread_state : public thread_core {
   reaper cleaner;
   dump_request dumps;
   counting counted;
+  std::unique_ptr<recorder> recording;  // if recorded()
   job_intake jobs;
-  /// The pool that its thread is a worker of, or null.
-  const pool_state* pool = nullptr;
-  worker_load* load = nullptr;  // as that worker
+  const pool_state* pool = nullptr;  // that its thread is a worker of
+  worker_load* load = nullptr;       // as that worker
   /// The main fiber is at home again when the function that it calls has returned.
   bool calls_main = false;
   /// The runtime was started because the main thread had to wait.
@@ -70,9 +71,8 @@ class thread_state : public thread_core {
   backend& kernel() noexcept { return *kernel_; }
   const options& settings() const noexcept { return options_; }
 
-  // The switchpoint: see also thread_core. heart/switchpoint.cpp
-  /// After a call that did not wait: every 16th in a row looks around, and switches if another
-  /// fiber can run.
+  // heart/switchpoint.cpp
+  /// After a call that did not wait: every 16th in a row looks around, and switches if it can.
   void give_way() noexcept;
   /// snooze() if 500 us have passed since the last poll; submits what is queued.
   void checkpoint() noexcept;

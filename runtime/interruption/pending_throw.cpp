@@ -13,6 +13,7 @@
 
 #include "failures/exception_object.hpp"
 #include "failures/notice.hpp"
+#include "heart/recording/recorder.hpp"
 #include "interruption/child_failures.hpp"
 #include "words/saturating_time.hpp"
 
@@ -153,6 +154,7 @@ speaker speaker_of(const control_block& fiber) noexcept {
 /// An exception takes the place of a token that was given but not yet seen; every other hand-over
 /// stands, and the exception waits for the next switchpoint.
 bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
+  if (fiber.home->recorded()) home_of(fiber).recording->note_interrupt(fiber, why);
   fiber.interrupts |= why;
   wait_record* wait = fiber.wait;
   if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "failures/snapshots.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
@@ -82,7 +83,10 @@ void end_passed_limits_now(thread_state& thread) noexcept {
 timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
   thread_state& thread = home_of(*fiber);
   alarm.due = thread.time.after(limit);
-  alarm.fire = [](timer& due_now) noexcept { static_cast<scope_timer&>(due_now).owner->end(); };
+  alarm.fire = [](timer& due_now) noexcept {
+    if (due_now.fiber->home->recorded()) take_snapshot_soon(snapshot_cause::deadline);
+    static_cast<scope_timer&>(due_now).owner->end();
+  };
   thread.time.arm(alarm);
 }
 

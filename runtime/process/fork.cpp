@@ -11,6 +11,7 @@
 #include "ground/mapping_guard.hpp"
 #include "ground/offload_threads.hpp"
 #include "heart/hooks.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
 #include "life/origin.hpp"
@@ -41,10 +42,12 @@ void thread_state::start_over() noexcept {
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = time.size();
   idle.start_over();
+  if (recorded()) recording->abandon();
+  recorded(false);
   dumps.start_over();
   awake_thread::wake();
   jobs = {};  // no other thread is left to give it jobs
-  until_look_ = counted.from(schedule.countdown());
+  count_down_from(counted.from(schedule.countdown()));
   counted.start_over();
   if (counters_are_wanted.load()) begin_to_count(*this);  // the request may have been abandoned
 }
@@ -77,9 +80,11 @@ void lock_all() {
   mailbox::lock_all();
   origins::lock();
   roster_entry::lock_all();
+  trace_file::beginning().lock();
 }
 
 void unlock_all() {
+  trace_file::beginning().unlock();
   roster_entry::unlock_all();
   origins::unlock();
   mailbox::unlock_all();
@@ -93,6 +98,8 @@ void start_over_in_child() {
   mapping_guard::unlock();
   roster_entry::unlock_all();
   watch_nobody();
+  trace_file::abandon();
+  trace_file::beginning().unlock();
   origins::unlock();
   mailbox::abandon_all();
   offload_threads::abandon();

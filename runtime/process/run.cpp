@@ -17,6 +17,7 @@
 #include "process/foreign_visit.hpp"
 #include "process/late_backend.hpp"
 #include "process/stalls/stall_watch.hpp"
+#include "process/traces/tracing.hpp"
 #include "words/disabled.hpp"
 
 extern "C" {
@@ -60,6 +61,7 @@ void check(const options& chosen) {
   require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
   require(chosen.stall_report == 0ms || (chosen.stall_report >= 5ms && chosen.stall_report <= 1h),
           "options.stall_report must be 0, or 5 ms to 1 h");
+  check_trace(chosen.trace);
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 
@@ -97,7 +99,9 @@ void start_runtime(const options& chosen) {
   if (signal != 0) answer_dump_signal(signal);
   const bool watched = chosen.stall_report.count() > 0;
   if (watched) watch_stalls(chosen);
+  auto recording = recorder_for(chosen);
   auto* made = new thread_state(chosen, kernel_for(chosen));
+  if (recording != nullptr) record(*made, std::move(recording));
   if (signal != 0) made->dumps.learn_own_stack();
   set_self(made);
   if (watched) made->dumps.watched() = true;

@@ -11,6 +11,7 @@
 #include "ground/mapping_guard.hpp"
 #include "ground/ticks.hpp"
 #include "heart/hooks.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
@@ -79,7 +80,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   sanitizer::describe(main_->where.watched, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
   running_ = main_;
-  until_look_ = counted.from(schedule.countdown());
+  count_down_from(counted.from(schedule.countdown()));
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
   // Whoever wants the numbers from now on finds the mailbox.

@@ -7,6 +7,7 @@
 
 #include "heart/hooks.hpp"
 #include "heart/mail/mailbox.hpp"
+#include "heart/recording/recorder.hpp"
 #include "life/family.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
@@ -102,6 +103,7 @@ void station::let_run() noexcept {
   waiting.watched = std::exchange(block.where.watched, trip.where.watched);
   station_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
   trip.home_closes = ends_here();
+  if (thread.recorded()) thread.recording->note(trace::kind::arrive, trip.fiber.id);
   switch_context(waiting, trip.where, trip.home_closes);
   take_leave();
 }
@@ -110,6 +112,7 @@ void station::take_leave() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), station_state.exceptions);
   trip.traveller_state.error_number =
       std::exchange(thread.error_number(), station_state.error_number);
+  if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
   block.where.watched = waiting.watched;
   trip.traveller_state.runs_on = std::exchange(block.runs_on, station_state.runs_on);
   alight();

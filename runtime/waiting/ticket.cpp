@@ -10,6 +10,7 @@
 
 #include "ground/ticks.hpp"
 #include "heart/mail/mailbox.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -103,6 +104,7 @@ void ticket::notify_remotely() noexcept {
     auto& received = static_cast<ticket&>(item);
     if (!home.left_out(*received.fiber)) received.wake(home);
   };
+  note_post(*fiber);
   fiber->mail->push(*this);
 }
 

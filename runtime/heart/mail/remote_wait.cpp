@@ -4,6 +4,7 @@
 #include "heart/mail/remote_wait.hpp"
 
 #include "heart/mail/mailbox.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -21,6 +22,7 @@ void remote_wait::end() noexcept {
   } else if (home_ == self()) {
     come_home(*home_);
   } else {
+    note_post(*fiber_);
     fiber_->mail->push(*this);
   }
 }

@@ -12,7 +12,6 @@
 #include <motet/options.hpp>
 
 #include "ground/tick_clock.hpp"
-#include "heart/counting/thread_counters.hpp"
 #include "heart/time/timer_queue.hpp"
 #include "heart/time/timer_slack.hpp"
 #include "words/saturating_time.hpp"
@@ -56,11 +55,12 @@ class timers {
   void rearm(timer& alarm) noexcept { queue_.update(alarm); }
   /// Fires all that are due at `present`. Firing makes fibers runnable and arms nothing, so a fiber
   /// that sleeps again and again for no time cannot hold this loop.
-  /// `counters`: null if nobody wants them.
-  void fire_due(clock::time_point present, thread_counters* counters) noexcept {
+  /// Before each, calls `note(timer)` if it is `noted`.
+  template <typename F>
+  void fire_due(clock::time_point present, bool noted, F note) noexcept {
     for (timer* next = first(); next != nullptr && next->due <= present; next = first()) {
-      if (counters != nullptr) [[unlikely]]
-        count(*next, present, *counters);
+      if (noted) [[unlikely]]
+        note(*next);
       disarm(*next);
       next->fire(*next);
     }
@@ -84,8 +84,10 @@ class timers {
   void unreserve(std::size_t fewer = 1) noexcept { reserved_ -= fewer; }
   std::size_t reserved() const noexcept { return reserved_; }
 
-  /// A timer that fires later than that after its slack counts as late.
-  static constexpr std::chrono::milliseconds punctual{1};
+  /// A timer that fires so long after its time counts as late: more than 1 ms after its slack.
+  bool is_late(clock::duration after) const noexcept {
+    return after > slack_.most() + std::chrono::milliseconds(1);
+  }
   /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
   static constexpr std::size_t of_a_fiber = 3;
 
@@ -97,12 +99,6 @@ class timers {
   }
 
  private:
-  [[gnu::noinline]] void count(const timer& due, clock::time_point present,
-                               thread_counters& counters) const noexcept {
-    counters.timers_fired.add(1);
-    if (present - due.due > slack_.most() + punctual) counters.timers_late.add(1);
-  }
-
   backend* kernel_;
   const bool virtual_time_;
   tick_clock tick_clock_;

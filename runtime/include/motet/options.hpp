@@ -13,6 +13,17 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+/// What a thread records of itself: see motet/trace.hpp.
+struct trace_options {
+  /// The file. "%p" in it stands for the number of the process. Empty: what the environment
+  /// variable MOTET_TRACE says, else nothing is recorded.
+  std::string file;
+
+  /// Of each thread so many records are kept, the last ones, of 16 bytes each: a power of two in
+  /// [1,024, 16,777,216].
+  std::size_t records = 262'144;
+};
+
 /// The defaults suit a server. A program that never calls run() gets the defaults.
 struct options {
   /// "io_uring", "libev", "sim", or "auto": the first that works of the real backends. Empty: what
@@ -64,6 +75,10 @@ struct options {
   /// says (QUIT, SIGUSR1, 12), else no signal. A handler that the program had set before is called
   /// as well; a handler that it sets later takes its place.
   int dump_signal = 0;
+
+  /// A process records to one file, whose size the first runtime decides. A runtime cannot begin if
+  /// its file cannot be written, or is another's; if that is so of MOTET_TRACE, a notice says so.
+  trace_options trace;
 
   /// Called with notices for the user, one line each. Empty: a line on stderr.
   std::function<void(std::string_view)> on_notice;

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "failures/snapshots.hpp"
 #include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
@@ -81,6 +82,7 @@ void dump_request::report_running(void* context) const noexcept {
 
 void dump_request::write() noexcept {
   const int kept = errno;
+  take_snapshot(snapshot_cause::signal);
   wanted_.store(false);
   try {
     std::ostringstream out;

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "failures/notice.hpp"
+#include "failures/snapshots.hpp"
 #include "ground/signal_mask.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
@@ -146,6 +147,7 @@ void report(const held_thread& thread) {
   std::span<void*> frames = frames_of(thread, fiber, blocked, room);
   if (progress_of(*thread.runtime) != thread.seen) frames = {};  // perhaps of another fiber
   tell(thread.runtime->settings(), describe(thread, fiber, blocked, frames));
+  take_snapshot(snapshot_cause::stall);
 }
 
 class watcher {

@@ -37,17 +37,25 @@ struct thread_core {
   std::size_t runnable() const noexcept { return queue_.size(); }
   /// Returns: how many spun fibers are not dead.
   std::size_t living() const noexcept { return living_; }
+  const control_block* first_runnable() const noexcept { return queue_.front(); }
   /// Returns: after how many more switches the inbox is looked at.
-  int until_look() const noexcept { return until_look_; }
+  int until_look() const noexcept { return until_look_ + held_back_; }
+  /// Whether each switch, and each fiber that becomes runnable, is told to its thread's recorder.
+  bool recorded() const noexcept { return recorded_; }
+  void recorded(bool now) noexcept {
+    recorded_ = now;
+    count_down_from(until_look());
+  }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// Where another thread looks for the progress of this one.
   struct watched_places {
     control_block* const* running;
     const int* until_look;
+    const int* held_back;
     mailbox* const* mail;
   };
-  watched_places watched() const noexcept { return {&running_, &until_look_, &mail_}; }
+  watched_places watched() const noexcept { return {&running_, &until_look_, &held_back_, &mail_}; }
 
   /// Something pends that may wake a fiber (a transient one's counts only for polling).
   void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
@@ -115,8 +123,23 @@ struct thread_core {
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
+  [[gnu::noinline]] void record_wake(const control_block& fiber) noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
+  /// So many switches are to pass until the next look.
+  void count_down_from(int countdown) noexcept {
+    held_back_ = recorded_ ? countdown - 1 : 0;
+    until_look_ = countdown - held_back_;
+  }
+  /// At a switch that is recorded.
+  /// Returns: whether it is time for a look.
+  bool look_is_due() noexcept {
+    until_look_then_ = 0;
+    if (held_back_ == 0) return true;
+    --held_back_;
+    until_look_ = 1;
+    return false;
+  }
 
   static constexpr int calls_between_looks = 256;
 
@@ -128,6 +151,8 @@ struct thread_core {
   control_block* running_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
+  int held_back_ = 0;  // of the countdown, which is always at 1 while switches are recorded
+  bool recorded_ = false;
   int calls_in_a_row_ = 0;   // that did not wait, since the last switch
   int until_look_then_ = 0;  // at the last such call: a switch, or a poll, changes it
   int calls_until_look_ = calls_between_looks;
@@ -143,6 +168,7 @@ struct thread_core {
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
+  void stand_in_line(control_block& fiber) noexcept;
   void count_switch() noexcept;
   control_block& next_runnable() noexcept;
   control_block& take_first() noexcept;
@@ -173,13 +199,19 @@ inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept 
 }
 
 inline void thread_core::make_runnable(control_block& fiber) noexcept {
+  if (recorded_) [[unlikely]]
+    record_wake(fiber);
+  stand_in_line(fiber);
+}
+
+inline void thread_core::stand_in_line(control_block& fiber) noexcept {
   fiber.state.store(fiber_state::runnable, std::memory_order_relaxed);
   queue_.push_back(fiber);
 }
 
 [[gnu::always_inline]] inline void thread_core::snooze() noexcept {
   control_block& fiber = *running_;
-  make_runnable(fiber);
+  stand_in_line(fiber);
   count_switch();
   if (queue_.front() == &fiber) [[unlikely]] {
     snooze_alone();

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// See failures/snapshots.hpp.
+#include "failures/snapshots.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <motet/detail/words/blocking_call.hpp>
+#include <new>
+#include <string>
+
+#include "ground/offload_threads.hpp"
+#include "heart/recording/trace_file.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr unsigned most_of_a_cause = 4;
+constexpr std::array<const char*, 4> names = {"signal", "deadline", "stall", "failure"};
+
+/// Of the snapshots for one cause.
+struct so_far {
+  std::atomic<unsigned> taken{0};
+  std::atomic<std::int64_t> last_second{-1};
+};
+constinit std::array<so_far, names.size()> of_causes{};
+
+/// Returns: the number of the snapshot that is to be taken; 0 if it is none's turn.
+unsigned turn_of(snapshot_cause why) noexcept {
+  using namespace std::chrono;
+  so_far& known = of_causes[static_cast<std::size_t>(why)];
+  if (why != snapshot_cause::signal && known.taken >= most_of_a_cause) return 0;
+  const auto now = duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
+  if (known.last_second.exchange(now) == now) return 0;
+  return ++known.taken;
+}
+
+void save(trace_file& file, snapshot_cause why, unsigned number) noexcept {
+  try {
+    file.save(file.path() + '.' + names[static_cast<std::size_t>(why)] + '-' +
+              std::to_string(number));
+  } catch (const std::exception&) {
+    // The disk is full, or there is no memory: the file that is recorded to is still there.
+  }
+}
+
+struct snapshot final : blocking_call {
+  snapshot(trace_file& of, snapshot_cause for_what, unsigned its_number) noexcept
+      : file(of), why(for_what), number(its_number) {}
+
+  bool run() noexcept override {
+    save(file, why, number);
+    delete this;
+    return false;
+  }
+  void notify() noexcept override {}
+
+  trace_file& file;
+  const snapshot_cause why;
+  const unsigned number;
+};
+
+}  // namespace
+
+void take_snapshot(snapshot_cause why) noexcept {
+  trace_file* file = trace_file::current();
+  if (file == nullptr) return;
+  if (const unsigned number = turn_of(why); number != 0) save(*file, why, number);
+}
+
+void take_snapshot_soon(snapshot_cause why) noexcept {
+  trace_file* file = trace_file::current();
+  if (file == nullptr) return;
+  const unsigned number = turn_of(why);
+  if (number == 0) return;
+  auto* made = new (std::nothrow) snapshot(*file, why, number);
+  if (made != nullptr && offload_threads::submit(*made) != 0) delete made;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Copies of the trace file that are made when something has gone wrong, before the rings go on and
+// forget why.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+enum class snapshot_cause { signal, deadline, stall, failure };
+
+/// If the process records, saves that to FILE.CAUSE-N: for each cause one a second, and four in
+/// all, but for the signal. Blocks the thread for as long as the disk takes.
+void take_snapshot(snapshot_cause why) noexcept;
+/// The same, by a plain thread, in a moment.
+void take_snapshot_soon(snapshot_cause why) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

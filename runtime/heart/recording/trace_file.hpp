@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// The process's trace file: texts, which any thread adds, and rings, one for each thread that
+// records. See heart/recording/trace_format.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heart/recording/trace_format.hpp"
+#include "heart/recording/trace_texts.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class trace_file {
+ public:
+  /// Makes the process's one, for rings of so many records. beginning() is locked.
+  /// Throws: std::system_error; std::invalid_argument if `path` is another kind of file.
+  static trace_file& begin(const std::string& path, std::size_t records);
+  /// Returns: the process's, or null.
+  static trace_file* current() noexcept { return current_.load(); }
+  /// Round a fork, and while the file is begun. A child's copy of it is the parent's.
+  static std::mutex& beginning() noexcept { return beginning_; }
+  static void abandon() noexcept {
+    trace_file* parents = current_.exchange(nullptr);
+    if (parents != nullptr) of_the_parent_ = parents;
+  }
+
+  trace_file(const trace_file&) = delete;
+  trace_file& operator=(const trace_file&) = delete;
+
+  /// Returns: a ring for this thread, its records behind it. Rings of threads that have ended are
+  ///          used again, but for the last few.
+  /// Throws: std::system_error, std::bad_alloc.
+  trace::ring_head& take_ring();
+  void give_back(trace::ring_head& ring) noexcept;
+
+  const trace::head& head() const noexcept { return *head_; }
+  trace_texts& texts() noexcept { return texts_; }
+  const std::string& path() const noexcept { return path_; }
+
+  /// Writes what is recorded at this moment to `path`, a new file or an earlier trace. Any thread.
+  /// Throws: std::system_error; std::invalid_argument if `path` is another kind of file.
+  void save(const std::string& path);
+
+ private:
+  trace_file(const std::string& path, std::size_t records);
+  ~trace_file() = default;  // never: threads record until the process ends
+
+  trace::ring_head& add_ring();
+  void measure_ticks() noexcept;
+
+  static inline constinit std::mutex beginning_;
+  static inline constinit std::atomic<trace_file*> current_{nullptr};
+  static inline constinit std::atomic<trace_file*> of_the_parent_{nullptr};  // it is not lost
+
+  const std::string path_;
+  int fd_;
+  trace::head* head_ = nullptr;
+  trace_texts texts_;
+  std::mutex lock_;  // guards:
+  std::vector<trace::ring_head*> rings_;
+  std::vector<trace::ring_head*> given_back_;  // the oldest first
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The file that the flight recorder writes and motet-trace reads: a head, a table of texts, and for
+// each thread a ring of records. It is mapped while it is written, so what a process has recorded
+// is there after its death.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace trace {
+
+/// What a record says. In most, the second word is a detail of 24 bits and the number of a fiber
+/// within its thread; a text is the place of a text in the table.
+enum class kind : std::uint8_t {
+  none,
+  // The fiber that runs has left the thread to the one of the number; 0: to none yet.
+  park,    // it waits; detail: a text, what for
+  snooze,  // it stands in line again
+  end,     // it has ended; detail: its outcome
+  // And this goes on until `run`.
+  run,      // the fiber of the number runs
+  subject,  // of the wait in the record before: the second word is a descriptor
+  object,   // the same: the address of what is waited for
+  spin,     // the fiber that runs has spun this one; detail: a text, where
+  wake,     // it is runnable; detail: the `cause`, and how late a timer was
+  site,     // where the fiber was spun; detail: a text
+  name,     // what it is called; detail: a text
+  cancel,   // it is interrupted; detail: the `interrupt`
+  post,     // the one that runs has woken a fiber of another thread, the second word is its id
+  arrive,   // the fiber that runs is the body of another thread's, whose id is the second word
+  leave,    // it is not any more
+  sleep,    // the thread sleeps
+  awake,    // it does not any more
+  poll,     // it has looked at its backend; detail: how many fibers are runnable; the number is 0,
+            // or 1 if the fiber that runs goes on
+};
+
+/// Why a fiber is runnable.
+enum class cause : std::uint8_t { fiber, operation, timer, mail };
+
+/// How late a timer was, in microseconds, is at most that.
+inline constexpr std::uint32_t latest = (1U << 20) - 1;
+constexpr std::uint32_t wake_detail(cause by, std::uint32_t late_us) noexcept {
+  return late_us << 4 | static_cast<std::uint32_t>(by);
+}
+
+/// A fiber's id: its number within its thread is in the lower bits.
+inline constexpr unsigned number_bits = 40;
+inline constexpr std::uint64_t number_mask = (std::uint64_t{1} << number_bits) - 1;
+
+struct record {
+  std::atomic<std::uint64_t> first;  // ticks since the head's `began_at`, and the kind in 8 bits
+  std::atomic<std::uint64_t> second;
+};
+static_assert(sizeof(record) == 16);
+
+struct alignas(4096) ring_head {
+  std::atomic<std::uint64_t> written;      // so many so far; the last ones are in the ring
+  std::atomic<std::uint64_t> first_whole;  // earlier ones are not to be trusted
+  std::atomic<std::uint64_t> thread;       // the kernel's number
+  std::atomic<std::uint64_t> fibers;       // the upper bits of their ids
+};
+
+inline constexpr std::array<char, 8> magic = {'m', 'o', 't', 'e', 't', 't', 'r', '1'};
+
+struct alignas(4096) head {
+  std::array<char, 8> sign;
+  std::uint64_t process;
+  std::uint64_t began_at;     // in nanoseconds since 1970
+  std::uint64_t began_ticks;  // then
+  std::atomic<std::uint64_t> ticks_in_second;
+  std::uint64_t records;  // that a ring has room for, a power of two
+  std::uint64_t texts_at, texts_size;
+  std::uint64_t rings_at, ring_size;  // a ring's head, and its records
+  std::atomic<std::uint64_t> texts_used, rings_used;
+};
+
+/// A text in the table: its length in two bytes, then its bytes; at an even place, of which 0 is
+/// that of the text which is not known.
+inline constexpr std::size_t longest_text = 250;
+inline constexpr std::size_t texts_size = std::size_t{1} << 20;
+
+}}}}  // namespace motet::MOTET_ABI::detail::trace

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The flight recorder: with options.trace or MOTET_TRACE each thread notes in a file which fiber
+// runs from when to when, what it waits for, and who wakes it. The file is mapped, so that it is
+// whole when the process has crashed; motet-trace reads it.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Writes what is recorded at this moment to another file, which motet-trace reads as well: a new
+/// one, or an earlier trace. No thread is stopped; the caller's is for as long as the disk takes.
+/// Any thread. Not a switchpoint.
+/// Returns: false if the process records nothing.
+/// Throws: std::system_error; std::invalid_argument if `file` is the one that is recorded to, or is
+///         no trace.
+bool save_trace(const std::string& file);
+
+}}  // namespace motet::MOTET_ABI

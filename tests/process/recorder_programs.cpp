@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+// Small programs with a fault, which record what they do; recorder_test.py runs each by name, in a
+// directory of its own, and reads the trace.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <motet/motet.hpp>
+#include <motet/trace.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+motet::options recorded(std::size_t records = 4096) {
+  motet::options chosen;
+  chosen.trace = {.file = "trace", .records = records};
+  chosen.deadlock_report = 0ms;
+  return chosen;
+}
+
+void compute_for(std::chrono::milliseconds length) {
+  const auto end = std::chrono::steady_clock::now() + length;
+  while (std::chrono::steady_clock::now() < end) {
+    std::timespec present{};
+    ::clock_gettime(CLOCK_MONOTONIC, &present);
+  }
+}
+
+/// What the process has recorded until it is killed is in the file.
+[[noreturn]] void be_killed() {
+  std::fflush(stdout);
+  ::kill(::getpid(), SIGKILL);
+  std::abort();
+}
+
+/// A fiber is woken, and stands behind another one that computes.
+void hog() {
+  motet::run(recorded(), [] {
+    motet::event news;
+    motet::group all;
+    all.spin({.name = "GET /x"}, [&] { news.wait(); });
+    all.spin({.name = "parse_job"}, [&] {
+      news.set();
+      compute_for(40ms);
+    });
+    all.await_all();
+  });
+}
+
+void late_timer() {
+  motet::run(recorded(), [] {
+    motet::group all;
+    all.spin({.name = "sleeper"}, [] { motet::sleep_for(5ms); });
+    all.spin({.name = "parse_job"}, [] { compute_for(40ms); });
+    all.await_all();
+  });
+}
+
+void blocking_read() {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) std::abort();
+  std::thread writer([&] {
+    std::this_thread::sleep_for(60ms);
+    if (::write(ends[1], "x", 1) != 1) std::abort();
+  });
+  motet::run(recorded(), [&] {
+    motet::group all;
+    all.spin({.name = "reader"}, [&] {
+      char one = 0;
+      if (::read(ends[0], &one, 1) != 1) std::abort();
+    });
+    all.spin({.name = "GET /x"}, [] { motet::snooze(); });
+    all.await_all();
+  });
+  writer.join();
+}
+
+void convoy() {
+  motet::run(recorded(), [] {
+    motet::mutex lock;
+    motet::group all;
+    all.spin({.name = "keeper"}, [&] {
+      const std::scoped_lock held(lock);
+      motet::sleep_for(40ms);
+    });
+    for (int i = 0; i < 8; ++i)
+      all.spin({.name = "customer"}, [&] { const std::scoped_lock held(lock); });
+    all.await_all();
+  });
+}
+
+void killed_with_a_leak() {
+  motet::run(recorded(), [] {
+    motet::spin({.name = "leaked"}, [] { motet::suspend(); });
+    motet::sleep_for(30ms);
+    be_killed();
+  });
+}
+
+void deadlock_of_three() {
+  motet::run(recorded(), [] {
+    std::array<motet::mutex, 3> locks;
+    motet::group all;
+    for (std::size_t i = 0; i < locks.size(); ++i) {
+      all.spin({.name = "philosopher " + std::to_string(i)}, [&, i] {
+        const std::scoped_lock first(locks[i]);
+        motet::snooze();
+        const std::scoped_lock second(locks[(i + 1) % locks.size()]);
+      });
+    }
+    motet::sleep_for(30ms);
+    be_killed();
+  });
+}
+
+/// A ring that has gone round many times still says who runs.
+void long_life() {
+  motet::run(recorded(1024), [] {
+    motet::group all;
+    for (const char* name : {"ping", "pong"}) {
+      all.spin({.name = name}, [] {
+        for (int i = 0; i < 10'000; ++i) motet::snooze();
+      });
+    }
+    motet::current().set_name("the boss");
+    all.await_all();
+  });
+}
+
+/// Two threads that have a word with one another.
+void messages() {
+  motet::channel<int> there(0), back(0);
+  std::thread other([&] {
+    motet::run(recorded(), [&] {
+      motet::current().set_name("echo");
+      while (const auto got = there.pop()) back.push(*got);
+    });
+  });
+  motet::run(recorded(), [&] {
+    motet::current().set_name("caller");
+    for (int i = 0; i < 20; ++i) {
+      there.push(i);
+      if (back.pop() != i) std::abort();
+    }
+    there.close();
+  });
+  other.join();
+}
+
+void cancellations() {
+  motet::run(recorded(), [] {
+    auto patient = motet::spin({.name = "patient"}, [] { motet::sleep_for(1h); });
+    motet::snooze();
+    patient.cancel("no more");
+    try {
+      patient.await();
+    } catch (const motet::fiber_cancelled&) {
+    }
+  });
+}
+
+/// A plain thread saves what is recorded then.
+void missed_deadline() {
+  motet::run(recorded(), [] { motet::move_on_after(5ms, [] { motet::sleep_for(1h); }); });
+  std::this_thread::sleep_for(300ms);
+}
+
+/// The first failure is the caller's of run(), the second nobody's.
+void failure() {
+  motet::options chosen = recorded();
+  chosen.on_unhandled = [](const std::exception_ptr&) {};
+  try {
+    motet::run(chosen, [] {
+      for (int i = 0; i < 2; ++i) motet::spin([] { throw std::runtime_error("lost"); });
+      motet::sleep_for(10ms);
+    });
+  } catch (const std::runtime_error&) {
+  }
+}
+
+void stall() {
+  motet::options chosen = recorded();
+  chosen.stall_report = 20ms;
+  chosen.on_notice = [](std::string_view) {};
+  motet::run(chosen,
+             [] { motet::spin({.name = "parse_job"}, [] { compute_for(300ms); }).await(); });
+}
+
+void dump_signal() {
+  motet::options chosen = recorded();
+  chosen.dump_signal = SIGUSR1;
+  motet::run(chosen, [] {
+    ::raise(SIGUSR1);
+    motet::sleep_for(20ms);
+  });
+}
+
+/// A copy is whole whatever the threads do meanwhile.
+void saved_while_busy() {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    motet::run(recorded(1024), [&] {
+      motet::group all;
+      for (int i = 0; i < 3; ++i) {
+        all.spin({.name = "busy"}, [&] {
+          while (!stop) motet::snooze();
+        });
+      }
+      all.await_all();
+    });
+  });
+  for (std::size_t copies = 0; copies < testing::scaled(1'000, 50);) {
+    if (motet::save_trace("copy")) ++copies;
+    std::this_thread::sleep_for(100us);
+  }
+  stop = true;
+  other.join();
+  std::printf("%s\n", motet::save_trace("copy") ? "saved" : "nothing is recorded");
+}
+
+/// The child's runtime goes on, but the file is the parent's.
+void forked_child() {
+  motet::run(recorded(), [] {
+    motet::current().set_name("parent");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      motet::current().set_name("child");
+      motet::spin({.name = "of the child"}, [] { motet::snooze(); }).await();
+      std::exit(motet::save_trace("copy") ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::printf("the child ended with %d\n", WEXITSTATUS(status));
+  });
+}
+
+/// Threads begin and end, many more than there are rings.
+void short_lives() {
+  for (int i = 0; i < 40; ++i) {
+    std::thread([] { motet::run(recorded(), [] { motet::spin([] {}).await(); }); }).join();
+  }
+}
+
+void signals() {
+  motet::options chosen = recorded(1024);
+  chosen.dump_signal = SIGUSR1;
+  std::atomic<bool> stop{false};
+  const pid_t process = ::getpid();
+  std::thread sender;
+  motet::run(chosen, [&] {
+    const pid_t thread = ::gettid();
+    sender = std::thread([&, thread] {
+      for (std::size_t i = 0; i < testing::scaled(10'000, 500); ++i) {
+        ::tgkill(process, thread, SIGUSR1);
+        std::this_thread::sleep_for(20us);
+      }
+      stop = true;
+    });
+    motet::group all;
+    for (int i = 0; i < 3; ++i) {
+      all.spin({.name = "busy"}, [&] {
+        while (!stop) motet::snooze();
+      });
+    }
+    all.await_all();
+  });
+  sender.join();
+}
+
+void many_records() {
+  const std::size_t records = testing::scaled(10'000'000, 1'000'000);
+  motet::run(recorded(testing::scaled(16'777'216, 1'048'576)), [&] {
+    motet::group all;
+    for (int i = 0; i < 10; ++i) {
+      all.spin([&] {
+        for (std::size_t j = 0; j < records / 10; ++j) motet::snooze();
+      });
+    }
+    all.await_all();
+  });
+}
+
+void refusal(motet::options chosen) {
+  try {
+    motet::run(chosen, [] { std::puts("it ran"); });
+  } catch (const std::exception& why) {
+    std::puts(why.what());
+  }
+}
+
+void refusals() {
+  motet::options chosen = recorded();
+  chosen.trace.records = 1000;
+  refusal(chosen);
+  chosen = recorded();
+  chosen.trace.file = "/";
+  refusal(chosen);
+  std::FILE* diary = std::fopen("diary", "w");
+  std::fputs("Dear diary,\n", diary);
+  std::fclose(diary);
+  chosen.trace.file = "diary";
+  refusal(chosen);
+  refusal(recorded());
+  chosen.trace.file = "another";
+  refusal(chosen);
+  try {
+    motet::save_trace("trace");
+  } catch (const std::invalid_argument& why) {
+    std::puts(why.what());
+  }
+}
+
+void by_environment() {
+  motet::run([] { motet::spin({.name = "by the environment"}, [] { motet::snooze(); }).await(); });
+  std::puts("it ran");
+}
+
+const std::map<std::string_view, void (*)()> programs = {
+    {"hog", hog},
+    {"late_timer", late_timer},
+    {"blocking_read", blocking_read},
+    {"convoy", convoy},
+    {"killed_with_a_leak", killed_with_a_leak},
+    {"deadlock_of_three", deadlock_of_three},
+    {"long_life", long_life},
+    {"messages", messages},
+    {"cancellations", cancellations},
+    {"missed_deadline", missed_deadline},
+    {"failure", failure},
+    {"stall", stall},
+    {"dump_signal", dump_signal},
+    {"saved_while_busy", saved_while_busy},
+    {"forked_child", forked_child},
+    {"short_lives", short_lives},
+    {"signals", signals},
+    {"many_records", many_records},
+    {"refusals", refusals},
+    {"by_environment", by_environment},
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  const auto program = count == 2 ? programs.find(words[1]) : programs.end();
+  if (program == programs.end()) return 64;
+  program->second();
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// What is known of each fiber of a thread at one point of its records, found by its number: an open
+// table, because there is a look-up or two for each of millions of records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trace_reader.hpp"
+
+namespace motet_trace {
+
+constexpr std::int64_t never = INT64_MIN;
+
+struct fiber_state {
+  std::uint64_t number = 0;      // 0: a free place
+  std::uint64_t waker = 0;       // the id of the fiber that has woken it; 0: none
+  std::size_t waker_thread = 0;  // which one
+  std::int64_t waker_at = never;
+  std::uint64_t subject = 0;
+  std::int64_t parked_at = never;    // while it waits
+  std::int64_t waited_from = never;  // the wait that it has been woken of
+  std::int64_t woken_at = never;     // while it stands in line
+  std::uint32_t what = 0;            // the text of what it waits, or last waited, for
+  std::uint32_t late_us = 0;
+  format::cause by = format::cause::fiber;
+  bool of_object = false;
+};
+
+class fiber_table {
+ public:
+  fiber_table() : places_(64) {}
+
+  fiber_state& of(std::uint64_t number) {
+    if (2 * used_ >= places_.size()) grow();
+    fiber_state& found = place_of(number);
+    if (found.number == 0) {
+      found.number = number;
+      ++used_;
+    }
+    return found;
+  }
+  template <typename F>
+  void each(F f) const {
+    for (const fiber_state& each : places_) {
+      if (each.number != 0) f(each);
+    }
+  }
+
+ private:
+  fiber_state& place_of(std::uint64_t number) {
+    const std::size_t mask = places_.size() - 1;
+    std::size_t at = number & mask;
+    while (places_[at].number != 0 && places_[at].number != number) at = (at + 1) & mask;
+    return places_[at];
+  }
+  void grow() {
+    std::vector<fiber_state> old(2 * places_.size());
+    old.swap(places_);
+    for (const fiber_state& each : old) {
+      if (each.number != 0) place_of(each.number) = each;
+    }
+  }
+
+  std::vector<fiber_state> places_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace motet_trace

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The timeline as a file that Perfetto's page opens.
+#pragma once
+
+#include <ostream>
+
+#include "timeline.hpp"
+
+namespace motet_trace {
+
+/// Writes a track for each thread with the turns of its fibers, and arrows from the turn of a fiber
+/// that wakes another one to the next turn of that. The timeline must have arrows.
+/// Source: the Fuchsia trace format, of Fuchsia's reference pages.
+void write_fxt(const timeline& all, std::ostream& out);
+
+}  // namespace motet_trace

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Why fibers were late, in sentences.
+#pragma once
+
+#include <ostream>
+
+#include "timeline.hpp"
+
+namespace motet_trace {
+
+/// Writes the worst delays, one for each turn that is to blame.
+void tell_why_late(const timeline& all, std::ostream& out);
+/// Writes which turns were longest.
+void tell_longest_turns(const timeline& all, std::ostream& out);
+/// Writes what fibers handed on to one another and waited for longest.
+void tell_contention(const timeline& all, std::ostream& out);
+/// Writes which fibers have waited for longest at the end.
+void tell_waiting(const timeline& all, std::ostream& out);
+
+}  // namespace motet_trace

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What happened: for each thread the turns of its fibers, and how long they stood in line before
+// these; which fibers had which names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fiber_table.hpp"
+#include "trace_reader.hpp"
+
+namespace motet_trace {
+
+/// A fiber runs from `begin` to `end`.
+struct turn {
+  std::int64_t begin;
+  std::int64_t end;
+  std::uint64_t fiber;  // its id
+  std::uint32_t what;   // the text of what it waits for then
+  format::kind how;     // how it left: park, snooze, end, leave; none: it still ran at the end
+};
+
+/// A fiber was runnable from `from` on and ran from `to` on.
+struct delay {
+  std::int64_t from;  // when its timer was due, if that woke it
+  std::int64_t to;
+  std::uint64_t fiber;
+  std::size_t turn;  // which one began then
+  format::cause by;
+  bool snoozed;
+
+  std::int64_t length() const noexcept { return to - from; }
+};
+
+/// From the turn of a fiber to a turn of the fiber that it has woken, or spun.
+struct arrow {
+  std::size_t from_thread;
+  std::int64_t from;
+  std::size_t to_thread;
+  std::int64_t to;  // where the turn begins
+};
+
+/// Waits for one object, that fibers hand on.
+struct contention {
+  std::uint32_t what = 0;
+  std::size_t waits = 0;
+  std::int64_t waited = 0, longest = 0;
+  std::uint64_t keeper = 0;  // had it for longest, from when it was given it
+  std::int64_t kept = 0;
+  std::uint64_t owner = 0;  // the last that was given it
+  std::int64_t owned_from = never;
+};
+
+struct thread_line {
+  std::uint64_t thread = 0;
+  std::int64_t begin = never, end = never;
+  std::int64_t asleep = 0, running = 0;
+  std::size_t sleeps = 0, polls = 0, spun = 0, ended = 0, interrupted = 0;
+  std::vector<std::size_t> wakes = std::vector<std::size_t>(4);  // by cause
+  std::vector<turn> turns;
+  std::vector<delay> delays;         // the longest ones, in no order
+  std::vector<fiber_state> waiting;  // at the end
+};
+
+struct fiber_name {
+  std::uint32_t site = 0, name = 0;
+};
+
+/// What is looked for while the records are read.
+struct wishes {
+  bool arrows = false;
+};
+
+class timeline {
+ public:
+  explicit timeline(const trace_reader& trace, wishes wanted = {});
+
+  const trace_reader& trace() const noexcept { return trace_; }
+  const std::vector<thread_line>& threads() const noexcept { return threads_; }
+  const std::map<std::uint64_t, contention>& objects() const noexcept { return objects_; }
+  const std::vector<arrow>& arrows() const noexcept { return arrows_; }
+  /// Returns: 'fiber 812 (GET /x, spun at main.cpp:40)', or less if less is known.
+  std::string label(std::uint64_t fiber) const;
+  /// Returns: 'GET /x (main.cpp:40)', or as label().
+  std::string short_label(std::uint64_t fiber) const;
+  /// Returns: what it has in common with others: where it was spun, else its name.
+  std::string kind_of(std::uint64_t fiber) const;
+
+ private:
+  friend class thread_reading;
+
+  struct posted {
+    std::uint64_t fiber;
+    std::int64_t when;
+    std::uint64_t by;
+    std::size_t thread;
+  };
+
+  void learn_names_and_posts(std::size_t thread);
+  /// Returns: what has been left for `fiber` at last, before `until`; or null.
+  const posted* post_to(std::uint64_t fiber, std::int64_t until) const noexcept;
+
+  const trace_reader& trace_;
+  const wishes wanted_;
+  std::unordered_map<std::uint64_t, fiber_name> names_;
+  std::vector<posted> posts_;  // by fiber and time
+  std::vector<thread_line> threads_;
+  std::map<std::uint64_t, contention> objects_;
+  std::vector<arrow> arrows_;
+};
+
+}  // namespace motet_trace

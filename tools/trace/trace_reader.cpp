@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// See trace_reader.hpp.
+#include "trace_reader.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace motet_trace {
+
+namespace {
+
+constexpr std::size_t most_records = std::size_t{1} << 24;
+constexpr std::size_t most_rings = 1 << 20;
+
+class file {
+ public:
+  explicit file(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) throw std::runtime_error(path + ": " + std::strerror(errno));
+  }
+  file(const file&) = delete;
+  file& operator=(const file&) = delete;
+  ~file() { ::close(fd_); }
+
+  void read(void* to, std::size_t size, std::size_t offset) const {
+    auto* bytes = static_cast<char*>(to);
+    while (size > 0) {
+      const ssize_t found = ::pread(fd_, bytes, size, static_cast<off_t>(offset));
+      if (found < 0 && errno == EINTR) continue;
+      if (found < 0) throw std::runtime_error(path_ + ": " + std::strerror(errno));
+      if (found == 0) throw std::runtime_error(path_ + ": it ends too early for a trace");
+      bytes += found;
+      offset += static_cast<std::size_t>(found);
+      size -= static_cast<std::size_t>(found);
+    }
+  }
+  [[noreturn]] void refuse() const {
+    throw std::runtime_error(path_ + ": it is no trace of motet");
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+};
+
+bool fits(const format::head& head) {
+  return head.sign == format::magic && head.records >= 2 && head.records <= most_records &&
+         (head.records & (head.records - 1)) == 0 && head.ticks_in_second > 0 &&
+         head.ring_size == sizeof(format::ring_head) + head.records * sizeof(format::record) &&
+         head.texts_size <= format::texts_size && head.texts_used <= head.texts_size &&
+         head.rings_used <= most_rings;
+}
+
+ring read_ring(const file& from, const format::head& head, std::size_t which) {
+  const std::size_t at = head.rings_at + which * head.ring_size;
+  format::ring_head known{};
+  from.read(static_cast<void*>(&known), sizeof known, at);
+  ring found;
+  found.thread = known.thread;
+  found.fibers = known.fibers;
+  found.ns_in_tick = 1e9 / static_cast<double>(head.ticks_in_second);
+  const std::uint64_t written = known.written;
+  // The record that a killed process was writing is the oldest in the ring.
+  const std::uint64_t kept = written < head.records ? 0 : written - head.records + 1;
+  const std::uint64_t first = std::max(kept, known.first_whole.load());
+  if (first > written) from.refuse();
+  found.complete = first == 0;
+  const std::size_t count = written - first;
+  const std::size_t begin = first & (head.records - 1);
+  const std::size_t until_end = std::min<std::size_t>(count, head.records - begin);
+  constexpr std::size_t size = sizeof(format::record);
+  found.words.resize(2 * count);
+  const std::size_t records_at = at + sizeof(format::ring_head);
+  from.read(found.words.data(), until_end * size, records_at + begin * size);
+  from.read(found.words.data() + 2 * until_end, (count - until_end) * size, records_at);
+  return found;
+}
+
+}  // namespace
+
+trace_reader::trace_reader(const std::string& path) {
+  const file from(path);
+  format::head head{};
+  from.read(static_cast<void*>(&head), sizeof head, 0);
+  if (!fits(head)) from.refuse();
+  process_ = head.process;
+  began_at_ = head.began_at;
+  texts_.resize(head.texts_used);
+  from.read(texts_.data(), texts_.size(), head.texts_at);
+  for (std::size_t i = 0; i < head.rings_used; ++i) rings_.push_back(read_ring(from, head, i));
+}
+
+std::size_t trace_reader::records() const noexcept {
+  std::size_t all = 0;
+  for (const ring& each : rings_) all += each.size();
+  return all;
+}
+
+std::string_view trace_reader::text(std::uint32_t place) const noexcept {
+  std::uint16_t length = 0;
+  if (place == 0 || place + sizeof length > texts_.size()) return {};
+  std::memcpy(&length, texts_.data() + place, sizeof length);
+  if (place + sizeof length + length > texts_.size()) return {};
+  return std::string_view(texts_).substr(place + sizeof length, length);
+}
+
+}  // namespace motet_trace
