@@ -48,6 +48,11 @@ class timer_heap {
     }
   }
 
+  template <typename F>
+  void each(F f) const {
+    for (std::size_t i = 0; i < size_; ++i) f(*entries_[i].item);
+  }
+
   /// Takes out a timer that is due last, or nearly: a leaf, on which no other timer depends.
   timer& take_leaf() noexcept { return *entries_[--size_].item; }
 
@@ -172,6 +177,13 @@ class timer_queue {
 
   /// Moves `item`, which is in, to where its changed `due` belongs.
   void update(timer& item) noexcept { heap_of(item).update(item); }
+
+  /// Calls `f(timer)` for each, in no order.
+  template <typename F>
+  void each(F f) const {
+    young_.each(f);
+    old_.each(f);
+  }
 
   /// Forgets all timers but those of `fiber`, without a look at them.
   void keep_those_of(const control_block& fiber) noexcept {

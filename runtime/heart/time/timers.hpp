@@ -37,6 +37,10 @@ class timers {
   bool empty() const noexcept { return queue_.empty(); }
   std::size_t size() const noexcept { return queue_.size(); }
   timer* first() const noexcept { return queue_.first(); }
+  template <typename F>
+  void each(F f) const {
+    queue_.each(f);
+  }
 
   /// Returns: the instant that is `span` from now; the last there is if it is beyond.
   clock::time_point after(clock::duration span) noexcept { return deadline_after(now(), span); }

@@ -2,6 +2,7 @@
 // Looking at fibers from inside.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <motet/detail/words/abi.hpp>
 
@@ -35,5 +36,15 @@ void dump(std::ostream& out);
 /// switchpoint.
 /// Throws: what is pending for this fiber, with how.all_threads; std::bad_alloc.
 void dump(std::ostream& out, const dump_options& how);
+
+/// Writes a line about each fiber of this thread that will wait for ever, as far as that can be
+/// known: in a circle of fibers that await one another or hold each other's locks; for a lock whose
+/// holder has ended; in suspend() while nobody has a handle to it; or for a fiber of which one of
+/// these is true. A fiber that a timer, an operation or another thread can still wake is not told
+/// of, nor one under a time limit; what waits for a channel, an event or the like is not known to
+/// wait for ever. That another fiber may cancel it does not count. Not a switchpoint.
+/// Returns: how many lines; at the end of a test there should be none.
+/// Throws: std::bad_alloc.
+std::size_t dump_leaks(std::ostream& out);
 
 }}  // namespace motet::MOTET_ABI

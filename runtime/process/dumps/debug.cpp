@@ -7,6 +7,7 @@
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/dump_threads.hpp"
+#include "process/dumps/leaks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -14,22 +15,42 @@ void dump(std::ostream& out) {
   dump(out, {});
 }
 
-/// Numbers are written as they are, whatever `out` does with those of its owner.
-void dump(std::ostream& out, const dump_options& how) {
+namespace {
+
+/// Calls `write(stream)` with a stream to where `out` leads, which writes numbers as they are,
+/// whatever `out` does with those of its owner.
+template <typename F>
+void write_plainly(std::ostream& out, F write) {
   if (!out) return;
   std::ostream plain(nullptr);
   plain.imbue(std::locale::classic());
   plain.rdbuf(out.rdbuf());  // only now: the buffer keeps its own locale
   plain.exceptions(out.exceptions());
-  if (how.all_threads) {
-    detail::dump_threads(plain, how);
-  } else {
-    detail::thread_state* thread = detail::self();
-    if (how.json) plain << "{\"threads\": [";
-    if (thread != nullptr) detail::dump(*thread, plain, how);
-    if (how.json) plain << "]}\n";
-  }
+  write(plain);
   if (!plain) out.setstate(plain.rdstate());
+}
+
+void dump_here(std::ostream& out, const dump_options& how) {
+  detail::thread_state* thread = detail::self();
+  if (how.json) out << "{\"threads\": [";
+  if (thread != nullptr) detail::dump(*thread, out, how);
+  if (how.json) out << "]}\n";
+}
+
+}  // namespace
+
+void dump(std::ostream& out, const dump_options& how) {
+  write_plainly(out, [&](std::ostream& plain) {
+    how.all_threads ? detail::dump_threads(plain, how) : dump_here(plain, how);
+  });
+}
+
+std::size_t dump_leaks(std::ostream& out) {
+  detail::thread_state* thread = detail::self();
+  if (thread == nullptr) return 0;
+  std::size_t found = 0;
+  write_plainly(out, [&](std::ostream& plain) { found = detail::dump_leaks(*thread, plain); });
+  return found;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -84,6 +84,14 @@ void describe_wait(std::ostream& out, const thread_state& thread, control_block&
 
 }  // namespace
 
+void dump_line(std::ostream& out, const thread_state& thread, control_block& fiber,
+               lock_holders& holders, clock::time_point present) {
+  name(out, thread, fiber);
+  out << ' ' << doing(fiber);
+  if (wait_of(fiber) != nullptr) describe_wait(out, thread, fiber, holders, present);
+  if (!fiber.is_main) out << "; spun at " << fiber.site.file << ':' << fiber.site.line;
+}
+
 const char* doing(const control_block& fiber) noexcept {
   switch (fiber.state.load(std::memory_order_relaxed)) {
     case fiber_state::runnable:
@@ -125,10 +133,7 @@ void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
   lock_holders holders(thread);
   std::array<void*, most_frames> room;
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    name(out, thread, *fiber);
-    out << ' ' << doing(*fiber);
-    if (wait_of(*fiber) != nullptr) describe_wait(out, thread, *fiber, holders, present);
-    if (!fiber->is_main) out << "; spun at " << fiber->site.file << ':' << fiber->site.line;
+    dump_line(out, thread, *fiber, holders, present);
     out << '\n';
     if (!stacks) continue;
     const auto frames = frames_of(thread, *fiber, room);

@@ -12,6 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class lock_holders;
 class thread_state;
 
 /// On the thread itself, where none of its other fibers runs: tells as `how` says of all of them,
@@ -22,6 +23,10 @@ void dump(thread_state& thread, std::ostream& out, const dump_options& how);
 void dump_fibers(thread_state& thread, std::ostream& out, bool stacks);
 void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how);
 void dump_json(thread_state& thread, std::ostream& out, const dump_options& how);
+
+/// The line about one fiber, without its end.
+void dump_line(std::ostream& out, const thread_state& thread, control_block& fiber,
+               lock_holders& holders, clock::time_point present);
 
 /// Whether there are more fibers than `most`.
 bool has_more_fibers(thread_state& thread, std::size_t most) noexcept;

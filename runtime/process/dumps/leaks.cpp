@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// See process/dumps/leaks.hpp. A fiber that waits for a lock, or for the end of another fiber, can
+// go on only when that one does: so from each fiber leads at most one step to another, and a walk
+// ends at a fiber that something else may wake, at one that nothing can, or where it has been.
+#include "process/dumps/leaks.hpp"
+
+#include <ostream>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "heart/thread_state.hpp"
+#include "process/dumps/dump.hpp"
+#include "process/dumps/lock_holders.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Why a fiber waits for ever; null: it may not.
+using reason = const char*;
+
+constexpr reason holder_has_ended = "the holder of its lock has ended";
+constexpr reason has_no_handle = "nobody has a handle to it";
+constexpr reason in_a_circle = "they wait for one another";
+constexpr reason behind_another = "what it waits for will not come";
+
+/// What a fiber waits for: another fiber; or else whether that is for ever.
+struct step {
+  control_block* to = nullptr;
+  reason why = nullptr;
+};
+
+class leak_search {
+ public:
+  explicit leak_search(thread_state& thread) : thread_(thread), holders_(thread) {
+    thread.time.each([this](const timer& each) { timed_.insert(each.fiber); });
+  }
+
+  reason of(control_block& fiber) {
+    std::vector<control_block*> walked;
+    std::unordered_set<const control_block*> on_the_way;
+    control_block* at = &fiber;
+    reason found = nullptr;
+    for (;;) {
+      if (const auto known = known_.find(at); known != known_.end()) {
+        found = known->second == nullptr ? nullptr : behind_another;
+        break;
+      }
+      if (!on_the_way.insert(at).second) {
+        found = in_a_circle;
+        break;
+      }
+      walked.push_back(at);
+      const step next = step_from(*at);
+      if (next.to == nullptr) {
+        known_[at] = next.why;
+        walked.pop_back();
+        found = next.why == nullptr ? nullptr : behind_another;
+        break;
+      }
+      at = next.to;
+    }
+    settle(walked, *at, found);
+    return known_.at(&fiber);
+  }
+
+  lock_holders& holders() noexcept { return holders_; }
+
+ private:
+  /// The walk has led to `end`. What was before a circle only stands behind it.
+  void settle(const std::vector<control_block*>& walked, const control_block& end, reason found) {
+    bool in_circle = false;
+    for (control_block* each : walked) {
+      if (found == in_a_circle && each == &end) in_circle = true;
+      known_[each] = found == in_a_circle && !in_circle ? behind_another : found;
+    }
+  }
+
+  step step_from(control_block& fiber) {
+    if (may_be_woken(fiber)) return {};
+    const wait_record& wait = *fiber.wait;
+    if (wait.for_lock) return to_holder(wait);
+    if (wait.for_token) return {nullptr, is_referred_to(fiber) ? nullptr : has_no_handle};
+    if (wait.target == nullptr || !is_here(**wait.target)) return {};
+    return {*wait.target, nullptr};
+  }
+
+  step to_holder(const wait_record& wait) {
+    const auto holder = holders_.of(wait);
+    if (!holder) return {};
+    switch (holder->what) {
+      case lock_holder::kind::main_fiber:
+        return {&thread_.main_fiber(), nullptr};
+      case lock_holder::kind::other_thread:
+        return {};
+      case lock_holder::kind::fiber:
+        if (holder->ended) return {nullptr, holder_has_ended};
+        return {const_cast<control_block*>(holder->block), nullptr};
+    }
+    return {};
+  }
+
+  /// By a handle; or by a child, which can have one.
+  static bool is_referred_to(const control_block& fiber) noexcept {
+    return fiber.is_main || fiber.references > 1;
+  }
+
+  bool is_here(const control_block& fiber) const noexcept {
+    return thread_.is_home_of(fiber) && !fiber.dead();
+  }
+
+  /// By a timer, by another thread, or at once.
+  bool may_be_woken(const control_block& fiber) const {
+    const wait_record* wait = wait_of(fiber);
+    if (wait == nullptr || wait->ended() != wake_reason::none) return true;
+    return fiber.known_remotely.load(std::memory_order_relaxed) || is_timed(fiber);
+  }
+
+  /// A limit of the fiber that waits for its end ends it, too.
+  bool is_timed(const control_block& fiber) const {
+    if (timed_.contains(&fiber)) return true;
+    for (const control_block* each = fiber.parent; each != nullptr; each = each->parent) {
+      if (has_limit(*each)) return true;
+    }
+    return false;
+  }
+
+  static bool has_limit(const control_block& fiber) noexcept {
+    for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+      if (each->kind == scope_kind::ends && static_cast<const scope*>(each)->alarm.armed())
+        return true;
+    }
+    return false;
+  }
+
+  thread_state& thread_;
+  lock_holders holders_;
+  std::unordered_set<const control_block*> timed_;
+  std::unordered_map<const control_block*, reason> known_;
+};
+
+}  // namespace
+
+std::size_t dump_leaks(thread_state& thread, std::ostream& out) {
+  const clock::time_point present = thread.kernel().now();
+  leak_search search(thread);
+  std::size_t leaks = 0;
+  auto& fibers = thread.fibers();
+  for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
+    const reason why = search.of(*fiber);
+    if (why == nullptr) continue;
+    dump_line(out, thread, *fiber, search.holders(), present);
+    out << ": for ever, " << why << '\n';
+    ++leaks;
+  }
+  return leaks;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

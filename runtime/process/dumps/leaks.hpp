@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Which fibers of a thread wait for ever, as far as that can be known: see dump_leaks() in
+// motet/debug.hpp.
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+/// On the thread itself. Returns: how many lines it has written.
+std::size_t dump_leaks(thread_state& thread, std::ostream& out);
+
+}}}  // namespace motet::MOTET_ABI::detail
