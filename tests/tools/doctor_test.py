@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""motet-doctor says what this host gives, and what to set where it gives less.
+
+usage: doctor_test.py DOCTOR DENY BACKEND...
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+PATIENCE = 55
+CANNOT_REFUSE = 77
+
+
+def told(*command, status=0, **environment):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MOTET_")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=clean | environment)
+    assert done.returncode in (status, CANNOT_REFUSE), (command, done)
+    return None if done.returncode != status else done.stdout + done.stderr
+
+
+def line(text, what):
+    found = re.search(rf"^{re.escape(what)} +(.+)$", text, re.MULTILINE)
+    assert found, (what, text)
+    return found[1]
+
+
+def the_host(doctor, deny, backends):
+    text = told(doctor, "--quick")
+    assert line(text, "kernel").startswith("Linux "), text
+    assert line(text, "backend").split()[0].rstrip(";") in backends, text
+    assert int(line(text, "processors").split()[0]) >= 1, text
+    for what in ("guards of stacks", "huge pages", "clock source", "descriptors", "locked memory"):
+        line(text, what)
+    assert "\nFor more:\n" in text or text.endswith("\nThere is nothing to set.\n"), text
+
+
+def the_choice_of_the_environment(doctor, deny, backends):
+    text = told(doctor, "--quick", MOTET_BACKEND="sim")
+    assert line(text, "backend").startswith("sim (MOTET_BACKEND asks for it)"), text
+
+
+def a_refused_ring(doctor, deny, backends):
+    text = told(deny, "io_uring_setup", "--", doctor, "--quick")
+    if text is None or "io_uring" not in backends:
+        return
+    assert "not io_uring: io_uring_setup: Operation not permitted" in line(text, "backend"), text
+    advice = text[text.index("For more:"):]
+    assert re.search(r"^  backend: (allow io_uring_setup|sysctl kernel.io_uring_disabled=0)", advice, re.MULTILINE), text
+    assert "task work" not in text, text
+
+
+def figures(doctor, deny, backends):
+    text = told(doctor)
+    table = re.findall(r"^(\S.*?) {2,}(\d+\.\d) +(\d+) +(\d+) +(\d+\.\d)$", text, re.MULTILINE)
+    rows = {row[0] for row in table}
+    works = line(text, "backend").split()[0].rstrip(";")
+    assert works == "sim" or (works in rows and "without guard" in rows), text
+    assert all(float(figure) > 0 for row in table for figure in row[1:4]), text
+
+
+def usage(doctor, deny, backends):
+    assert "usage: " in told(doctor, "--help")
+    assert "usage: " in told(doctor, "--slow", status=64)
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    doctor, deny, *backends = sys.argv[1:]
+    for test in (the_host, the_choice_of_the_environment, a_refused_ring, figures, usage):
+        test(doctor, deny, backends)
+        print(f"ok: {test.__name__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
