@@ -4,14 +4,11 @@
 
 #include <unistd.h>
 
-#include <motet/detail/heart/cold_part.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 constinit std::atomic<roster_place*> motet_roster{nullptr};
-[[gnu::used]] constinit const slab_layout motet_slab_layout{
-    block_slab::size, block_slab::first, block_slab::blocks, block_slab::cold_room};
 
 namespace {
 

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <cstddef>
 #include <functional>
 #include <motet/detail/words/abi.hpp>
 
@@ -25,14 +24,7 @@ struct roster_place {
   roster_place* next = nullptr;
 };
 
-/// scripts/gdb/motet-gdb.py looks for this name.
 extern constinit std::atomic<roster_place*> motet_roster;
-
-/// The constants of block_slab, of which a debugger is told nothing that it could rely on.
-struct slab_layout {
-  std::size_t size, first, blocks, cold_room;
-};
-extern const slab_layout motet_slab_layout;
 
 /// Calls `f(place)` for each place of a thread that has a runtime; none begins or ends meanwhile.
 void for_each_runtime(const std::function<void(roster_place&)>& f);

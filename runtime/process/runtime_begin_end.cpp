@@ -16,6 +16,7 @@
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
+#include "process/debugger_page.hpp"
 #include "threads/job_starter.hpp"
 #include "words/faults.hpp"
 
@@ -83,6 +84,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   count_down_from(counted.from(schedule.countdown()));
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
+  write_debugger_page(*this);
   // Whoever wants the numbers from now on finds the mailbox.
   if (counters_are_wanted.load()) begin_to_count(*this);
 }

@@ -125,9 +125,29 @@ def in_a_core_file(program, script):
         look(numbers, script, program, core)
 
 
+def without_debugging_information(program, script):
+    """As what is installed mostly is: frames have names, and fibers have all."""
+    with tempfile.TemporaryDirectory() as place:
+        library = os.path.join(os.path.dirname(program), "../runtime/libmotet.so.0")
+        stripped = os.path.join(place, "gdb_program")
+        subprocess.run(["strip", "--strip-debug", "-o", stripped, program], check=True)
+        subprocess.run(["strip", "--strip-debug", "-o", os.path.join(place, "libmotet.so.0"), library], check=True)
+        process, fiber = started(stripped, {"LD_LIBRARY_PATH": place})
+        try:
+            text = gdb([f"source {script}", "info sharedlibrary", "fibers", f"fiber {fiber['parked']} bt"],
+                       "-p", str(process.pid))
+        finally:
+            process.kill()
+            process.wait()
+        has(text, rf"{place}/libmotet.so.0$", rf'^  fiber {fiber["parked"]} "parked" waiting: suspend; spun at',
+            *[r"^#\d+ .*deep_inside"] * 3, "fiber_main")
+        has_not(text, r"deep_inside \(depth=")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    without_debugging_information(*sys.argv[1:])
     in_a_process(*sys.argv[1:])
     in_a_core_file(*sys.argv[1:])
 

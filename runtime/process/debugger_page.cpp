@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// See process/debugger_page.hpp.
+#include "process/debugger_page.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <motet/detail/heart/cold_part.hpp>
+
+#include "heart/roster.hpp"
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// The first number says how many follow; 0: no runtime has begun.
+[[gnu::used,
+  gnu::visibility(
+      "default")]] constinit std::array<std::atomic<std::uint64_t>, 29> motet_debugger_page{};
+
+namespace {
+
+template <typename Whole, typename Part>
+std::uint64_t place_in(const Whole& whole, const Part& part) noexcept {
+  return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&part) -
+                                    reinterpret_cast<const std::byte*>(&whole));
+}
+
+/// The bytes of a name begin with its address and its length, or it has no place.
+std::uint64_t place_of_name() noexcept {
+#if defined(_GLIBCXX_RELEASE)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  return offsetof(cold_part, name);
+#pragma GCC diagnostic pop
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+void write_debugger_page(thread_state& thread) noexcept {
+  auto& page = motet_debugger_page;
+  if (page[0].load(std::memory_order_relaxed) != 0) return;
+  const control_block& block = thread.main_fiber();
+  const tagged_link<fibers_tag>& links = block;
+  const wait_record wait("");
+  const saved_context& where = block.where;
+  std::size_t next = 1;
+  for (const std::uint64_t each : {
+           std::uint64_t{reinterpret_cast<std::uintptr_t>(&motet_roster)},
+           std::uint64_t{offsetof(roster_place, thread)},
+           std::uint64_t{offsetof(roster_place, runtime)},
+           std::uint64_t{offsetof(roster_place, next)},
+           place_in(thread, *thread.watched().running),
+           place_in(thread, thread.fibers()),
+           std::uint64_t{sizeof block},
+           place_in(block, links),
+           place_in(block, block.id),
+           place_in(block, block.state),
+           place_in(block, block.wait),
+           place_in(block, block.named),
+           place_in(block, block.site.file),
+           place_in(block, block.site.line),
+           place_in(block, where.stack_pointer),
+           place_in(block, where.resume_at),
+           place_in(block, where.frame),
+           place_in(block, where.base),
+           place_in(wait, wait.what),
+           place_in(wait, wait.subject),
+           place_in(wait, wait.target),
+           place_in(wait, wait.of_object),
+           place_in(wait, wait.for_lock),
+           std::uint64_t{block_slab::size},
+           std::uint64_t{block_slab::first},
+           std::uint64_t{block_slab::blocks},
+           std::uint64_t{block_slab::cold_room},
+           place_of_name(),
+       })
+    page[next++].store(each, std::memory_order_relaxed);
+  page[0].store(next - 1, std::memory_order_release);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
