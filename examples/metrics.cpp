@@ -56,6 +56,10 @@ struct field {
 constexpr std::array fields = {
     field{"motet_fibers", "gauge", "Fibers that are not dead.", &motet::thread_stats::fibers},
     field{"motet_runnable", "gauge", "Fibers in the run queue.", &motet::thread_stats::runnable},
+    field{"motet_stacks_mapped", "gauge", "Stacks for fibers, of the default size.",
+          &motet::thread_stats::stacks_mapped},
+    field{"motet_stacks_resident", "gauge", "Stacks for fibers that hold memory.",
+          &motet::thread_stats::stacks_resident},
     field{"motet_timers_armed", "gauge", "Sleeps and time limits.",
           &motet::thread_stats::timers_armed},
     field{"motet_fibers_spun_total", "counter", "Fibers spun.", &motet::thread_stats::spun},

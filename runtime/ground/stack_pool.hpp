@@ -68,6 +68,10 @@ class stack_pool {
   bool is_pooled(const stack& used) const noexcept {
     return used.size() < stride && quarantine_.empty();
   }
+  /// Returns: how many pooled stacks are mapped.
+  std::size_t mapped() const noexcept { return mapped_; }
+  /// Returns: how many of them have been used, and have not given their memory back.
+  std::size_t resident() const noexcept { return handed_out_ - returned_; }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
   /// are free than `kept_warm`.
   /// Returns: whether there is more memory to give back.

@@ -62,7 +62,7 @@ void roster_entry::enter(thread_state& runtime) noexcept {
 roster_entry::~roster_entry() {
   const std::lock_guard guard(beginning);
   thread_counters& own = place_->counters;
-  for (tally* gone : {&own.living, &own.runnable, &own.timers_armed}) gone->set(0);
+  own.forget_present();
   add_to(of_ended, own);
   own.each_with(own, [](tally& each, const tally&) { each.set(0); });
   place_->runtime = nullptr;

@@ -13,6 +13,7 @@
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
 #include "heart/make_fiber.hpp"
+#include "heart/recording/recorder.hpp"
 #include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
@@ -58,6 +59,7 @@ void begin_anew(thread_state& thread, call_site site) noexcept {
   fiber.site = site;
   fiber.spun_at = thread.reading();
   thread.error_number() = 0;
+  if (thread.recorded()) thread.recording->note_new_identity(fiber);
 }
 
 void run_main(thread_state& thread, const body_kind& kind, void* function) noexcept {

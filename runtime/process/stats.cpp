@@ -33,6 +33,8 @@ thread_stats read(const detail::thread_counters& from) {
   result.fibers = from.living.get();
   result.runnable = from.runnable.get();
   result.timers_armed = from.timers_armed.get();
+  result.stacks_mapped = from.stacks_mapped.get();
+  result.stacks_resident = from.stacks_resident.get();
   read(result.in_flight, from.in_flight);
   result.operations =
       std::accumulate(result.in_flight.begin(), result.in_flight.end(), std::uint64_t{0});

@@ -53,6 +53,8 @@ TEST_CASE("a thread counts its fibers, timers, operations and switches", "[stats
     CHECK(during.spun - before.spun == 5);
     CHECK(during.ended - before.ended == 1);
     CHECK(during.timers_armed == 3);
+    CHECK(during.stacks_resident >= 4);
+    CHECK(during.stacks_resident <= during.stacks_mapped);
     CHECK(during.operations == 1);
     CHECK(during.in_flight[static_cast<std::size_t>(verb::recv)] == 1);
     CHECK(during.polls > before.polls);
@@ -64,6 +66,7 @@ TEST_CASE("a thread counts its fibers, timers, operations and switches", "[stats
     CHECK(after.fibers == 0);
     CHECK(after.operations == 0);
     CHECK(after.timers_armed == 0);
+    CHECK(after.stacks_resident <= after.stacks_mapped);
     CHECK(after.spun == after.ended);
   });
 }

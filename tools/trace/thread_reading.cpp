@@ -106,7 +106,7 @@ void thread_reading::switch_from(const record& each) {
 }
 
 void thread_reading::begin_turn(std::uint64_t number, std::int64_t when) {
-  if (running_ != 0) end_turn(when, kind::none, 0);  // a record between is lost
+  if (running_ != 0) end_turn(when, kind::end, 0);  // it goes on as another fiber
   running_ = number;
   guest_ = 0;
   turn_from_ = when;

@@ -26,6 +26,8 @@ void tell(thread_state& thread, std::size_t fresh) noexcept {
   told.living.set(thread.living());
   told.runnable.set(thread.runnable());
   told.timers_armed.set(thread.time.size());
+  told.stacks_mapped.set(thread.store.stacks.mapped());
+  told.stacks_resident.set(thread.store.stacks.resident());
   own.delay_.look(told.switches.get(), thread.runnable(), fresh, told);
 }
 

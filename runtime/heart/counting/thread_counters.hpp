@@ -31,7 +31,7 @@ class tally {
 
 struct thread_counters {
   // As of the last look at the inbox, or the last poll, if somebody has asked by then.
-  tally spun, ended, living, runnable, timers_armed;
+  tally spun, ended, living, runnable, timers_armed, stacks_mapped, stacks_resident;
   // Since the thread counts.
   tally switches, polls, sleeps, ticks_asleep, mail, timers_fired, timers_late;
   std::array<tally, 64> queue_delay;  // by the logarithm of the nanoseconds
@@ -43,6 +43,11 @@ struct thread_counters {
   tally& in_flight_of(const operation& op) noexcept {
     return in_flight[static_cast<std::size_t>(op.kind)];
   }
+  /// Those that are nothing any more when the thread has ended.
+  void forget_present() noexcept {
+    for (tally* each : {&living, &runnable, &timers_armed, &stacks_mapped, &stacks_resident})
+      each->set(0);
+  }
   /// Calls `f(own, other)` for each number.
   template <typename F>
   void each_with(thread_counters& other, F f) noexcept {
@@ -51,6 +56,8 @@ struct thread_counters {
                         std::pair(&living, &other.living),
                         std::pair(&runnable, &other.runnable),
                         std::pair(&timers_armed, &other.timers_armed),
+                        std::pair(&stacks_mapped, &other.stacks_mapped),
+                        std::pair(&stacks_resident, &other.stacks_resident),
                         std::pair(&switches, &other.switches),
                         std::pair(&polls, &other.polls),
                         std::pair(&sleeps, &other.sleeps),

@@ -38,6 +38,11 @@ class recorder {
     introduce(*next);
     write(trace::kind::run, number_of(*next));
   }
+  /// The fiber that runs goes on as another one.
+  void note_new_identity(const control_block& fiber) noexcept {
+    introduce(fiber);
+    write(trace::kind::run, number_of(fiber));
+  }
   /// `fiber` becomes runnable.
   void note_wake(const control_block& fiber) noexcept;
   /// From here on, fibers are woken by that.

@@ -192,7 +192,25 @@ void trace_file::save(const std::string& path) {
   const std::uint64_t texts = head_->texts_used.load(std::memory_order_acquire);
   write_at(to.get(), reinterpret_cast<const char*>(head_) + head_->texts_at, texts,
            head_->texts_at);
-  write_at(to.get(), head_, sizeof(trace::head), 0);
+  write_head(to.get(), texts, rings);
+}
+
+/// Other threads go on to change the original.
+void trace_file::write_head(int fd, std::uint64_t texts, std::size_t rings) const {
+  trace::head copy{};
+  copy.sign = head_->sign;
+  copy.process = head_->process;
+  copy.began_at = head_->began_at;
+  copy.began_ticks = head_->began_ticks;
+  copy.ticks_in_second = head_->ticks_in_second.load();
+  copy.records = head_->records;
+  copy.texts_at = head_->texts_at;
+  copy.texts_size = head_->texts_size;
+  copy.rings_at = head_->rings_at;
+  copy.ring_size = head_->ring_size;
+  copy.texts_used = texts;
+  copy.rings_used = rings;
+  write_at(fd, &copy, sizeof copy, 0);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -52,6 +52,7 @@ class trace_file {
 
   trace::ring_head& add_ring();
   void measure_ticks() noexcept;
+  void write_head(int fd, std::uint64_t texts, std::size_t rings) const;
 
   static inline constinit std::mutex beginning_;
   static inline constinit std::atomic<trace_file*> current_{nullptr};

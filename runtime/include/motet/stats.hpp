@@ -34,11 +34,13 @@ struct span_histogram {
 /// for `spun` and `ended` of the threads that were there then, which count from their beginning.
 /// Fibers that motet spins for itself, as for jobs and for clean-up, are among them.
 struct thread_stats {
-  pid_t thread = 0;                // the kernel's number of it
-  std::uint64_t fibers = 0;        // spun and not dead; the main fiber is not counted
-  std::uint64_t runnable = 0;      // stand in the run queue
-  std::uint64_t timers_armed = 0;  // sleeps and time limits
-  std::uint64_t operations = 0;    // that the kernel, or a plain thread, has not ended
+  pid_t thread = 0;                   // the kernel's number of it
+  std::uint64_t fibers = 0;           // spun and not dead; the main fiber is not counted
+  std::uint64_t runnable = 0;         // stand in the run queue
+  std::uint64_t timers_armed = 0;     // sleeps and time limits
+  std::uint64_t stacks_mapped = 0;    // for fibers, of the default size: 96 KiB of addresses each
+  std::uint64_t stacks_resident = 0;  // of them, those that hold memory: a page each at least
+  std::uint64_t operations = 0;       // that the kernel, or a plain thread, has not ended
   std::array<std::uint64_t, verbs> in_flight{};  // the same by verb, in the order of `verb`
 
   std::uint64_t spun = 0;
