@@ -21,7 +21,7 @@ constexpr int columns = 900, label_width = 300, row_height = 18, shades = 4;
 constexpr std::array<const char*, shades + 1> opacities = {"0", ".3", ".55", ".8", "1"};
 constexpr std::string_view head =
     "<style>text{font:12px sans-serif;fill:#222}.t{font-weight:bold}.a{fill:#888}"
-    ".r{fill:#2a6fb0}.q{fill:#f0a030}.l{stroke:#ddd}</style>\n";
+    ".r{fill:#2a6fb0}.q{fill:#f0a030}.w{fill:#b8c2cc}.l{stroke:#ddd}</style>\n";
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -100,20 +100,36 @@ std::vector<row> rows_of(const thread_line& line, const window& shown) {
   return found;
 }
 
+/// What a fiber did: shares of the columns.
+struct doing {
+  shares runs = shares(columns), stands = shares(columns), waits = shares(columns);
+};
+
+doing doing_of(const thread_line& line, std::uint64_t fiber, const window& shown) {
+  doing found;
+  std::int64_t parked_at = never;
+  for (const turn& each : line.turns) {
+    if (each.fiber != fiber) continue;
+    if (parked_at != never) shown.add(found.waits, parked_at, each.begin);
+    shown.add(found.runs, each.begin, each.end);
+    parked_at = each.how == format::kind::park ? each.end : never;
+  }
+  if (parked_at != never) shown.add(found.waits, parked_at, line.end);
+  for (const delay& each : line.delays) {
+    if (each.fiber == fiber) shown.add(found.stands, each.from, each.to);
+  }
+  return found;
+}
+
 void draw_row(std::ostream& out, const timeline& all, const thread_line& line, const row& one,
               const window& shown, int y) {
-  shares runs(columns), stands(columns);
-  for (const turn& each : line.turns) {
-    if (each.fiber == one.fiber) shown.add(runs, each.begin, each.end);
-  }
-  for (const delay& each : line.delays) {
-    if (each.fiber == one.fiber) shown.add(stands, each.from, each.to);
-  }
+  const doing did = doing_of(line, one.fiber, shown);
   const std::string label = escaped(all.short_label(one.fiber));
   out << "<g><title>" << label << ": ran " << span(one.ran) << "</title><text x=\"4\" y=\""
       << y + 13 << "\">" << label << "</text>";
-  draw(out, stands, "q", y + 6, row_height - 12);
-  draw(out, runs, "r", y + 2, row_height - 4);
+  draw(out, did.waits, "w", y + 8, row_height - 16);
+  draw(out, did.stands, "q", y + 5, row_height - 10);
+  draw(out, did.runs, "r", y + 2, row_height - 4);
   out << "</g>\n";
 }
 
