@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a person is told about a thread: the dump, and the report when all its fibers wait.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -51,6 +52,36 @@ std::string label(const fiber_ref& fiber, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("a tree has children under their parents, in groups or not", "[debug]") {
+  run([] {
+    group outer;
+    const auto parent = outer.spin({.name = "parent"}, [] {
+      group inner;
+      inner.spin({.name = "in a group"}, [] { suspend(); });
+      spin({.name = "child"}, [] {
+        spin({.name = "grandchild"}, [] { suspend(); });
+        suspend();
+      });
+      suspend();
+    });
+    spin({.name = "cousin"}, [] { suspend(); });
+    for (int i = 0; i < 5; ++i) snooze();
+    std::ostringstream out;
+    dump(out, {.tree = true});
+    std::string names;
+    for (std::istringstream lines(out.str()); std::getline(lines, names);) {
+      const std::size_t depth = names.find_first_not_of(' ') / 2;
+      if (contains(names, "\"parent\"") || contains(names, "\"cousin\"")) CHECK(depth == 1);
+      if (contains(names, "\"in a group\"") || contains(names, "\"child\"")) CHECK(depth == 2);
+      if (contains(names, "\"grandchild\"")) CHECK(depth == 3);
+    }
+    const std::string text = out.str();
+    CHECK(std::count(text.begin(), text.end(), '\n') == 6);
+    CHECK(text.find("\"parent\"") < text.find("\"in a group\""));
+    CHECK(text.find("\"child\"") < text.find("\"grandchild\""));
+  });
+}
 
 TEST_CASE("a dump tells of each fiber what it waits for and where it was spun", "[debug]") {
   run([] {

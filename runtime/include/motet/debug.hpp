@@ -15,6 +15,8 @@ struct dump_options {
   bool stacks = false;
   /// The fibers of all threads with a runtime, under a line for each thread.
   bool all_threads = false;
+  /// Children are told of under their parents, and indented. Not with group_by_site or json.
+  bool tree = false;
   /// One line for all fibers that were spun at one place: how many, what they do, how long the
   /// longest wait is, and with `stacks` the stack of the fiber that waits longest.
   bool group_by_site = false;

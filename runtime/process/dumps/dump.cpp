@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "ground/parked_frames.hpp"
 #include "heart/thread_state.hpp"
@@ -126,27 +127,77 @@ bool has_more_fibers(thread_state& thread, std::size_t most) noexcept {
   return fiber != nullptr;
 }
 
-void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
-  const clock::time_point present = thread.kernel().now();
-  auto& fibers = thread.fibers();
-  frame_names names;
-  lock_holders holders(thread);
-  std::array<void*, most_frames> room;
-  for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    dump_line(out, thread, *fiber, holders, present);
-    out << '\n';
-    if (!stacks) continue;
-    const auto frames = frames_of(thread, *fiber, room);
+namespace {
+
+class fiber_lines {
+ public:
+  fiber_lines(thread_state& thread, std::ostream& out, bool stacks)
+      : thread_(thread), out_(out), stacks_(stacks), holders_(thread) {}
+
+  void write(control_block& fiber, std::size_t depth = 0) {
+    const std::string indent(2 * depth, ' ');
+    out_ << indent;
+    dump_line(out_, thread_, fiber, holders_, present_);
+    out_ << '\n';
+    if (!stacks_) return;
+    const auto frames = frames_of(thread_, fiber, room_);
     if (frames.empty()) {
-      out << (has_begun(fiber->where) ? "  its stack is not known\n" : "  not started\n");
+      out_ << indent << (has_begun(fiber.where) ? "  its stack is not known\n" : "  not started\n");
     }
-    for (const void* each : frames) out << "  " << names.of(each) << '\n';
+    for (const void* each : frames) out_ << indent << "  " << names_.of(each) << '\n';
+  }
+
+ private:
+  thread_state& thread_;
+  std::ostream& out_;
+  const bool stacks_;
+  const clock::time_point present_ = thread_.kernel().now();
+  frame_names names_;
+  lock_holders holders_;
+  std::array<void*, most_frames> room_;
+};
+
+}  // namespace
+
+void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
+  fiber_lines lines(thread, out, stacks);
+  auto& fibers = thread.fibers();
+  for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
+    lines.write(*fiber);
+  }
+}
+
+void dump_tree(thread_state& thread, std::ostream& out, bool stacks) {
+  struct level {
+    family* of;
+    control_block* next;  // of its children
+  };
+  fiber_lines lines(thread, out, stacks);
+  lines.write(thread.main_fiber());
+  std::vector<level> path;
+  const auto enter = [&](family& children) {
+    path.push_back({&children, children.children.front()});
+  };
+  enter(thread.cleaner.fibers());  // motet's own have no other parent
+  enter(cold(thread.main_fiber()).own_family);
+  while (!path.empty()) {
+    level& deepest = path.back();
+    if (control_block* child = deepest.next) {
+      deepest.next = deepest.of->children.next(*child);
+      lines.write(*child, std::max<std::size_t>(path.size(), 2) - 1);
+      if (cold_part* part = cold_if_any(*child)) enter(part->own_family);
+    } else if (deepest.of->next != nullptr) {
+      deepest = {deepest.of->next, deepest.of->next->children.front()};
+    } else {
+      path.pop_back();
+    }
   }
 }
 
 void dump(thread_state& thread, std::ostream& out, const dump_options& how) {
   if (how.json) return dump_json(thread, out, how);
   if (how.group_by_site) return dump_groups(thread, out, how);
+  if (how.tree) return dump_tree(thread, out, how.stacks);
   dump_fibers(thread, out, how.stacks);
 }
 

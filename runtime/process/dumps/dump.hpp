@@ -21,6 +21,7 @@ void dump(thread_state& thread, std::ostream& out, const dump_options& how);
 
 /// The parts of it: text, by site, JSON.
 void dump_fibers(thread_state& thread, std::ostream& out, bool stacks);
+void dump_tree(thread_state& thread, std::ostream& out, bool stacks);
 void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how);
 void dump_json(thread_state& thread, std::ostream& out, const dump_options& how);
 
