@@ -16,10 +16,6 @@ namespace {
 constinit std::mutex beginning;
 constinit thread_counters of_ended;
 
-void add_to(thread_counters& sum, thread_counters& counted) noexcept {
-  sum.each_with(counted, [](tally& all, const tally& more) { all.add(more.get()); });
-}
-
 /// The lock is held.
 void call_for_each(const std::function<void(roster_place&)>& f) {
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
@@ -63,15 +59,15 @@ roster_entry::~roster_entry() {
   const std::lock_guard guard(beginning);
   thread_counters& own = place_->counters;
   own.forget_present();
-  add_to(of_ended, own);
-  own.each_with(own, [](tally& each, const tally&) { each.set(0); });
+  of_ended.add(own);
+  own.clear();
   place_->runtime = nullptr;
   place_->thread = 0;
 }
 
 void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
   const std::lock_guard guard(beginning);
-  add_to(sum, of_ended);
+  sum.add(of_ended);
   call_for_each(f);
 }
 
@@ -81,9 +77,9 @@ void for_each_runtime(const std::function<void(roster_place&)>& f) {
 }
 
 void roster_entry::abandon_all() noexcept {
-  of_ended.each_with(of_ended, [](tally& each, const tally&) { each.set(0); });
+  of_ended.clear();
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
-    each->counters.each_with(each->counters, [](tally& one, const tally&) { one.set(0); });
+    each->counters.clear();
     each->watched = false;
     each->runtime = nullptr;
     each->thread = 0;

@@ -103,8 +103,7 @@ process_stats stats() {
   detail::thread_counters ended;
   std::map<pid_t, detail::thread_counters> of_threads;  // of nested visits one thread has several
   detail::read_counters(ended, [&](detail::roster_place& each) {
-    of_threads[each.thread.load()].each_with(
-        each.counters, [](detail::tally& sum, const detail::tally& one) { sum.add(one.get()); });
+    of_threads[each.thread.load()].add(each.counters);
   });
   for (const auto& [thread, counted] : of_threads) {
     result.threads.push_back(read(counted));

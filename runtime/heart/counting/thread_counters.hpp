@@ -48,6 +48,14 @@ struct thread_counters {
     for (tally* each : {&living, &runnable, &timers_armed, &stacks_mapped, &stacks_resident})
       each->set(0);
   }
+  void add(thread_counters& more) noexcept {
+    each_with(more, [](tally& sum, const tally& one) { sum.add(one.get()); });
+  }
+  void clear() noexcept {
+    each_with(*this, [](tally& each, const tally&) { each.set(0); });
+  }
+
+ private:
   /// Calls `f(own, other)` for each number.
   template <typename F>
   void each_with(thread_counters& other, F f) noexcept {
