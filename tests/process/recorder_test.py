@@ -8,6 +8,7 @@ usage: recorder_test.py PROGRAMS MOTET-TRACE [--timed]
 
 import os
 import pathlib
+import random
 import re
 import struct
 import subprocess
@@ -234,6 +235,14 @@ def what_is_no_trace(recorder):
             (recorder.where / "broken").write_bytes(whole[:at] + struct.pack("<Q", value) + whole[at + 8:])
             done = subprocess.run([recorder.reader, "broken"], cwd=recorder.where, capture_output=True, timeout=PATIENCE)
             assert done.returncode in (0, 1), (at, value, done)
+    # So may any record.
+    dice = random.Random(1)
+    records_at = 4096 + 2**20 + 4096
+    for _ in range(20):
+        noise = dice.randbytes(16 * 200)
+        (recorder.where / "broken").write_bytes(whole[:records_at] + noise + whole[records_at + len(noise):])
+        for arguments in (["broken"], ["--svg", "out", "broken"], ["--fxt", "out", "broken"]):
+            recorder.read(*arguments)
     recorder.read("no such file", status=1)
     recorder.read(status=64)
     recorder.read("--from", "x", "trace", status=64)

@@ -33,6 +33,7 @@ class fiber_table {
   fiber_table() : places_(64) {}
 
   fiber_state& of(std::uint64_t number) {
+    if (number == 0) return nobody_ = {};  // of a broken record
     if (2 * used_ >= places_.size()) grow();
     fiber_state& found = place_of(number);
     if (found.number == 0) {
@@ -64,6 +65,7 @@ class fiber_table {
   }
 
   std::vector<fiber_state> places_;
+  fiber_state nobody_;
   std::size_t used_ = 0;
 };
 

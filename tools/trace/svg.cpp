@@ -48,7 +48,7 @@ class window {
   void add(shares& to, std::int64_t begin, std::int64_t end) const {
     const double first = column(begin), last = column(end);
     if (last <= 0 || first >= columns) return;
-    for (int i = std::max(0, static_cast<int>(first)); i < columns && i < last; ++i)
+    for (int i = static_cast<int>(std::max(0.0, first)); i < columns && i < last; ++i)
       to[static_cast<std::size_t>(i)] += std::min<double>(last, i + 1) - std::max<double>(first, i);
   }
   std::int64_t at(int column) const { return from_ + length_ / columns * column; }

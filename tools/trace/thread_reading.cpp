@@ -23,10 +23,13 @@ bool shorter(const delay& a, const delay& b) noexcept {
 void thread_reading::read() {
   line_.thread = from_.thread;
   line_.turns.reserve(from_.size() / 2);
-  for (std::size_t i = 0; i < from_.size(); ++i) take(from_.at(i));
   if (from_.size() == 0) return;
-  line_.begin = from_.at(0).when;
-  line_.end = from_.at(from_.size() - 1).when;
+  line_.begin = line_.end = from_.at(0).when;
+  for (std::size_t i = 0; i < from_.size(); ++i) {
+    record each = from_.at(i);
+    each.when = line_.end = std::max(each.when, line_.end);  // a broken one may go backwards
+    take(each);
+  }
   if (running_ != 0) end_turn(line_.end, kind::none, 0);
   fibers_.each([&](const fiber_state& each) {
     if (each.parked_at != never) line_.waiting.push_back(each);
@@ -148,7 +151,7 @@ void thread_reading::hand_over(const fiber_state& woken, std::int64_t when) {
   about.what = woken.what;
   const std::int64_t length = when - woken.parked_at;
   ++about.waits;
-  about.waited += length;
+  about.waited = length > INT64_MAX - about.waited ? INT64_MAX : about.waited + length;
   about.longest = std::max(about.longest, length);
   // Whoever gives it up without having been given it has had it since the wait began, at least.
   const bool was_given = about.owned_from != never && about.owner == woken.waker;

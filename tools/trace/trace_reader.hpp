@@ -3,6 +3,7 @@
 // writing, or no trace at all: what does not fit is an error, never a wild read.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,9 +37,11 @@ struct ring {
 
   std::size_t size() const noexcept { return words.size() / 2; }
   record at(std::size_t i) const noexcept {
+    constexpr double latest = 4e18;  // a broken record may say anything
     const std::uint64_t first = words[2 * i];
-    return {static_cast<std::int64_t>(static_cast<double>(first >> 8) * ns_in_tick),
-            static_cast<format::kind>(first & 0xff), words[2 * i + 1]};
+    const double when = std::min(static_cast<double>(first >> 8) * ns_in_tick, latest);
+    return {static_cast<std::int64_t>(when), static_cast<format::kind>(first & 0xff),
+            words[2 * i + 1]};
   }
 };
 
