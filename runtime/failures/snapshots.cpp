@@ -7,11 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <motet/detail/words/blocking_call.hpp>
-#include <new>
 #include <string>
 
-#include "ground/offload_threads.hpp"
 #include "heart/recording/trace_file.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -47,37 +44,12 @@ void save(trace_file& file, snapshot_cause why, unsigned number) noexcept {
   }
 }
 
-struct snapshot final : blocking_call {
-  snapshot(trace_file& of, snapshot_cause for_what, unsigned its_number) noexcept
-      : file(of), why(for_what), number(its_number) {}
-
-  bool run() noexcept override {
-    save(file, why, number);
-    delete this;
-    return false;
-  }
-  void notify() noexcept override {}
-
-  trace_file& file;
-  const snapshot_cause why;
-  const unsigned number;
-};
-
 }  // namespace
 
 void take_snapshot(snapshot_cause why) noexcept {
   trace_file* file = trace_file::current();
   if (file == nullptr) return;
   if (const unsigned number = turn_of(why); number != 0) save(*file, why, number);
-}
-
-void take_snapshot_soon(snapshot_cause why) noexcept {
-  trace_file* file = trace_file::current();
-  if (file == nullptr) return;
-  const unsigned number = turn_of(why);
-  if (number == 0) return;
-  auto* made = new (std::nothrow) snapshot(*file, why, number);
-  if (made != nullptr && offload_threads::submit(*made) != 0) delete made;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

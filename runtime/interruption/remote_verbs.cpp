@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
@@ -88,6 +89,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   remote_requests& requests = requests_of(fiber);
   if (!change(requests) || requests.queued) return true;
   requests.queued = true;
+  note_post(fiber);
   requests.handle_post = &do_requests;
   return fiber.mail->push_locked(requests);
 }

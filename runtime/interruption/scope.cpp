@@ -84,7 +84,7 @@ timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "i
   thread_state& thread = home_of(*fiber);
   alarm.due = thread.time.after(limit);
   alarm.fire = [](timer& due_now) noexcept {
-    if (due_now.fiber->home->recorded()) take_snapshot_soon(snapshot_cause::deadline);
+    if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
     static_cast<scope_timer&>(due_now).owner->end();
   };
   thread.time.arm(alarm);

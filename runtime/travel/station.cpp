@@ -9,6 +9,7 @@
 #include "heart/mail/mailbox.hpp"
 #include "heart/recording/recorder.hpp"
 #include "life/family.hpp"
+#include "process/dumps/leaks.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
 
@@ -190,7 +191,7 @@ void station::look() noexcept {
 }
 
 void station::await_news() noexcept {
-  wait_record wait("its stack, which is on another thread");
+  wait_record wait(its_stack);
   wait.for_token = true;
   away = &wait;
   family& children = cold(block).own_family;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heart/mail/mailbox.hpp"
+#include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/child_failures.hpp"
 
@@ -37,6 +38,7 @@ remote_awaiter::remote_awaiter(handle awaited, handle from, wait_node* among) no
     const bool claims = self.claims_;
     auto expected = progress::waiting;
     if (!self.reached_.compare_exchange_strong(expected, progress::notified)) return false;
+    note_post(*self.from_.get());
     self.from_.get()->mail->push(self.news_);
     return claims;
   };

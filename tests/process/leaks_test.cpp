@@ -7,6 +7,7 @@
 #include <optional>
 #include <regex>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -178,6 +179,40 @@ TEST_CASE("what an operation, a channel or another thread may wake does not wait
     CHECK(news.pop() == 2);
     all.cancel("enough");
     holder.join();
+  });
+}
+
+TEST_CASE("who has a stop token does not wait for ever", "[leaks]") {
+  run([] {
+    std::stop_source source;
+    spin([&] { move_on_when_stopped(source.get_token(), [] { suspend(); }); });
+    settle();
+    CHECK(found().count == 0);
+    source.request_stop();
+  });
+}
+
+TEST_CASE("who is away, and who has come from elsewhere, does not wait for ever", "[leaks]") {
+  thread other([] { sleep(); });
+  run([&] {
+    const std::size_t before = other.call([] { return found().count; });
+    CHECK(before == 0);
+    spin([&] {
+      const portal there(other);
+      sleep_for(30ms);
+      CHECK(found().count == 0);
+    });
+    spin([&] {
+      const portal there(other);
+      suspend();
+    });
+    sleep_for(10ms);
+    CHECK(found().count == 0);
+    CHECK(other.call([] {
+      sleep_for(1ms);
+      return found().count;
+    }) == 0);
+    sleep_for(40ms);
   });
 }
 

@@ -72,10 +72,13 @@ void late_timer() {
   });
 }
 
+/// A plain thread ends the read a while after it has begun.
 void blocking_read() {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) std::abort();
+  std::atomic<bool> reads{false};
   std::thread writer([&] {
+    while (!reads) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(60ms);
     if (::write(ends[1], "x", 1) != 1) std::abort();
   });
@@ -83,12 +86,61 @@ void blocking_read() {
     motet::group all;
     all.spin({.name = "reader"}, [&] {
       char one = 0;
+      reads = true;
       if (::read(ends[0], &one, 1) != 1) std::abort();
     });
     all.spin({.name = "GET /x"}, [] { motet::snooze(); });
     all.await_all();
   });
   writer.join();
+}
+
+/// One fiber has a name for each thing that it does.
+void renamed() {
+  motet::run(recorded(), [] {
+    motet::spin([] {
+      for (const char* name : {"GET /quick", "GET /slow", "GET /last"}) {
+        motet::current().set_name(name);
+        if (std::string_view(name) == "GET /slow") compute_for(20ms);
+        motet::snooze();
+      }
+    }).await();
+  });
+}
+
+/// A lock that is free for long between two contentions is kept by nobody meanwhile.
+void lock_now_and_then() {
+  motet::run(recorded(), [] {
+    motet::mutex lock;
+    const auto contend = [&] {
+      motet::group all;
+      for (int i = 0; i < 2; ++i) {
+        all.spin({.name = "customer"}, [&] {
+          const std::scoped_lock held(lock);
+          motet::sleep_for(3ms);
+        });
+      }
+      all.await_all();
+    };
+    contend();
+    motet::sleep_for(200ms);
+    contend();
+  });
+}
+
+/// A fiber that computes and waits on another thread.
+void traveller() {
+  motet::thread other(recorded(), [] {
+    motet::current().set_name("host");
+    motet::sleep();
+  });
+  motet::run(recorded(), [&] {
+    motet::spin({.name = "traveller"}, [&] {
+      const motet::portal there(other);
+      motet::sleep_for(1ms);
+      compute_for(20ms);
+    }).await();
+  });
 }
 
 void convoy() {
@@ -175,10 +227,8 @@ void cancellations() {
   });
 }
 
-/// A plain thread saves what is recorded then.
 void missed_deadline() {
   motet::run(recorded(), [] { motet::move_on_after(5ms, [] { motet::sleep_for(1h); }); });
-  std::this_thread::sleep_for(300ms);
 }
 
 /// The first failure is the caller's of run(), the second nobody's.
@@ -215,7 +265,7 @@ void dump_signal() {
 void saved_while_busy() {
   std::atomic<bool> stop{false};
   std::thread other([&] {
-    motet::run(recorded(1024), [&] {
+    motet::run(recorded(65'536), [&] {
       motet::group all;
       for (int i = 0; i < 3; ++i) {
         all.spin({.name = "busy"}, [&] {
@@ -225,13 +275,14 @@ void saved_while_busy() {
       all.await_all();
     });
   });
-  for (std::size_t copies = 0; copies < testing::scaled(1'000, 50);) {
-    if (motet::save_trace("copy")) ++copies;
+  std::size_t copies = 0;
+  while (copies < testing::scaled(1'000, 50)) {
+    if (motet::save_trace("copy-" + std::to_string(copies % 10))) ++copies;
     std::this_thread::sleep_for(100us);
   }
   stop = true;
   other.join();
-  std::printf("%s\n", motet::save_trace("copy") ? "saved" : "nothing is recorded");
+  std::puts("saved");
 }
 
 /// The child's runtime goes on, but the file is the parent's.
@@ -335,6 +386,9 @@ const std::map<std::string_view, void (*)()> programs = {
     {"hog", hog},
     {"late_timer", late_timer},
     {"blocking_read", blocking_read},
+    {"renamed", renamed},
+    {"lock_now_and_then", lock_now_and_then},
+    {"traveller", traveller},
     {"convoy", convoy},
     {"killed_with_a_leak", killed_with_a_leak},
     {"deadlock_of_three", deadlock_of_three},

@@ -63,12 +63,32 @@ def a_late_timer(recorder):
     found = re.search(r"\(sleeper, spun at \S+\) was late by (\d+)\.\d ms: its sleep, or its limit, was over, and it "
                       r"stood behind parse_job \(\S+\), which ran \d+\.\d ms without a switchpoint", late)
     assert found and 25 <= int(found[1]), late
-    assert re.search(r"4\d\.\d ms: fiber \d+ \(parse_job, ", section(told, "Longest turns, without a switchpoint")), told
+    longest = re.search(r"(\d+)\.\d ms: fiber \d+ \(parse_job, ", section(told, "Longest turns, without a switchpoint"))
+    assert longest and int(longest[1]) >= 39, told
 
 
 def a_blocking_call(recorder):
     late = section(recorder.told("blocking_read"), "Late")
     assert re.search(r"\(GET /x, .*runnable behind reader \(\S+\), which ran \d+\.\d ms without", late), late
+
+
+def a_name_for_each_request(recorder):
+    longest = section(recorder.told("renamed"), "Longest turns, without a switchpoint")
+    assert re.search(r"\d\d\.\d ms: fiber \d+ \(GET /slow, spun at", longest), longest
+
+
+def a_lock_that_was_free(recorder):
+    waited = section(recorder.told("lock_now_and_then"), "Waited for")
+    kept = re.search(r"lock of a mutex .*: 2 waits, .*; longest kept by .*\(customer, .*\), for (\d+)\.\d ms", waited)
+    assert kept and int(kept[1]) < 150, waited
+
+
+def a_traveller(recorder):
+    told = recorder.told("traveller")
+    longest = section(told, "Longest turns, without a switchpoint")
+    found = re.search(r"\d\d\.\d ms: fiber \d+ \(traveller, spun at \S+\), on thread (\d+),", longest)
+    main_thread = re.match(r"process (\d+)", told)[1]
+    assert found and found[1] != main_thread, told
 
 
 def a_convoy(recorder):
@@ -181,8 +201,9 @@ def snapshots(recorder):
 def copies_of_what_goes_on(recorder):
     out, _ = recorder.run("saved_while_busy")
     assert out == "saved\n", out
-    told = recorder.read("copy")
-    assert re.search(r" turns: spun at recorder_programs.cpp:\d+\n", told), told
+    for i in range(10):
+        told = recorder.read(f"copy-{i}")
+        assert re.search(r" turns: spun at recorder_programs.cpp:\d+\n", told), told
 
 
 def a_forked_child(recorder):
@@ -256,14 +277,16 @@ def many_records(recorder, timed):
     records = int(re.search(r": ([\d,]+) records", told)[1].replace(",", ""))
     assert records >= 1_000_000, told
     print(f"{records} records read in {took:.2f} s")
-    assert not timed or took < max(1.0, records / 1e7), took
+    # Ten million take 0.8 s on a quiet machine.
+    assert not timed or took < max(1.0, records / 5e6), took
 
 
-TESTS = [a_fiber_behind_another, a_late_timer, a_blocking_call, a_convoy, a_killed_process, a_deadlock,
+TESTS = [a_fiber_behind_another, a_late_timer, a_blocking_call, a_name_for_each_request, a_lock_that_was_free,
+         a_traveller, a_convoy, a_killed_process, a_deadlock,
          a_ring_that_goes_round, cancellations, messages_of_two_threads, snapshots, copies_of_what_goes_on,
          a_forked_child, short_lives, signals, refusals, by_environment, what_is_no_trace]
 # Simulated time does not pass while a fiber computes.
-IN_REAL_TIME = {a_late_timer, a_convoy, a_killed_process}
+IN_REAL_TIME = {a_late_timer, a_convoy, a_lock_that_was_free, a_traveller, a_killed_process}
 
 
 def main():

@@ -19,13 +19,17 @@ struct fiber_state {
   std::size_t waker_thread = 0;  // which one
   std::int64_t waker_at = never;
   std::uint64_t subject = 0;
-  std::int64_t parked_at = never;    // while it waits
-  std::int64_t waited_from = never;  // the wait that it has been woken of
-  std::int64_t woken_at = never;     // while it stands in line
-  std::uint32_t what = 0;            // the text of what it waits, or last waited, for
+  std::int64_t parked_at = never;  // while it waits
+  std::int64_t woken_at = never;   // while it stands in line
+  std::uint64_t guest = 0;         // the traveller that runs as it; 0: none
+  std::uint32_t name = 0;          // the text
+  std::uint32_t what = 0;          // the text of what it waits, or last waited, for
   std::uint32_t late_us = 0;
   format::cause by = format::cause::fiber;
   bool of_object = false;
+  bool of_lock = false;
+  bool gave_way = false;     // it stands in line because it did
+  bool interrupted = false;  // since it last ran
 };
 
 class fiber_table {
@@ -52,7 +56,7 @@ class fiber_table {
  private:
   fiber_state& place_of(std::uint64_t number) {
     const std::size_t mask = places_.size() - 1;
-    std::size_t at = number & mask;
+    std::size_t at = (number * 0x9e3779b97f4a7c15U >> 20) & mask;
     while (places_[at].number != 0 && places_[at].number != number) at = (at + 1) & mask;
     return places_[at];
   }

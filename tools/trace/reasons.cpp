@@ -56,20 +56,20 @@ struct grievance {
 std::string how_it_was_late(const delay& late) {
   if (late.by == format::cause::timer)
     return "its sleep, or its limit, was over, and it stood behind ";
-  return late.snoozed ? "it had given way, and stood behind " : "runnable behind ";
+  return late.gave_way ? "it had given way, and stood behind " : "runnable behind ";
 }
 
 std::string sentence(const timeline& all, const grievance& each) {
-  std::string text =
-      all.label(each.worst.fiber) + " was late by " + span(each.worst.length()) + ": ";
+  std::string text = all.label(each.worst.fiber, each.worst.name) + " was late by " +
+                     span(each.worst.length()) + ": ";
   if (!each.why) {
     text += "nothing else ran on its thread; the thread had no processor, or was told late";
   } else {
     const turn& culprit = each.line->turns[each.why->longest];
     text += how_it_was_late(each.worst);
     if (2 * each.why->share >= each.worst.length()) {
-      text += all.short_label(culprit.fiber) + ", which ran " + span(culprit.end - culprit.begin) +
-              " without a switchpoint";
+      text += all.short_label(culprit.fiber, culprit.name) + ", which ran " +
+              span(culprit.end - culprit.begin) + " without a switchpoint";
     } else {
       text += counted(each.why->turns, "turn") + " of others, none of which was longer than " +
               span(each.why->share);
@@ -137,7 +137,7 @@ void tell_longest_turns(const timeline& all, std::ostream& out) {
                     [&](const long_turn& a, const long_turn& b) { return length(a) > length(b); });
   tell(out, "Longest turns, without a switchpoint", found, [&](const long_turn& each) {
     const bool to_the_end = each.one->how == format::kind::none;
-    return span(length(each)) + ": " + all.label(each.one->fiber) + ", on thread " +
+    return span(length(each)) + ": " + all.label(each.one->fiber, each.one->name) + ", on thread " +
            std::to_string(each.line->thread) + ", from " + span(each.one->begin) + " on" +
            (to_the_end ? ", to the end of the trace" : "");
   });

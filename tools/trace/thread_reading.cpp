@@ -46,6 +46,7 @@ void thread_reading::take(const record& each) {
       return begin_turn(each.number(), each.when);
     case kind::subject:
     case kind::object:
+    case kind::lock:
       return note_subject(each);
     case kind::spin:
       return spin(each);
@@ -53,6 +54,7 @@ void thread_reading::take(const record& each) {
       return wake(each);
     case kind::cancel:
       ++line_.interrupted;
+      fibers_.of(each.number()).interrupted = true;
       return;
     case kind::arrive:
     case kind::leave:
@@ -70,16 +72,18 @@ void thread_reading::take(const record& each) {
     case kind::post:
       fresh_ = false;
       return;
+    case kind::name:
+      fibers_.of(each.number()).name = each.detail();
+      if (each.number() == running_ && guest_ == 0) name_ = each.detail();
+      return;
     case kind::none:
     case kind::site:
-    case kind::name:
       return;
   }
 }
 
 void thread_reading::end_turn(std::int64_t when, kind how, std::uint32_t what) {
-  const std::uint64_t fiber = guest_ != 0 ? guest_ : id_of(running_);
-  line_.turns.push_back({turn_from_, when, fiber, what, how});
+  line_.turns.push_back({turn_from_, when, who_runs(), name_, what, how});
   line_.running += when - turn_from_;
 }
 
@@ -94,12 +98,13 @@ void thread_reading::switch_from(const record& each) {
       left.parked_at = each.when;
       left.what = what;
       left.subject = 0;
-      left.of_object = false;
+      left.of_object = left.of_lock = false;
     } else if (each.what == kind::snooze) {
       left.waker = 0;
       left.woken_at = each.when;
-      left.waited_from = never;
+      left.gave_way = true;
       left.late_us = 0;
+      left.by = format::cause::fiber;
     } else {
       ++line_.ended;
     }
@@ -111,22 +116,24 @@ void thread_reading::switch_from(const record& each) {
 void thread_reading::begin_turn(std::uint64_t number, std::int64_t when) {
   if (running_ != 0) end_turn(when, kind::end, 0);  // it goes on as another fiber
   running_ = number;
-  guest_ = 0;
   turn_from_ = when;
   fresh_ = true;
   fiber_state& fiber = fibers_.of(number);
+  guest_ = fiber.guest;
+  name_ = guest_ == 0 ? fiber.name : 0;
   fiber.parked_at = never;
+  fiber.interrupted = false;
   if (fiber.woken_at == never) return;
   note_delay(fiber, when);
   if (all_.wanted_.arrows && fiber.waker != 0)
     all_.arrows_.push_back({fiber.waker_thread, fiber.waker_at, which_, when});
   fiber.woken_at = never;
+  fiber.gave_way = false;
 }
 
 void thread_reading::note_delay(const fiber_state& fiber, std::int64_t when) {
   const std::int64_t due = fiber.woken_at - std::int64_t{fiber.late_us} * 1000;
-  const bool snoozed = fiber.waited_from == never && fiber.waker == 0;
-  const delay found{due, when, id_of(fiber.number), line_.turns.size(), fiber.by, snoozed};
+  const delay found{due, when, who_runs(), name_, fiber.by, fiber.gave_way};
   std::vector<delay>& kept = line_.delays;
   if (kept.size() == most_delays) {
     if (found.length() <= kept.front().length()) return;
@@ -141,10 +148,11 @@ void thread_reading::note_subject(const record& each) {
   if (parked_ == 0) return;
   fiber_state& waiting = fibers_.of(parked_);
   waiting.subject = each.second;
-  waiting.of_object = each.what == kind::object;
+  waiting.of_lock = each.what == kind::lock;
+  waiting.of_object = waiting.of_lock || each.what == kind::object;
 }
 
-/// An object that is waited for passes from the fiber that wakes to the one that is woken.
+/// A lock passes from the fiber that wakes to the one that is woken.
 void thread_reading::hand_over(const fiber_state& woken, std::int64_t when) {
   if (!woken.of_object || woken.parked_at == never) return;
   contention& about = all_.objects_[woken.subject];
@@ -153,14 +161,14 @@ void thread_reading::hand_over(const fiber_state& woken, std::int64_t when) {
   ++about.waits;
   about.waited = length > INT64_MAX - about.waited ? INT64_MAX : about.waited + length;
   about.longest = std::max(about.longest, length);
-  // Whoever gives it up without having been given it has had it since the wait began, at least.
-  const bool was_given = about.owned_from != never && about.owner == woken.waker;
-  const std::int64_t kept = when - (was_given ? about.owned_from : woken.parked_at);
+  const bool given_up = woken.interrupted || woken.by == format::cause::timer;
+  if (!woken.of_lock || given_up) return;
+  // The fiber that gives it up has had it since the wait began, or since it was given it.
+  const std::int64_t kept = when - std::max(about.owned_from, woken.parked_at);
   if (woken.waker != 0 && kept > about.kept) {
     about.kept = kept;
     about.keeper = woken.waker;
   }
-  about.owner = id_of(woken.number);
   about.owned_from = when;
 }
 
@@ -173,18 +181,18 @@ void thread_reading::wake(const record& each) {
   const auto cause = static_cast<std::size_t>(woken.by);
   if (cause < line_.wakes.size()) ++line_.wakes[cause];
   hand_over(woken, each.when);
-  woken.waited_from = std::exchange(woken.parked_at, never);
+  woken.parked_at = never;
 }
 
 void thread_reading::note_waker(fiber_state& woken, std::int64_t when) {
   woken.waker = 0;
   if (woken.by == format::cause::fiber) {
     fresh_ = false;
-    if (running_ != 0) woken.waker = guest_ != 0 ? guest_ : id_of(running_);
+    if (running_ != 0) woken.waker = who_runs();
     woken.waker_thread = which_;
     woken.waker_at = when;
   } else if (woken.by == format::cause::mail) {
-    const auto* left = all_.post_to(id_of(woken.number), when);
+    const auto* left = all_.post_to(id_of(woken.number), woken.parked_at, when);
     if (left == nullptr) return;
     woken.waker = left->by;
     woken.waker_thread = left->thread;
@@ -214,7 +222,9 @@ void thread_reading::come_or_go(const record& each) {
   const std::uint64_t guest = each.what == kind::arrive ? each.second : 0;
   if (running_ == 0 || guest == guest_ || each.second == id_of(running_)) return;
   end_turn(each.when, kind::leave, 0);
-  guest_ = guest;
+  fiber_state& host = fibers_.of(running_);
+  host.guest = guest_ = guest;
+  name_ = guest == 0 ? host.name : 0;
   turn_from_ = each.when;
 }
 

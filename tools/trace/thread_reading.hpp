@@ -18,6 +18,7 @@ class thread_reading {
 
  private:
   std::uint64_t id_of(std::uint64_t number) const noexcept { return from_.fibers | number; }
+  std::uint64_t who_runs() const noexcept { return guest_ != 0 ? guest_ : id_of(running_); }
   void take(const record& each);
   void switch_from(const record& each);
   void begin_turn(std::uint64_t number, std::int64_t when);
@@ -38,6 +39,7 @@ class thread_reading {
   fiber_table fibers_;
   std::uint64_t running_ = 0;  // the number of the fiber whose turn it is; 0: none, or unknown
   std::uint64_t guest_ = 0;    // the id of the traveller that runs as it; 0: none
+  std::uint32_t name_ = 0;     // what it is called
   std::uint64_t parked_ = 0;   // the number of the fiber that has just parked
   std::int64_t turn_from_ = never;
   bool fresh_ = false;  // the fiber has done nothing in its turn yet

@@ -30,6 +30,7 @@ timeline::timeline(const trace_reader& trace, wishes wanted) : trace_(trace), wa
 
 void timeline::learn_names_and_posts(std::size_t thread) {
   const ring& from = trace_.rings()[thread];
+  std::unordered_map<std::uint64_t, std::uint64_t> guests;  // that run as fibers of this thread
   std::uint64_t running = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const record each = from.at(i);
@@ -39,7 +40,13 @@ void timeline::learn_names_and_posts(std::size_t thread) {
       case format::kind::snooze:
       case format::kind::end:
       case format::kind::run:
-        running = fiber;
+        running = each.number() == 0 ? 0 : fiber;
+        break;
+      case format::kind::arrive:
+        guests[running] = each.second;
+        break;
+      case format::kind::leave:
+        guests.erase(running);
         break;
       case format::kind::spin:
       case format::kind::site:
@@ -48,28 +55,33 @@ void timeline::learn_names_and_posts(std::size_t thread) {
       case format::kind::name:
         names_[fiber].name = each.detail();
         break;
-      case format::kind::post:
-        posts_.push_back({each.second, each.when, running, thread});
+      case format::kind::post: {
+        const auto guest = guests.find(running);
+        const std::uint64_t by = guest == guests.end() ? running : guest->second;
+        posts_.push_back({each.second, each.when, by, thread});
         break;
+      }
       default:
         break;
     }
   }
 }
 
-const timeline::posted* timeline::post_to(std::uint64_t fiber, std::int64_t until) const noexcept {
+const timeline::posted* timeline::post_to(std::uint64_t fiber, std::int64_t since,
+                                          std::int64_t until) const noexcept {
   const auto after = std::partition_point(posts_.begin(), posts_.end(), [&](const posted& each) {
     return std::tie(each.fiber, each.when) <= std::tie(fiber, until);
   });
-  if (after == posts_.begin() || std::prev(after)->fiber != fiber) return nullptr;
-  return &*std::prev(after);
+  if (after == posts_.begin()) return nullptr;
+  const posted& last = *std::prev(after);
+  return last.fiber == fiber && last.when >= since && last.by != 0 ? &last : nullptr;
 }
 
-std::string timeline::label(std::uint64_t fiber) const {
+std::string timeline::label(std::uint64_t fiber, std::uint32_t its_name) const {
   std::string text = "fiber " + std::to_string(fiber);
   const auto known = names_.find(fiber);
   if (known == names_.end()) return text;
-  const std::string_view name = trace_.text(known->second.name);
+  const std::string_view name = trace_.text(its_name == 0 ? known->second.name : its_name);
   const std::string_view site = file_of(trace_.text(known->second.site));
   if (name.empty() && site.empty()) return text;
   text += " (";
@@ -79,12 +91,14 @@ std::string timeline::label(std::uint64_t fiber) const {
   return text + ')';
 }
 
-std::string timeline::short_label(std::uint64_t fiber) const {
+std::string timeline::short_label(std::uint64_t fiber, std::uint32_t its_name) const {
   const auto known = names_.find(fiber);
-  const std::string_view name = known == names_.end() ? "" : trace_.text(known->second.name);
+  const std::uint32_t last = known == names_.end() ? 0 : known->second.name;
+  const std::string_view name = trace_.text(its_name == 0 ? last : its_name);
   if (name.empty()) return label(fiber);
-  const std::string_view site = file_of(trace_.text(known->second.site));
   std::string text(name);
+  const std::string_view site =
+      known == names_.end() ? "" : file_of(trace_.text(known->second.site));
   if (!site.empty()) ((text += " (") += site) += ')';
   return text;
 }

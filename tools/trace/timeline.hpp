@@ -20,6 +20,7 @@ struct turn {
   std::int64_t begin;
   std::int64_t end;
   std::uint64_t fiber;  // its id
+  std::uint32_t name;   // its name then
   std::uint32_t what;   // the text of what it waits for then
   format::kind how;     // how it left: park, snooze, end, leave; none: it still ran at the end
 };
@@ -29,9 +30,9 @@ struct delay {
   std::int64_t from;  // when its timer was due, if that woke it
   std::int64_t to;
   std::uint64_t fiber;
-  std::size_t turn;  // which one began then
+  std::uint32_t name;  // its name then
   format::cause by;
-  bool snoozed;
+  bool gave_way;
 
   std::int64_t length() const noexcept { return to - from; }
 };
@@ -49,9 +50,8 @@ struct contention {
   std::uint32_t what = 0;
   std::size_t waits = 0;
   std::int64_t waited = 0, longest = 0;
-  std::uint64_t keeper = 0;  // had it for longest, from when it was given it
+  std::uint64_t keeper = 0;  // had it for longest while others waited
   std::int64_t kept = 0;
-  std::uint64_t owner = 0;  // the last that was given it
   std::int64_t owned_from = never;
 };
 
@@ -83,10 +83,11 @@ class timeline {
   const std::vector<thread_line>& threads() const noexcept { return threads_; }
   const std::map<std::uint64_t, contention>& objects() const noexcept { return objects_; }
   const std::vector<arrow>& arrows() const noexcept { return arrows_; }
-  /// Returns: 'fiber 812 (GET /x, spun at main.cpp:40)', or less if less is known.
-  std::string label(std::uint64_t fiber) const;
+  /// Returns: 'fiber 812 (GET /x, spun at main.cpp:40)', or less if less is known. `name`: what it
+  /// was called at the time; 0: its last name.
+  std::string label(std::uint64_t fiber, std::uint32_t name = 0) const;
   /// Returns: 'GET /x (main.cpp:40)', or as label().
-  std::string short_label(std::uint64_t fiber) const;
+  std::string short_label(std::uint64_t fiber, std::uint32_t name = 0) const;
   /// Returns: what it has in common with others: where it was spun, else its name.
   std::string kind_of(std::uint64_t fiber) const;
 
@@ -101,8 +102,8 @@ class timeline {
   };
 
   void learn_names_and_posts(std::size_t thread);
-  /// Returns: what has been left for `fiber` at last, before `until`; or null.
-  const posted* post_to(std::uint64_t fiber, std::int64_t until) const noexcept;
+  /// Returns: what has been left for `fiber` at last, from `since` to `until`; or null.
+  const posted* post_to(std::uint64_t fiber, std::int64_t since, std::int64_t until) const noexcept;
 
   const trace_reader& trace_;
   const wishes wanted_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 
 namespace motet_trace {
@@ -15,7 +16,8 @@ namespace motet_trace {
 namespace {
 
 constexpr std::size_t most_records = std::size_t{1} << 24;
-constexpr std::size_t most_rings = 1 << 20;
+constexpr std::size_t most_rings = 1 << 16;
+constexpr std::size_t most_records_in_all = std::size_t{1} << 28;
 
 class file {
  public:
@@ -53,7 +55,18 @@ bool fits(const format::head& head) {
          (head.records & (head.records - 1)) == 0 && head.ticks_in_second > 0 &&
          head.ring_size == sizeof(format::ring_head) + head.records * sizeof(format::record) &&
          head.texts_size <= format::texts_size && head.texts_used <= head.texts_size &&
-         head.rings_used <= most_rings;
+         head.rings_used <= most_rings && head.rings_used * head.records <= most_records_in_all;
+}
+
+/// What the thread has written while its ring was read, stands where the oldest records were.
+void drop_overwritten(ring& found, std::uint64_t first, std::uint64_t since,
+                      std::uint64_t records) {
+  const std::uint64_t whole = since < records ? 0 : since - records + 1;
+  if (whole <= first) return;
+  const std::size_t lost = std::min<std::uint64_t>(whole - first, found.size());
+  found.words.erase(found.words.begin(),
+                    found.words.begin() + static_cast<std::ptrdiff_t>(2 * lost));
+  found.complete = false;
 }
 
 ring read_ring(const file& from, const format::head& head, std::size_t which) {
@@ -78,7 +91,42 @@ ring read_ring(const file& from, const format::head& head, std::size_t which) {
   const std::size_t records_at = at + sizeof(format::ring_head);
   from.read(found.words.data(), until_end * size, records_at + begin * size);
   from.read(found.words.data() + 2 * until_end, (count - until_end) * size, records_at);
+  from.read(static_cast<void*>(&known), sizeof known, at);
+  drop_overwritten(found, first, known.written, head.records);
   return found;
+}
+
+/// Returns: how many bytes a character of UTF-8 has; 0 if there is none, or one for the terminal.
+std::size_t character_at(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return byte(0) < 0x20 || byte(0) == 0x7f ? 0 : 1;
+  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
+  if (byte(0) == 0xc2 && byte(1) < 0xa0) return 0;  // a control character
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+/// Names come from anywhere, and may be cut in the middle of a character.
+void make_printable(std::span<char> text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = character_at(std::string_view(text.data(), text.size()));
+    if (length == 0) text[0] = '?';
+    text = text.subspan(std::max<std::size_t>(length, 1));
+  }
+}
+
+void make_all_printable(std::string& texts) {
+  std::uint16_t length = 0;
+  for (std::size_t at = sizeof length; at + sizeof length <= texts.size();) {
+    std::memcpy(&length, texts.data() + at, sizeof length);
+    at += sizeof length;
+    const std::size_t size = std::min<std::size_t>(length, texts.size() - at);
+    make_printable({texts.data() + at, size});
+    at += (size + 1) / 2 * 2;
+  }
 }
 
 }  // namespace
@@ -92,6 +140,7 @@ trace_reader::trace_reader(const std::string& path) {
   began_at_ = head.began_at;
   texts_.resize(head.texts_used);
   from.read(texts_.data(), texts_.size(), head.texts_at);
+  make_all_printable(texts_);
   for (std::size_t i = 0; i < head.rings_used; ++i) rings_.push_back(read_ring(from, head, i));
 }
 
@@ -105,7 +154,7 @@ std::string_view trace_reader::text(std::uint32_t place) const noexcept {
   std::uint16_t length = 0;
   if (place == 0 || place + sizeof length > texts_.size()) return {};
   std::memcpy(&length, texts_.data() + place, sizeof length);
-  if (place + sizeof length + length > texts_.size()) return {};
+  if (length > format::longest_text || place + sizeof length + length > texts_.size()) return {};
   return std::string_view(texts_).substr(place + sizeof length, length);
 }
 

@@ -63,7 +63,8 @@ void recorder::note_wait(const control_block& left, std::uint64_t next) noexcept
   const std::uint64_t what = place_of(wait.what, 0);
   write(kind::park, what << trace::number_bits | next);
   if (wait.subject >= 0 || wait.of_object) {
-    write(wait.of_object ? kind::object : kind::subject, static_cast<std::uint64_t>(wait.subject));
+    const kind of = wait.for_lock ? kind::lock : wait.of_object ? kind::object : kind::subject;
+    write(of, static_cast<std::uint64_t>(wait.subject));
   }
 }
 
@@ -90,14 +91,17 @@ void recorder::tell(const control_block& fiber) noexcept {
   if (!fiber.is_main && fiber.site.line != 0) {
     write(kind::site, with_detail(fiber, place_of(fiber.site.file, fiber.site.line)));
   }
-  note_name(fiber);
+  if (fiber.named || fiber.is_main) note_name(fiber);
 }
 
 void recorder::note_name(const control_block& fiber) noexcept {
-  const char* usual = fiber.is_main ? "the main fiber" : "";
-  const std::uint32_t name = fiber.named ? file_->texts().place_of(cold_if_any(fiber)->name)
-                                         : file_->texts().place_of(usual);
-  if (name != 0) write(kind::name, with_detail(fiber, name));
+  std::uint32_t name = 0;
+  if (fiber.named) {
+    name = file_->texts().place_of(cold_if_any(fiber)->name, trace_texts::kind::name);
+  } else if (fiber.is_main) {
+    name = place_of("the main fiber", 0);
+  }
+  write(kind::name, with_detail(fiber, name));  // 0 if it has none, or has lost its name
 }
 
 void recorder::note_poll(std::size_t runnable, bool by_itself) noexcept {

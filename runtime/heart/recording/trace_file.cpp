@@ -33,6 +33,7 @@ class descriptor {
   explicit descriptor(int fd) noexcept : fd_(fd) {}
   descriptor(const descriptor&) = delete;
   descriptor& operator=(const descriptor&) = delete;
+  descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
   ~descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -44,22 +45,47 @@ class descriptor {
   int fd_;
 };
 
-/// Opens a file that is empty, or a trace, and empties it. No other process records to it.
-int open_trace(const std::string& path) {
+descriptor open_and_lock(const std::string& path) {
   descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
   if (file.get() < 0) throw_errno(errno, "open");
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno(errno, "flock");
+  return file;
+}
+
+/// Returns: whether the file is a trace; not if it is empty.
+/// Throws: std::invalid_argument if it is anything else.
+bool is_trace(const descriptor& file, const std::string& path) {
   std::array<char, 8> sign{};
   const ssize_t there = ::pread(file.get(), sign.data(), sign.size(), 0);
   if (there < 0) throw_errno(errno, "read");
   if (there > 0 && sign != trace::magic)
     throw std::invalid_argument(path + " is a file, but no trace");
+  return there > 0;
+}
+
+/// Opens a file that is empty, or a trace, which is lost then. No other process records to it.
+descriptor open_trace(const std::string& path) {
+  descriptor file = open_and_lock(path);
+  is_trace(file, path);
   if (::ftruncate(file.get(), 0) != 0) throw_errno(errno, "ftruncate");
-  return file.release();
+  return file;
+}
+
+/// The same, but the trace that was there is kept, under another name: perhaps its process has
+/// crashed.
+descriptor open_new_trace(const std::string& path) {
+  {
+    const descriptor found = open_and_lock(path);
+    if (is_trace(found, path) && ::rename(path.c_str(), (path + ".before").c_str()) != 0)
+      throw_errno(errno, "rename");
+  }
+  return open_trace(path);
 }
 
 void* map(int fd, std::size_t offset, std::size_t size) {
-  const int error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size));
+  int error = EINTR;
+  while (error == EINTR)
+    error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size));
   if (error != 0) throw_errno(error, "posix_fallocate");
   void* place =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
@@ -103,7 +129,7 @@ void save_ring(const trace::ring_head& ring, std::size_t records, int fd, std::s
   const std::uint64_t since = ring.written.load(std::memory_order_relaxed);
   const std::uint64_t whole = since + 1 > records ? since + 1 - records : 0;
   const std::array<std::uint64_t, 4> head = {
-      written, std::max(whole, ring.first_whole.load(std::memory_order_relaxed)),
+      written, std::min(written, std::max(whole, ring.first_whole.load(std::memory_order_relaxed))),
       ring.thread.load(std::memory_order_relaxed), ring.fibers.load(std::memory_order_relaxed)};
   write_at(fd, head.data(), sizeof head, offset);
 }
@@ -117,7 +143,7 @@ trace_file& trace_file::begin(const std::string& path, std::size_t records) {
 }
 
 trace_file::trace_file(const std::string& path, std::size_t records) : path_(path) {
-  descriptor file(open_trace(path));
+  descriptor file = open_new_trace(path);
   head_ = static_cast<trace::head*>(map(file.get(), 0, rings_at));
   head_->process = static_cast<std::uint64_t>(::getpid());
   head_->began_at = static_cast<std::uint64_t>(
@@ -133,6 +159,14 @@ trace_file::trace_file(const std::string& path, std::size_t records) : path_(pat
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_->sign = trace::magic;  // from here on it is a trace
   fd_ = file.release();
+}
+
+/// The lock on the file, which the parent holds, is not given up by that.
+void trace_file::abandon() noexcept {
+  trace_file* parents = current_.exchange(nullptr);
+  if (parents == nullptr) return;
+  ::close(parents->fd_);
+  of_the_parent_ = parents;
 }
 
 trace::ring_head& trace_file::add_ring() {
@@ -170,18 +204,16 @@ void trace_file::measure_ticks() noexcept {
   using namespace std::chrono;
   const nanoseconds now = system_clock::now().time_since_epoch();
   const auto passed = static_cast<double>(now.count()) - static_cast<double>(head_->began_at);
+  if (passed < 1e8) return;  // or the clock of the day has been set
   const auto counted = static_cast<double>(ticks() - head_->began_ticks);
   const auto found = static_cast<std::uint64_t>(counted / passed * 1e9);
   const std::uint64_t known = head_->ticks_in_second;
-  // The clock of the day may have been set meanwhile.
-  if (passed > 1e8 && found > known - known / 50 && found < known + known / 50) {
-    head_->ticks_in_second = found;
-  }
+  if (found > known - known / 50 && found < known + known / 50) head_->ticks_in_second = found;
 }
 
 void trace_file::save(const std::string& path) {
   if (path == path_) throw std::invalid_argument("the trace is recorded to " + path);
-  const descriptor to(open_trace(path));
+  const descriptor to = open_trace(path);
   const std::lock_guard guard(lock_);
   measure_ticks();
   const std::size_t rings = rings_.size();

@@ -17,17 +17,15 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class trace_file {
  public:
-  /// Makes the process's one, for rings of so many records. beginning() is locked.
+  /// Makes the process's one, for rings of so many records. beginning() is locked. A trace that is
+  /// there already is renamed to `path`.before.
   /// Throws: std::system_error; std::invalid_argument if `path` is another kind of file.
   static trace_file& begin(const std::string& path, std::size_t records);
   /// Returns: the process's, or null.
   static trace_file* current() noexcept { return current_.load(); }
   /// Round a fork, and while the file is begun. A child's copy of it is the parent's.
   static std::mutex& beginning() noexcept { return beginning_; }
-  static void abandon() noexcept {
-    trace_file* parents = current_.exchange(nullptr);
-    if (parents != nullptr) of_the_parent_ = parents;
-  }
+  static void abandon() noexcept;
 
   trace_file(const trace_file&) = delete;
   trace_file& operator=(const trace_file&) = delete;

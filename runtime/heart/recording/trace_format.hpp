@@ -24,6 +24,7 @@ enum class kind : std::uint8_t {
   run,      // the fiber of the number runs
   subject,  // of the wait in the record before: the second word is a descriptor
   object,   // the same: the address of what is waited for
+  lock,     // the same, of a lock, which one fiber has
   spin,     // the fiber that runs has spun this one; detail: a text, where
   wake,     // it is runnable; detail: the `cause`, and how late a timer was
   site,     // where the fiber was spun; detail: a text

@@ -26,10 +26,11 @@ bool trace_texts::is(std::uint32_t place, std::string_view text) const noexcept 
   return text == std::string_view(at(place) + length_size, length);
 }
 
-std::uint32_t trace_texts::add(std::string_view text) noexcept {
+std::uint32_t trace_texts::add(std::string_view text, kind what) noexcept {
+  const std::size_t part = what == kind::name ? 3 : 4;  // of four
   const std::uint64_t used = head_->texts_used.load(std::memory_order_relaxed);
   const std::size_t size = (length_size + text.size() + 1) / 2 * 2;
-  if (used + size > head_->texts_size || texts_ >= slots / 2) return 0;
+  if (used + size > head_->texts_size / 4 * part || texts_ >= slots / 8 * part) return 0;
   const auto length = static_cast<std::uint16_t>(text.size());
   const auto place = static_cast<std::uint32_t>(used);
   std::memcpy(at(place), &length, length_size);
@@ -39,7 +40,7 @@ std::uint32_t trace_texts::add(std::string_view text) noexcept {
   return place;
 }
 
-std::uint32_t trace_texts::place_of(std::string_view text) noexcept {
+std::uint32_t trace_texts::place_of(std::string_view text, kind what) noexcept {
   text = text.substr(0, trace::longest_text);
   if (text.empty()) return 0;
   const std::lock_guard guard(lock_);
@@ -47,7 +48,7 @@ std::uint32_t trace_texts::place_of(std::string_view text) noexcept {
   for (; found_[slot] != 0; slot = (slot + 1) % slots) {
     if (is(found_[slot], text)) return found_[slot];
   }
-  return found_[slot] = add(text);
+  return found_[slot] = add(text, what);
 }
 
 std::uint32_t trace_texts::place_of(call_site site) noexcept {

@@ -18,8 +18,11 @@ class trace_texts {
   /// Writes to `head` how much of the table is used.
   void begin(trace::head& head) noexcept;
 
+  /// What a text is: names, of which there may be any number, leave some room to the rest.
+  enum class kind : bool { literal, name };
+
   /// Returns: the place of the text, or of its beginning; 0 if the table is full. Any thread.
-  std::uint32_t place_of(std::string_view text) noexcept;
+  std::uint32_t place_of(std::string_view text, kind what = kind::literal) noexcept;
   /// The same for "file:line", of which the end is kept.
   std::uint32_t place_of(call_site site) noexcept;
 
@@ -30,7 +33,7 @@ class trace_texts {
     return reinterpret_cast<char*>(head_) + head_->texts_at + place;
   }
   bool is(std::uint32_t place, std::string_view text) const noexcept;
-  std::uint32_t add(std::string_view text) noexcept;
+  std::uint32_t add(std::string_view text, kind what) noexcept;
 
   trace::head* head_ = nullptr;
   std::mutex lock_;

@@ -38,7 +38,7 @@ struct thread_stats {
   std::uint64_t fibers = 0;           // spun and not dead; the main fiber is not counted
   std::uint64_t runnable = 0;         // stand in the run queue
   std::uint64_t timers_armed = 0;     // sleeps and time limits
-  std::uint64_t stacks_mapped = 0;    // for fibers, of the default size: 96 KiB of addresses each
+  std::uint64_t stacks_mapped = 0;    // for fibers, of the default size: 132 KiB of addresses each
   std::uint64_t stacks_resident = 0;  // of them, those that hold memory: a page each at least
   std::uint64_t operations = 0;       // that the kernel, or a plain thread, has not ended
   std::array<std::uint64_t, verbs> in_flight{};  // the same by verb, in the order of `verb`

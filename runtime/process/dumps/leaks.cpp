@@ -114,22 +114,25 @@ class leak_search {
   bool may_be_woken(const control_block& fiber) const {
     const wait_record* wait = wait_of(fiber);
     if (wait == nullptr || wait->ended() != wake_reason::none) return true;
+    if (fiber.hosts || wait->what == its_stack) return true;  // a traveller's handles are elsewhere
     return fiber.known_remotely.load(std::memory_order_relaxed) || is_timed(fiber);
   }
 
   /// A limit of the fiber that waits for its end ends it, too.
   bool is_timed(const control_block& fiber) const {
     if (timed_.contains(&fiber)) return true;
-    for (const control_block* each = fiber.parent; each != nullptr; each = each->parent) {
-      if (has_limit(*each)) return true;
+    for (const control_block* each = &fiber; each != nullptr; each = each->parent) {
+      if (!thread_.is_home_of(*each) || has_limit(*each)) return true;
     }
     return false;
   }
 
+  /// A limit of time, or a stop token, which any thread may have.
   static bool has_limit(const control_block& fiber) noexcept {
     for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
-      if (each->kind == scope_kind::ends && static_cast<const scope*>(each)->alarm.armed())
-        return true;
+      if (each->kind != scope_kind::ends) continue;
+      const auto& limit = static_cast<const scope&>(*each);
+      if (limit.alarm.armed() || limit.asked_remotely != nullptr) return true;
     }
     return false;
   }
