@@ -201,9 +201,10 @@ def snapshots(recorder):
 def copies_of_what_goes_on(recorder):
     out, _ = recorder.run("saved_while_busy")
     assert out == "saved\n", out
-    for i in range(10):
-        told = recorder.read(f"copy-{i}")
-        assert re.search(r" turns: spun at recorder_programs.cpp:\d+\n", told), told
+    # The thread may have gone round its ring while it was copied; then little is left, or nothing.
+    told = [recorder.read(f"copy-{i}") for i in range(10)]
+    assert all(re.match(r"process \d+: [\d,]+ records? of 1 thread\n", each) for each in told), told
+    assert any(re.search(r" turns: spun at recorder_programs.cpp:\d+\n", each) for each in told), told
 
 
 def a_forked_child(recorder):

@@ -91,7 +91,7 @@ class recorder {
   void introduce(const control_block& fiber) noexcept {
     const std::uint64_t number = number_of(fiber);
     const known_fiber& known = fibers_[number % known_fibers];
-    if (known.number != number || written_ - known.told_at > mask_ / 2) tell(fiber);
+    if (known.number != number || written_ - known.told_at > mask_ / 8) tell(fiber);
   }
   void tell(const control_block& fiber) noexcept;
 

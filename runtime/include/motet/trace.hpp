@@ -11,9 +11,10 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// Writes what is recorded at this moment to another file, which motet-trace reads as well: a new
 /// one, or an earlier trace. No thread is stopped, but a runtime that begins or ends meanwhile
-/// waits for as long as the disk takes, as the caller does. Any thread. Not a switchpoint. Returns:
-/// false if the process records nothing. Throws: std::system_error; std::invalid_argument if `file`
-/// is the one that is recorded to, or is
+/// waits for as long as the disk takes, as the caller does. Any thread.
+/// Not a switchpoint.
+/// Returns: false if the process records nothing.
+/// Throws: std::system_error; std::invalid_argument if `file` is the one that is recorded to, or is
 ///         no trace.
 bool save_trace(const std::string& file);
 
