@@ -38,6 +38,8 @@ namespace {
 
 using clock = sighting::clock;
 
+class watcher;
+
 /// Never destroyed: the watching thread outlives statics.
 struct watch_state {
   using place = std::pair<std::string, unsigned>;
@@ -47,7 +49,8 @@ struct watch_state {
   std::map<place, stall_stats> by_site;
 
   std::mutex telling;  // held while something is told
-  std::atomic<pid_t> watcher{0};
+  std::atomic<pid_t> watching_thread{0};
+  std::atomic<watcher*> eyes{nullptr};                               // of that thread
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
   clock::time_point told_at{};  // the last time, by the watching thread
   std::uint64_t untold = 0;     // since then
@@ -192,9 +195,10 @@ class watcher {
 
 void* watch_main(void*) noexcept {
   ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
-  state().watcher = ::gettid();
-  static watcher& one = *new watcher;
-  one.go_on_for_ever();
+  state().watching_thread = ::gettid();
+  // Not a static: a child that is forked while one is made waits for it for ever.
+  state().eyes = new watcher;
+  state().eyes.load()->go_on_for_ever();
 }
 
 void begin(watch_state& all, const options& chosen) {
@@ -229,7 +233,7 @@ void watch_no_more(const thread_state& thread) noexcept {
   if (!watched.load()) return;
   watched = false;
   watch_state& all = *current.load();
-  if (all.watcher == ::gettid()) return;  // a runtime that options.on_notice has made
+  if (all.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
   const std::lock_guard guard(all.telling);
 }
 
