@@ -551,14 +551,16 @@ TEST_CASE("a pool of many workers shares out what keeps its threads, to each the
   thread_pool pool(workers);
   std::atomic<bool> go{false};
   std::atomic<std::size_t> begun{0};
-  for (std::size_t i = 0; i < each_has * workers; ++i) {
+  const auto post = [&] {
     pool.post([&] {
       ++begun;
       while (!go) block(100us);
     });
-  }
-  // Each has begun one, and no more while that blocks it; a worker without any never would.
+  };
+  // Each begins one, and no more while that blocks it; until it does, it may take another's.
+  for (std::size_t i = 0; i < workers; ++i) post();
   for (int waited = 0; begun < workers && waited < 100'000; ++waited) block(100us);
+  for (std::size_t i = workers; i < each_has * workers; ++i) post();
   for (const auto& worker : pool.stats()) CHECK(worker.pending == each_has);
   CHECK(begun == workers);
   go = true;
