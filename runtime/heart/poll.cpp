@@ -52,7 +52,10 @@ void note_awake(thread_state& thread) noexcept {
 }
 
 void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
-  if (thread.recorded()) thread.recording->note_poll(thread.runnable(), goes_on(thread));
+  if (thread.recorded()) {
+    thread.recording->note_poll(thread.runnable(), goes_on(thread));
+    thread.recording->note_next(thread.first_runnable());
+  }
   if (!thread.counted.on()) return;
   thread.counted.numbers().polls.add(1);
   tell(thread, thread.runnable() - runnable_before);
@@ -73,8 +76,6 @@ void thread_state::look_around_now() noexcept {
       tell(*this);
     count_down_from(counted.from(schedule.countdown()));
   }
-  if (recorded_) [[unlikely]]
-    recording->note_next(queue_.front());
 }
 
 void thread_state::collect_mail() noexcept {
@@ -88,8 +89,10 @@ void thread_state::collect_mail() noexcept {
     item->handle_post(*item, *this);
     item = next;
   }
-  if (recorded_) [[unlikely]]
+  if (recorded_) [[unlikely]] {
     recording->woken_by(trace::cause::fiber);
+    recording->note_next(queue_.front());
+  }
   if (dumps.wanted()) dumps.write();
 }
 
@@ -147,7 +150,7 @@ void thread_state::poll(bool wait) noexcept {
   } else {
     kernel_->poll(deadline, done);
   }
-  if (recorded_) [[unlikely]]
+  if (noted && recorded_) [[unlikely]]
     recording->woken_by(trace::cause::operation);
   while (operation* op = done.pop()) calls.complete(*op);
   keep_time(wait);
@@ -160,7 +163,10 @@ void thread_state::poll(bool wait) noexcept {
 
 /// No fiber is runnable: sleeps until one may be.
 void thread_state::rest_now() noexcept {
-  if (!lasting_pending() && !mail_->filled() && idle.end_idle()) return;
+  if (!lasting_pending() && !mail_->filled() && idle.end_idle()) {
+    if (recorded_) recording->note_next(queue_.front());
+    return;
+  }
   // To give memory back takes longer than many a nap.
   const bool for_long = time.empty() || time.first()->due > reading_ + a_nap;
   poll(!(for_long && store.stacks.trim()));

@@ -40,10 +40,7 @@ void thread_core::exchange_exceptions(control_block& next, control_block& left) 
 }
 
 void thread_core::rest() noexcept {
-  auto& thread = static_cast<thread_state&>(*this);
-  thread.rest_now();
-  if (recorded_) [[unlikely]]
-    thread.recording->note_next(first_runnable());
+  static_cast<thread_state*>(this)->rest_now();
 }
 
 void thread_core::record_wake(const control_block& fiber) noexcept {

@@ -43,8 +43,10 @@ struct thread_core {
   /// Whether each switch, and each fiber that becomes runnable, is told to its thread's recorder.
   bool recorded() const noexcept { return recorded_; }
   void recorded(bool now) noexcept {
+    const int left = until_look();
     recorded_ = now;
-    count_down_from(until_look());
+    held_back_ = 0;
+    count_down_from(left);
   }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
@@ -128,8 +130,11 @@ struct thread_core {
   void look_between_calls() noexcept;
   /// So many switches are to pass until the next look.
   void count_down_from(int countdown) noexcept {
-    held_back_ = recorded_ ? countdown - 1 : 0;
-    until_look_ = countdown - held_back_;
+    until_look_ = countdown;
+    if (recorded_) [[unlikely]] {
+      held_back_ = countdown - 1;
+      until_look_ = 1;
+    }
   }
   /// At a switch that is recorded.
   /// Returns: whether it is time for a look.
