@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """gdb shows every fiber's stack, in a process and in its core file. Both were built with -g.
 
-usage: gdb_test.py PROGRAM COMMANDS
+usage: gdb_test.py PROGRAM COMMANDS [INSTALLED-PREFIX]
 """
 
+import glob
 import os
 import re
 import subprocess
@@ -144,12 +145,33 @@ def without_debugging_information(program, script):
         has_not(text, r"deep_inside \(depth=")
 
 
+def beside_an_installed_library(program, installed):
+    """gdb finds the commands, and the debugging information in a file of its own, by itself."""
+    library, = glob.glob(f"{installed}/lib*/**/libmotet.so.0", recursive=True)
+    sections = subprocess.run(["readelf", "-S", library], check=True, capture_output=True, text=True).stdout
+    has_not(sections, r"\.debug_info")
+    process, fiber = started(program, {"LD_LIBRARY_PATH": os.path.dirname(library)})
+    try:
+        text = subprocess.run(
+            ["gdb", "-batch", "-nx", "-iex", f"set auto-load safe-path {installed}",
+             "-iex", f"set auto-load scripts-directory {installed}/share/gdb/auto-load",
+             "-iex", "set debuginfod enabled off", "-ex", "fibers", "-ex", f"fiber {fiber['parked']} bt",
+             "-p", str(process.pid)],
+            text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, capture_output=True).stdout
+    finally:
+        process.kill()
+        process.wait()
+    has(text, rf'^  fiber {fiber["parked"]} "parked" waiting: suspend; spun at', r"^#\d+ .*fiber_main .*fiber_end\.cpp:\d+")
+
+
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    without_debugging_information(*sys.argv[1:])
-    in_a_process(*sys.argv[1:])
-    in_a_core_file(*sys.argv[1:])
+    if len(sys.argv) == 4:
+        beside_an_installed_library(sys.argv[1], sys.argv[3])
+    without_debugging_information(*sys.argv[1:3])
+    in_a_process(*sys.argv[1:3])
+    in_a_core_file(*sys.argv[1:3])
 
 
 def state_of(process, task):
