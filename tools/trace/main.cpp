@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // motet-trace: what a trace file says, for people and for other programs.
-#include <charconv>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,11 +36,13 @@ struct arguments {
   std::optional<double> from_ms, to_ms;
 };
 
-double milliseconds(std::string_view text) {
+double milliseconds(const std::string& text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value < 1e12))
-    throw wrong_usage("not a number of milliseconds: " + std::string(text));
+  std::istringstream number(text);
+  number.imbue(std::locale::classic());
+  if (!(number >> value) || number.peek() != std::char_traits<char>::eof() ||
+      !(value >= 0 && value < 1e9))
+    throw wrong_usage("not a number of milliseconds: " + text);
   return value;
 }
 
