@@ -103,7 +103,8 @@ def started(program, environment):
     return process, numbers
 
 
-def in_a_process(program, script):
+def in_a_process(look, program, script):
+    """Calls look(numbers of fibers, script, words for the debugger)."""
     process, numbers = started(program, {})
     try:
         look(numbers, script, "-p", str(process.pid))
@@ -112,7 +113,8 @@ def in_a_process(program, script):
         process.wait()
 
 
-def in_a_core_file(program, script):
+def in_a_core_file(look, program, script, before_core=()):
+    """The same; `before_core` are the debugger's words before the name of a core file."""
     # gdb's own core files, unlike the kernel's, end at a page that cannot be read; mprotect(2) gives
     # such pages mappings of their own, which gdb leaves out.
     process, numbers = started(program, {"MOTET_DISABLE": "guard"})
@@ -123,7 +125,7 @@ def in_a_core_file(program, script):
         finally:
             process.kill()
             process.wait()
-        look(numbers, script, program, core)
+        look(numbers, script, program, *before_core, core)
 
 
 def without_debugging_information(program, script):
@@ -170,8 +172,8 @@ def main():
     if len(sys.argv) == 4:
         beside_an_installed_library(sys.argv[1], sys.argv[3])
     without_debugging_information(*sys.argv[1:3])
-    in_a_process(*sys.argv[1:3])
-    in_a_core_file(*sys.argv[1:3])
+    in_a_process(look, *sys.argv[1:3])
+    in_a_core_file(look, *sys.argv[1:3])
 
 
 def state_of(process, task):

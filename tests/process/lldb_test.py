@@ -9,9 +9,8 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
-from gdb_test import gdb, has, has_not, started
+from gdb_test import has, in_a_core_file, in_a_process
 
 PATIENCE = 300
 
@@ -45,33 +44,12 @@ def look(fiber, script, *target):
     has(stacks, r"frame #\d+: .*live_elsewhere")
 
 
-def in_a_process(program, script):
-    process, numbers = started(program, {})
-    try:
-        look(numbers, script, "-p", str(process.pid))
-    finally:
-        process.kill()
-        process.wait()
-
-
-def in_a_core_file(program, script):
-    process, numbers = started(program, {"MOTET_DISABLE": "guard"})
-    with tempfile.TemporaryDirectory() as place:
-        core = os.path.join(place, "core")
-        try:
-            gdb([f"generate-core-file {core}"], "-p", str(process.pid))
-        finally:
-            process.kill()
-            process.wait()
-        look(numbers, script, program, "-c", core)
-
-
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     program, script = (os.path.abspath(path) for path in sys.argv[1:])
-    in_a_process(program, script)
-    in_a_core_file(program, script)
+    in_a_process(look, program, script)
+    in_a_core_file(look, program, script, before_core=["-c"])
 
 
 if __name__ == "__main__":
