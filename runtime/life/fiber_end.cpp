@@ -59,7 +59,7 @@ void begin_anew(thread_state& thread, call_site site) noexcept {
   fiber.site = site;
   fiber.spun_at = thread.reading();
   thread.error_number() = 0;
-  if (thread.recorded()) thread.recording->note_new_identity(fiber);
+  if (thread.recorded()) thread.recording->note_run(fiber);
 }
 
 void run_main(thread_state& thread, const body_kind& kind, void* function) noexcept {

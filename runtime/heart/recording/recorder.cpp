@@ -26,8 +26,7 @@ recorder::~recorder() {
 
 void recorder::begin(const control_block& main) noexcept {
   ring_.fibers = main.id & ~trace::number_mask;
-  introduce(main);
-  write(kind::run, number_of(main));
+  note_run(main);
 }
 
 /// A text is known again by its address: what is shown here are literals.

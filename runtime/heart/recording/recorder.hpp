@@ -35,11 +35,10 @@ class recorder {
   void note_next(const control_block* next) noexcept {
     if (next == nullptr || !nothing_runs_) return;
     nothing_runs_ = false;
-    introduce(*next);
-    write(trace::kind::run, number_of(*next));
+    note_run(*next);
   }
-  /// The fiber that runs goes on as another one.
-  void note_new_identity(const control_block& fiber) noexcept {
+  /// `fiber` runs from here on: the first one, or the one that ran goes on as it.
+  void note_run(const control_block& fiber) noexcept {
     introduce(fiber);
     write(trace::kind::run, number_of(fiber));
   }

@@ -22,8 +22,6 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-using steady = std::chrono::steady_clock;
-
 /// Of threads that have ended: so many rings are not used again.
 constexpr std::size_t kept = 8;
 constexpr std::size_t rings_at = sizeof(trace::head) + trace::texts_size;
