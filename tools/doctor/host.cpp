@@ -9,13 +9,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <motet/motet.hpp>
 #include <sstream>
-#include <system_error>
 
 namespace motet_doctor {
 
@@ -50,18 +48,15 @@ finding kernel() {
 
 /// What must change for io_uring, by how the kernel refuses it.
 std::string cure_for_io_uring(const std::string& refusal) {
-  if (refusal.find("no backend") != std::string::npos ||
-      refusal.find("is not in this build") != std::string::npos)
-    return "build motet with liburing";
+  if (refusal.find("no backend") != std::string::npos) return "build motet with liburing";
   const std::string off = first_line("/proc/sys/kernel/io_uring_disabled");
   if (off == "2") return "sysctl kernel.io_uring_disabled=0";
   if (off == "1")
     return "sysctl kernel.io_uring_disabled=0, or run in the group kernel.io_uring_group";
   if (kernel_version() < 506) return "Linux 6.1 or later";
   if (refusal.find("memory") != std::string::npos) return "ulimit -l unlimited";
-  return "allow io_uring_setup, io_uring_enter and io_uring_register in the filter (seccomp) of "
-         "the "
-         "container or service";
+  return "allow io_uring_setup, io_uring_enter and io_uring_register in the filter (seccomp) "
+         "of the container or service";
 }
 
 finding backend() {

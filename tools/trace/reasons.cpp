@@ -18,8 +18,7 @@ namespace motet_trace {
 namespace {
 
 constexpr std::size_t most_told = 10;
-/// Less is no news.
-constexpr std::int64_t late_enough = 1'000'000;
+/// Less is no news, of a delay, a wait or a turn.
 constexpr std::int64_t long_enough = 1'000'000;
 
 /// What had the thread while a fiber was late.
@@ -86,7 +85,7 @@ std::vector<grievance> grievances_of(const thread_line& line) {
   std::sort(delays.begin(), delays.end(),
             [](const delay& a, const delay& b) { return a.length() > b.length(); });
   for (const delay& late : delays) {
-    if (late.length() < late_enough) break;
+    if (late.length() < long_enough) break;
     const auto why = blame_for(line, late);
     const bool one_is_to_blame = why && 2 * why->share >= late.length();
     const std::size_t culprit = one_is_to_blame ? why->longest : line.turns.size() + (why ? 1 : 2);
@@ -146,7 +145,7 @@ void tell_longest_turns(const timeline& all, std::ostream& out) {
 void tell_contention(const timeline& all, std::ostream& out) {
   std::vector<std::pair<std::uint64_t, contention>> found;
   for (const auto& each : all.objects()) {
-    if (each.second.longest >= late_enough) found.push_back(each);
+    if (each.second.longest >= long_enough) found.push_back(each);
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.second.waited > b.second.waited; });

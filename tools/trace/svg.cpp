@@ -171,8 +171,8 @@ void write_svg(const timeline& all, std::int64_t from, std::int64_t to, std::ost
     }
   }
   out << "<text class=\"a\" x=\"4\" y=\"" << y + 20
-      << "\">blue: runs; orange: stands in line; the fibers of each thread that ran "
-         "longest</text>\n</svg>\n";
+      << "\">blue: runs; orange: stands in line; grey: waits; the fibers of each thread "
+         "that ran longest</text>\n</svg>\n";
 }
 
 }  // namespace motet_trace
