@@ -113,7 +113,7 @@ print(passed, failed, skipped, f"{longest['duration']:.1f}", name)
 EOF
 }
 
-# failures LOG: the names of the tests that failed in a run, a line each.
+# failures LOG: the names of the tests that failed in a run, and the last that each has written.
 failures() {
   python3 - "$1" <<'EOF'
 import json, os, sys
@@ -122,6 +122,9 @@ for line in open(log) if os.path.exists(log) else []:
     test = json.loads(line)
     if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
         print(f'  {test["name"].split(" / ")[-1]}: {test["result"]}')
+        said = (test.get("stdout", "") + test.get("stderr", "")).splitlines()
+        for text in [line for line in said if line.strip()][-20:]:
+            print("    " + text[:200])
 EOF
 }
 

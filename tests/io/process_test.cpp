@@ -76,19 +76,18 @@ TEST_CASE("a program's end is told as it was", "[process]") {
 
 TEST_CASE("fibers run while a program does, and several may wait for its end", "[process]") {
   run([] {
-    process both = process::start(shell("sleep 0.05; exit 5"));
-    int ticks = 0;
+    process_options what = shell("read line; exit 5");
+    what.in = standard_stream::pipe;
+    process both = process::start(what);
     auto first = spin([&] { return both.wait().code; });
     auto second = spin([&] { return both.wait().code; });
     auto given_up = spin([&] { both.wait(); });
     until_waiting(given_up);
     CHECK(given_up.raise(oops()));
     CHECK_THROWS_AS(given_up.await(), oops);
-    while (first.state() != fiber_state::dead) {
-      ++ticks;
-      sleep_for(1ms);
-    }
-    CHECK(ticks > 1);
+    sleep_for(1ms);
+    CHECK(first.state() == fiber_state::waiting);
+    both.in().write_all("\n");
     CHECK(first.await() == 5);
     CHECK(second.await() == 5);
   });
@@ -177,15 +176,19 @@ TEST_CASE("a program ends with its scope", "[process]") {
   run([] {
     const std::size_t before = testing::open_descriptors();
     int number = 0;
-    const auto use = [&] {
+    bool both_run = false;
+    auto owner = spin([&] {
       process one = process::start(idle());
       number = one.id();
       process moved = std::move(one);
       one = process::start(idle());
       CHECK(::kill(one.id(), 0) == 0);
+      both_run = true;
       sleep();
-    };
-    CHECK_FALSE(move_on_after(5ms, use));
+    });
+    while (!both_run) sleep_for(1ms);
+    CHECK(owner.raise(oops()));
+    CHECK_THROWS_AS(owner.await(), oops);
     CHECK(::kill(number, 0) < 0);
     CHECK(no_child_is_left());
     CHECK(testing::open_descriptors() == before);
