@@ -32,13 +32,13 @@ namespace {
 constexpr std::size_t most_signals = 65;
 
 /// What the handler touches.
-struct receiver {
+struct signal_receiver {
   int pipe = -1;
   const pid_t process = ::getpid();
   std::atomic<std::uint64_t> in_pipe{0};  // a bit for each signal that is in the pipe
 };
 
-std::array<std::atomic<receiver*>, most_signals> receivers;
+std::array<std::atomic<signal_receiver*>, most_signals> receivers;
 std::array<struct sigaction, most_signals> previous;
 std::atomic<int> handlers_at_work{0};
 std::mutex sharing;  // guards `receivers`, from all but the handlers
@@ -50,7 +50,7 @@ constexpr std::uint64_t bit_of(int signal) noexcept {
 void on_signal_of_set(int signal) noexcept {
   const int kept = errno;
   ++handlers_at_work;
-  receiver* to = receivers[static_cast<std::size_t>(signal)].load();
+  signal_receiver* to = receivers[static_cast<std::size_t>(signal)].load();
   // A forked child has the receivers for a moment, and shares the pipe.
   if (to != nullptr && to->process == ::getpid()) {
     const auto number = static_cast<std::uint8_t>(signal);
@@ -151,7 +151,7 @@ struct signal_set::state {
 
   const std::uint32_t made_in = detail::this_process();
   std::vector<int> caught;
-  receiver receiving;
+  signal_receiver receiving;
   fd to;
   fd from;
 };

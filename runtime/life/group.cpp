@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Groups: a group is a family that its owner can wait for, and end.
-#include <motet/detail/life/group.hpp>
+#include <future>
+#include <motet/detail/life/group_start.hpp>
 #include <stdexcept>
 
 #include "heart/hooks.hpp"
@@ -8,6 +9,7 @@
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
+#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -35,6 +37,19 @@ void group_room::give_back() noexcept {
   if (!at_home(*owner_.get()) || !stands(*owner_.get(), *group_)) return;
   --group_->promises;
   pass_room(*group_);
+}
+
+std::exception_ptr unready_end() noexcept {
+  return made_exception<std::logic_error>("a fiber that was to start ended before it was ready");
+}
+
+void rethrow_for_start_of(const fiber_ref& started) {
+  try {
+    throw;
+  } catch (const std::future_error&) {
+    started.await();
+    throw;
+  }
 }
 
 }  // namespace detail

@@ -119,9 +119,14 @@ class selection {
 
 }  // namespace
 
+void refuse_to_select_nothing() {
+  throw std::invalid_argument("select() has no branch that is enabled");
+}
+
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are) {
   thread_state& thread = here();
   thread.deliver();
+  if (branches.empty()) refuse_to_select_nothing();
   if (!as_they_are) shuffle(branches);
   for (;;) {
     if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
@@ -138,6 +143,10 @@ end_case::end_case(fiber_ref awaited)
     auto& self = static_cast<end_case&>(record);
     return self.win(*self.of->fiber->home);
   };
+}
+
+end_case::end_case(end_case&& unused) : end_case(unused.fiber_) {
+  enabled = unused.enabled;
 }
 
 bool end_case::proceeds(thread_core& thread) {
@@ -191,6 +200,11 @@ ready_case::ready_case(int fd, short events) noexcept
   pending_.won = win_at_end;
 }
 
+ready_case::ready_case(ready_case&& unused) noexcept
+    : ready_case(unused.op_.fd, static_cast<short>(unused.op_.flags)) {
+  enabled = unused.enabled;
+}
+
 void ready_case::win_at_end(pending_operation& ended, thread_core& home) noexcept {
   static_cast<watch&>(ended).of->win(home);
 }
@@ -227,13 +241,21 @@ void ready_case::finish() {
 
 // A time.
 
-time_case::time_case(clock::duration span) : select_branch(false) {
-  alarm_.due = deadline_after(clock::now(), span);
+time_case::time_case(clock::duration span) : select_branch(false), span_(span) {
+  begin();
   alarm_.of = this;
   alarm_.fire = [](timer& due) noexcept {
     time_case& self = *static_cast<alarm&>(due).of;
     self.win(*due.fiber->home);
   };
+}
+
+time_case::time_case(time_case&& unused) noexcept : time_case(unused.span_) {
+  enabled = unused.enabled;
+}
+
+void time_case::begin() noexcept {
+  alarm_.due = deadline_after(clock::now(), span_);
 }
 
 bool time_case::proceeds(thread_core&) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The errors that primitives throw, and the parts of primitives that need not be in a header.
 #include <future>
+#include <motet/barrier.hpp>
+#include <motet/broadcast.hpp>
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
+#include <motet/channel_ends.hpp>
 #include <motet/every.hpp>
 #include <motet/future.hpp>
+#include <motet/latch.hpp>
 #include <motet/mutex.hpp>
 #include <motet/rate_limiter.hpp>
 #include <motet/resource_pool.hpp>
@@ -26,6 +30,34 @@ void refuse_to_lock_again() {
 void refuse_permits() {
   throw std::invalid_argument(
       "a semaphore counts permits from 1, its limit from 0, and both to PTRDIFF_MAX");
+}
+
+void throw_semaphore_closed() {
+  throw semaphore_closed();
+}
+
+void refuse_latch_count() {
+  throw std::invalid_argument("a latch counts down from 0 or more, and not below 0");
+}
+
+void refuse_parties() {
+  throw std::invalid_argument("a barrier needs at least 1 party");
+}
+
+void refuse_arrival() {
+  throw std::logic_error("every party of the barrier has left it");
+}
+
+void refuse_empty_end() {
+  throw std::logic_error("a sender or receiver of no channel");
+}
+
+void refuse_to_keep_nothing() {
+  throw std::invalid_argument("a broadcast keeps at least 1 item");
+}
+
+void refuse_empty_subscription() {
+  throw std::logic_error("a subscription to nothing");
 }
 
 void refuse_empty_pool() {

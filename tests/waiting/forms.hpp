@@ -14,6 +14,19 @@ struct shared_forms {
   using semaphore = motet::semaphore;
   using event = motet::event;
   using notification = motet::notification;
+  using latch = motet::latch;
+  using barrier = motet::barrier;
+  using once = motet::once;
+  template <typename T>
+  using channel = motet::channel<T>;
+  template <typename T>
+  using broadcast = motet::broadcast<T>;
+  template <typename T>
+  using watch = motet::watch<T>;
+  template <typename T>
+  static auto make_channel(auto capacity) {
+    return motet::make_channel<T>(capacity);
+  }
 };
 
 struct local_forms {
@@ -24,6 +37,19 @@ struct local_forms {
   using semaphore = motet::local::semaphore;
   using event = motet::local::event;
   using notification = motet::local::notification;
+  using latch = motet::local::latch;
+  using barrier = motet::local::barrier;
+  using once = motet::local::once;
+  template <typename T>
+  using channel = motet::local::channel<T>;
+  template <typename T>
+  using broadcast = motet::local::broadcast<T>;
+  template <typename T>
+  using watch = motet::local::watch<T>;
+  template <typename T>
+  static auto make_channel(auto capacity) {
+    return motet::local::make_channel<T>(capacity);
+  }
 };
 
 }  // namespace testing

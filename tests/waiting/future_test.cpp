@@ -74,3 +74,20 @@ TEST_CASE("a promise can fail, be dropped, be cancelled, or be empty", "[future]
     maker.cancel("it has ended");
   });
 }
+
+TEST_CASE("a future of a reference refers to the object itself", "[future]") {
+  run([] {
+    int object = 1;
+    promise<int&> made;
+    const future<int&> told = made.get_future();
+    made.set_value(object);
+    CHECK(&told.get() == &object);
+    CHECK(&future<int&>(told).get() == &object);
+    CHECK_THROWS_AS(told.get(), std::logic_error);
+    struct derived : std::string {
+    } text;
+    promise<const std::string&> of_base;
+    of_base.set_value(text);
+    CHECK(&of_base.get_future().get() == &text);
+  });
+}

@@ -189,4 +189,30 @@ auto first_value(const Handles& handles) {
   return detail::first_value_of<value>(places);
 }
 
+/// Calls each of `bodies` in a fiber of its own, and tells `joiner` how they end, one at a time, in
+/// the order of their ends: `joiner.on_value(place, value)`, without the value for void, or
+/// `joiner.on_failure(place, error)`. Places count from 0. Each returns whether that is enough: the
+/// other bodies are cancelled then, and nothing more is told. The end of a body that another fiber
+/// has cancelled is not told either. The joiner must not wait.
+/// Returns: whether the joiner had enough; if not, all bodies have ended.
+/// Switchpoint.
+/// Throws: what the joiner throws, once all fibers have ended; as motet::spin(); what is pending
+///         for this fiber.
+template <typename Joiner, typename... Bodies>
+  requires(detail::joins<Joiner, Bodies> && ...)
+bool await_with(Joiner&& joiner, Bodies&&... bodies) {
+  detail::joined_race<std::remove_reference_t<Joiner>> runners(joiner, sizeof...(Bodies));
+  (runners.enter(bodies), ...);
+  return runners.run();
+}
+
+/// The same for a range of callables.
+/// Switchpoint.
+template <typename Joiner, detail::range_of_bodies Bodies>
+bool await_with(Joiner&& joiner, Bodies&& bodies) {
+  detail::joined_race<std::remove_reference_t<Joiner>> runners(joiner, detail::count_of(bodies));
+  for (auto& body : bodies) runners.enter(body);
+  return runners.run();
+}
+
 }}  // namespace motet::MOTET_ABI

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <motet/detail/waiting/pop_iterator.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/detail/words/item_queue.hpp>
 #include <motet/errors.hpp>
@@ -39,7 +40,8 @@ class basic_channel {
                 "what goes through a channel is moved, and moving it must not throw");
 
  public:
-  class iterator;
+  using value_type = T;
+  using iterator = pop_iterator<basic_channel>;
 
   /// With a capacity of 0 a push waits until its item is popped. Otherwise up to `capacity` items
   /// wait in the channel, which allocates room for them here. Items are moved in and out under the
@@ -156,6 +158,29 @@ class basic_channel {
     refused.notify(thread);
   }
 
+  /// Drops the items that are in the channel. Those of push() calls that wait for room come in.
+  /// Returns: how many items were dropped.
+  /// Not a switchpoint, unless T's destructor is.
+  std::size_t clear() {
+    std::size_t dropped = 0;
+    for (std::size_t left = size(); left > 0 && try_pop(); --left) ++dropped;
+    return dropped;
+  }
+
+  /// Allocates room for `count` more items than are in an unbounded channel, and keeps as much: so
+  /// many can be pushed without an allocation. A channel with a capacity has its room already.
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc.
+  void reserve(std::size_t count) {
+    if (capacity_ != std::numeric_limits<std::size_t>::max()) return;
+    for (;;) {
+      auto more = items_.make_room();  // without the lock, as is freed what was not needed
+      const std::lock_guard in(sharing_);
+      if (items_.keeps_room_for(count)) return;
+      items_.add(std::move(more));
+    }
+  }
+
   /// Returns: how many items are in the channel; those that wait for room are not counted. Not a
   ///          switchpoint.
   std::size_t size() {
@@ -241,38 +266,6 @@ class basic_channel {
   const std::size_t capacity_;
   item_queue<T> items_;
   wait_list givers_, takers_;  // at least one of the two is empty
-};
-
-template <typename T, typename Sharing>
-class basic_channel<T, Sharing>::iterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = T;
-  using difference_type = std::ptrdiff_t;
-  using pointer = T*;
-  using reference = T&;
-
-  explicit iterator(basic_channel& from) : from_(&from), item_(from.pop()) {}
-
-  /// Not a switchpoint.
-  T& operator*() const noexcept { return *item_; }
-  /// Not a switchpoint.
-  T* operator->() const noexcept { return &*item_; }
-  /// Switchpoint.
-  iterator& operator++() {
-    item_ = from_->pop();
-    return *this;
-  }
-  /// Switchpoint.
-  void operator++(int) { ++*this; }
-  /// Not a switchpoint.
-  friend bool operator==(const iterator& at, std::default_sentinel_t) noexcept {
-    return !at.item_.has_value();
-  }
-
- private:
-  basic_channel* from_;
-  mutable std::optional<T> item_;
 };
 
 }  // namespace detail

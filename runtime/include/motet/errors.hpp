@@ -88,6 +88,28 @@ class channel_closed : public std::runtime_error {
   channel_closed() : std::runtime_error("the channel is closed") {}
 };
 
+/// Thrown by an acquire() of a closed semaphore.
+class semaphore_closed : public std::runtime_error {
+ public:
+  semaphore_closed() : std::runtime_error("the semaphore is closed") {}
+};
+
+/// Thrown by pop() of a subscription that has fallen so far behind that the broadcast has dropped
+/// items which it had not seen. The next pop() goes on with the oldest one that is left.
+class items_missed : public std::runtime_error {
+ public:
+  explicit items_missed(std::uint64_t count)
+      : std::runtime_error(std::to_string(count) + " items of a broadcast were missed"),
+        count_(count) {}
+
+  /// Returns: how many items the subscription has not seen.
+  /// Not a switchpoint.
+  std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  std::uint64_t count_;
+};
+
 /// Thrown by calls for a whole piece, as read_exactly() or reader::until(), that come to the end
 /// first.
 class unexpected_eof : public std::runtime_error {

@@ -18,6 +18,8 @@ class thread_pool;
 
 namespace detail {
 
+template <typename T>
+struct future_case;
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();
 std::exception_ptr broken_promise() noexcept;
@@ -28,9 +30,23 @@ std::exception_ptr as_seen_by_others(std::exception_ptr error,
 
 struct nothing_more {};
 
+/// What is kept of a T: of a reference its address.
+template <typename T>
+struct kept_as {
+  using type = T;
+};
+template <typename T>
+struct kept_as<T&> {
+  using type = T*;
+};
+template <>
+struct kept_as<void> {
+  using type = nothing_more;
+};
+
 template <typename T>
 struct future_state {
-  using stored = std::conditional_t<std::is_void_v<T>, nothing_more, T>;
+  using stored = typename kept_as<T>::type;
 
   /// Returns: whether the caller is the first to decide; it must then call publish().
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
@@ -45,9 +61,11 @@ struct future_state {
 
 }  // namespace detail
 
-/// Waits for the value of a promise. Copies share one value. Any thread.
+/// Waits for the value of a promise, which may be a reference. Copies share one value. Any thread.
 template <typename T>
 class future {
+  static_assert(!std::is_rvalue_reference_v<T>, "a future has a value or an lvalue reference");
+
  public:
   /// A future without a promise.
   /// Not a switchpoint.
@@ -71,7 +89,11 @@ class future {
   decltype(auto) get() const& {
     throw_error();
     if (state_->taken.load(std::memory_order_acquire)) detail::refuse_taken_value();
-    if constexpr (!std::is_void_v<T>) return std::as_const(*state_->value);
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**state_->value);
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::as_const(*state_->value);
+    }
   }
 
   /// The same, but moves the value out, which can be done once. A reference that get() const& has
@@ -80,12 +102,17 @@ class future {
   T get() && {
     throw_error();
     if (state_->taken.exchange(true, std::memory_order_acq_rel)) detail::refuse_taken_value();
-    if constexpr (!std::is_void_v<T>) return std::move(*state_->value);
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**state_->value);
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::move(*state_->value);
+    }
   }
 
  private:
   friend class promise<T>;
   friend class thread_pool;
+  friend struct detail::future_case<T>;
   explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
       : state_(std::move(state)) {}
 
@@ -140,7 +167,13 @@ class promise {
     check();
     if (!state_->decide()) return false;
     try {
-      state_->value.emplace(std::forward<Args>(args)...);
+      if constexpr (std::is_reference_v<T>) {
+        static_assert(sizeof...(Args) == 1 && (std::is_lvalue_reference_v<Args> && ...),
+                      "a promise of a reference takes an object that outlives the call");
+        state_->value.emplace(std::addressof(args)...);
+      } else {
+        state_->value.emplace(std::forward<Args>(args)...);
+      }
     } catch (...) {
       state_->error = detail::as_seen_by_others(std::current_exception());
       state_->publish();

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <motet/actor.hpp>
-#include <motet/await.hpp>  // and class group, as group.hpp has them
+#include <motet/await.hpp>
+#include <motet/barrier.hpp>
+#include <motet/broadcast.hpp>
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
+#include <motet/channel_ends.hpp>
 #include <motet/condition_variable.hpp>
 #include <motet/copy.hpp>
+#include <motet/detail/life/group_start.hpp>  // class group, as group.hpp has it
 #include <motet/directory.hpp>
 #include <motet/dns.hpp>
 #include <motet/event.hpp>
@@ -19,12 +23,14 @@
 #include <motet/file_watch.hpp>
 #include <motet/future.hpp>
 #include <motet/io.hpp>
+#include <motet/latch.hpp>
 #include <motet/local.hpp>
 #include <motet/move_on_when_closed.hpp>
 #include <motet/mutex.hpp>
 #include <motet/net.hpp>
 #include <motet/notification.hpp>
 #include <motet/offload.hpp>
+#include <motet/once.hpp>
 #include <motet/origin.hpp>
 #include <motet/pipe.hpp>
 #include <motet/process.hpp>
@@ -32,6 +38,7 @@
 #include <motet/reader.hpp>
 #include <motet/recursive_mutex.hpp>
 #include <motet/resource_pool.hpp>
+#include <motet/retry.hpp>
 #include <motet/run.hpp>
 #include <motet/run_until_signal.hpp>
 #include <motet/select.hpp>
@@ -45,4 +52,5 @@
 #include <motet/thread_pool.hpp>
 #include <motet/time.hpp>
 #include <motet/timeslice_lock.hpp>
+#include <motet/watch.hpp>
 #include <motet/writer.hpp>

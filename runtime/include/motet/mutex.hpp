@@ -67,31 +67,7 @@ class basic_mutex {
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
   ///         mutex is destroyed meanwhile.
-  [[gnu::always_inline]] void lock() {
-    thread_core* thread = Sharing::enter();
-    const std::uintptr_t me = holder_mark(thread);
-    if (thread != nullptr) thread->backs_off(false);
-    sharing_.lock();
-    do {
-      const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
-      if (holder == 0) [[likely]] {
-        holder_.store(me, std::memory_order_relaxed);
-        sharing_.unlock();
-        return;
-      }
-      if (is_mark_of(thread, holder)) [[unlikely]] {
-        sharing_.unlock();
-        refuse_to_lock_again();
-      }
-    } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("lock of a mutex", this, holder_, thread, Sharing::shared);
-    waiting.number = me;
-    waiting_.push_back(waiting);
-    sharing_.unlock();
-    stand_by(sharing_, waiting);
-    if (waiting.refused) [[unlikely]]
-      lock_again(thread, me);
-  }
+  [[gnu::always_inline]] void lock() { lock_for("lock of a mutex"); }
 
   /// Takes the mutex if it is free.
   /// Not a switchpoint.
@@ -139,13 +115,42 @@ class basic_mutex {
  private:
   template <typename>
   friend class basic_recursive_mutex;
+  template <typename>
+  friend class basic_once;
+
+  /// A dump tells of the wait as `what`.
+  [[gnu::always_inline]] void lock_for(const char* what) {
+    thread_core* thread = Sharing::enter();
+    const std::uintptr_t me = holder_mark(thread);
+    if (thread != nullptr) thread->backs_off(false);
+    sharing_.lock();
+    do {
+      const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
+      if (holder == 0) [[likely]] {
+        holder_.store(me, std::memory_order_relaxed);
+        sharing_.unlock();
+        return;
+      }
+      if (is_mark_of(thread, holder)) [[unlikely]] {
+        sharing_.unlock();
+        refuse_to_lock_again();
+      }
+    } while (sharing_.becomes_fiber(thread));
+    single_wait waiting(what, this, holder_, thread, Sharing::shared);
+    waiting.number = me;
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+    if (waiting.refused) [[unlikely]]
+      lock_again(what, thread, me);
+  }
 
   bool held_by(const thread_core* thread) const noexcept {
     return is_mark_of(thread, holder_.load(std::memory_order_relaxed));
   }
 
   /// The first in line takes the mutex if it is still free, or waits in front of all others.
-  [[gnu::noinline]] void lock_again(thread_core* thread, std::uintptr_t me) {
+  [[gnu::noinline]] void lock_again(const char* what, thread_core* thread, std::uintptr_t me) {
     for (;;) {
       sharing_.lock();
       waiting_.arrived();
@@ -154,7 +159,7 @@ class basic_mutex {
         sharing_.unlock();
         return;
       }
-      single_wait waiting("lock of a mutex", this, holder_, thread, Sharing::shared);
+      single_wait waiting(what, this, holder_, thread, Sharing::shared);
       waiting.number = me;
       waiting_.push_front(waiting);
       sharing_.unlock();

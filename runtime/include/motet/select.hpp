@@ -2,20 +2,17 @@
 // Waiting for several things at once: select() takes exactly one branch, the first that is ready.
 #pragma once
 
-#include <poll.h>
-
 #include <array>
 #include <cstddef>
-#include <memory>
-#include <motet/channel.hpp>
-#include <motet/clock.hpp>
-#include <motet/detail/waiting/select_branch.hpp>
-#include <motet/detail/words/timespan.hpp>
-#include <motet/fiber.hpp>
-#include <mutex>
-#include <optional>
+#include <iterator>
+#include <motet/channel_ends.hpp>
+#include <motet/detail/waiting/basic_cases.hpp>
+#include <motet/detail/waiting/channel_cases.hpp>
+#include <motet/detail/waiting/room_cases.hpp>
+#include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -25,101 +22,58 @@ inline constexpr in_order_t in_order{};
 
 namespace detail {
 
-template <typename T, typename Sharing>
-struct pop_case final : select_branch {
-  explicit pop_case(basic_channel<T, Sharing>& from) noexcept
-      : select_branch(Sharing::shared), channel(from) {
-    slot = std::addressof(item);
+/// Those of the branches given to one select() that are enabled.
+template <std::size_t Most>
+class enabled_branches {
+ public:
+  void add(select_branch& one, std::size_t index) noexcept {
+    one.index = index;
+    if (one.enabled) branches_[count_++] = &one;
+  }
+  select_branch& take_one(bool as_they_are) {
+    return detail::take_one(std::span(branches_.data(), count_), as_they_are);
   }
 
-  bool proceeds(thread_core& thread) override {
-    channel.sharing_.lock();
-    if (channel.take(item, &thread) != answer::wait) return true;
-    channel.sharing_.unlock();
-    return false;
-  }
-  bool enter(thread_core&) override {
-    const std::lock_guard in(channel.sharing_);
-    if (channel.items_.size() > 0 || channel.closed_ || channel.givers_.others_wait(*of)) {
-      return true;
-    }
-    channel.takers_.push_back(*this);
-    return false;
-  }
-  void leave_list() noexcept override {
-    detail::leave(channel.sharing_, *this, [] {});
-  }
-
-  template <typename F>
-  void call(F& then) {
-    if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
-      then(std::move(item));
-    } else {
-      then();
-    }
-  }
-
-  using answer = typename basic_channel<T, Sharing>::answer;
-  basic_channel<T, Sharing>& channel;
-  std::optional<T> item;
-};
-
-template <typename T, typename Sharing>
-struct push_case final : select_branch {
-  push_case(basic_channel<T, Sharing>& to, T& pushed) noexcept
-      : select_branch(Sharing::shared), channel(to), item(pushed) {
-    slot = std::addressof(item);
-  }
-
-  bool proceeds(thread_core& thread) override {
-    channel.sharing_.lock();
-    const answer now = channel.give(item, &thread);
-    if (now == answer::closed) throw_channel_closed();
-    if (now == answer::done) return true;
-    channel.sharing_.unlock();
-    return false;
-  }
-  bool enter(thread_core&) override {
-    const std::lock_guard in(channel.sharing_);
-    if (channel.items_.size() < channel.capacity_ || channel.closed_ ||
-        channel.takers_.others_wait(*of)) {
-      return true;
-    }
-    channel.givers_.push_back(*this);
-    return false;
-  }
-  void leave_list() noexcept override {
-    detail::leave(channel.sharing_, *this, [] {});
-  }
-  void finish() override {
-    if (refused) throw_channel_closed();
-  }
-
-  using answer = typename basic_channel<T, Sharing>::answer;
-  basic_channel<T, Sharing>& channel;
-  T& item;
-};
-
-/// A branch, and the handler to call when the branch was taken.
-template <typename Branch, typename F>
-struct select_case {
-  Branch branch;
-  F then;
-};
-
-struct nothing_to_do {
-  void operator()() const noexcept {}
+ private:
+  std::array<select_branch*, Most> branches_;
+  std::size_t count_ = 0;
 };
 
 template <typename... Branches, typename... Handlers>
 std::size_t select_among(bool as_they_are, select_case<Branches, Handlers>&... cases) {
-  std::array<select_branch*, sizeof...(cases)> branches{&cases.branch...};
-  for (std::size_t i = 0; i < branches.size(); ++i) branches[i]->index = i;
-  const select_branch& taken = take_one(branches, as_they_are);
+  enabled_branches<sizeof...(cases)> branches;
+  std::size_t place = 0;
+  (branches.add(cases.branch, place++), ...);
+  const select_branch& taken = branches.take_one(as_they_are);
   const auto run = [&](auto& each) {
     if (&each.branch == &taken) each.branch.call(each.then);
   };
   (run(cases), ...);
+  return taken.index;
+}
+
+template <typename>
+inline constexpr bool is_select_case = false;
+template <typename Branch, typename F>
+inline constexpr bool is_select_case<select_case<Branch, F>> = true;
+
+template <typename Cases>
+concept range_of_cases =
+    is_select_case<std::remove_reference_t<decltype(*std::begin(std::declval<Cases&>()))>>;
+
+template <typename Cases>
+std::size_t select_in(bool as_they_are, Cases& cases) {
+  std::vector<select_branch*> branches;
+  std::size_t place = 0;
+  for (auto& each : cases) {
+    each.branch.index = place++;
+    each.branch.begin();
+    if (each.branch.enabled) branches.push_back(&each.branch);
+  }
+  const select_branch& taken = take_one(branches, as_they_are);
+  for (auto& each : cases) {
+    if (&each.branch == &taken) each.branch.call(each.then);
+  }
   return taken.index;
 }
 
@@ -134,6 +88,14 @@ auto on_pop(detail::basic_channel<T, Sharing>& from, F then = {}) {
   return detail::select_case<branch, F>{branch(from), std::move(then)};
 }
 
+/// The same for a receiver.
+/// Not a switchpoint.
+/// Throws: std::logic_error for a receiver of no channel.
+template <typename T, typename Sharing, typename F = detail::nothing_to_do>
+auto on_pop(const detail::basic_receiver<T, Sharing>& from, F then = {}) {
+  return on_pop(detail::channel_of(from), std::move(then));
+}
+
 /// A branch that pushes `item` to `to` and then calls `then()`. Unless the branch is taken, the
 /// caller keeps `item`. If the channel is closed, select() throws channel_closed.
 /// Not a switchpoint.
@@ -143,37 +105,60 @@ auto on_push(detail::basic_channel<T, Sharing>& to, std::type_identity_t<T>&& it
   return detail::select_case<branch, F>{branch(to, item), std::move(then)};
 }
 
-/// A branch that is taken when `fiber` has ended, and then calls `then()`. fiber_ref::await() tells
-/// how the fiber has ended.
+/// The same for a sender.
 /// Not a switchpoint.
-/// Throws: std::logic_error for an empty handle.
-template <typename F = detail::nothing_to_do>
-auto on_end(const fiber_ref& fiber, F then = {}) {
-  return detail::select_case<detail::end_case, F>{detail::end_case(fiber), std::move(then)};
+/// Throws: std::logic_error for a sender of no channel.
+template <typename T, typename Sharing, typename F = detail::nothing_to_do>
+auto on_push(const detail::basic_sender<T, Sharing>& to, std::type_identity_t<T>&& item,
+             F then = {}) {
+  return on_push(detail::channel_of(to), std::move(item), std::move(then));
 }
 
-/// A branch that is taken when reading from the descriptor would not wait, and then calls `then()`.
+/// A branch that is taken when `happened` is set, and then calls `then()`.
 /// Not a switchpoint.
-template <typename F = detail::nothing_to_do>
-auto on_readable(int fd, F then = {}) {
-  return detail::select_case<detail::ready_case, F>{detail::ready_case(fd, POLLIN),
-                                                    std::move(then)};
+template <typename Sharing, typename F = detail::nothing_to_do>
+auto on_set(detail::basic_event<Sharing>& happened, F then = {}) {
+  using branch = detail::ready_room_case<detail::basic_event<Sharing>>;
+  return detail::select_case<branch, F>{branch(happened), std::move(then)};
 }
 
-/// A branch that is taken when writing to the descriptor would not wait, and then calls `then()`.
+/// A branch that is taken when `counted` is open, and then calls `then()`.
 /// Not a switchpoint.
-template <typename F = detail::nothing_to_do>
-auto on_writable(int fd, F then = {}) {
-  return detail::select_case<detail::ready_case, F>{detail::ready_case(fd, POLLOUT),
-                                                    std::move(then)};
+template <typename Sharing, typename F = detail::nothing_to_do>
+auto on_open(detail::basic_latch<Sharing>& counted, F then = {}) {
+  using branch = detail::ready_room_case<detail::basic_latch<Sharing>>;
+  return detail::select_case<branch, F>{branch(counted), std::move(then)};
 }
 
-/// A branch that is taken when `span` has passed and no other branch was taken, and then calls
-/// `then()`. With a span of 0, select() does not wait.
+/// A branch that is taken when `answer` has a value or an error, and then calls `then()`.
+/// future::get() tells which.
 /// Not a switchpoint.
-template <typename F = detail::nothing_to_do>
-auto on_timeout(detail::timespan span, F then = {}) {
-  return detail::select_case<detail::time_case, F>{detail::time_case(span.length), std::move(then)};
+/// Throws: std::logic_error for a future without a promise.
+template <typename T, typename F = detail::nothing_to_do>
+auto on_ready(future<T> answer, F then = {}) {
+  using branch = detail::future_case<T>;
+  return detail::select_case<branch, F>{branch(std::move(answer)), std::move(then)};
+}
+
+/// A branch that takes `count` permits, and then calls `then()`, which is to give them back. If the
+/// semaphore is closed, select() throws semaphore_closed.
+/// Not a switchpoint.
+/// Throws: std::invalid_argument if `count` is not positive.
+template <typename Sharing, typename F = detail::nothing_to_do>
+auto on_acquire(detail::basic_semaphore<Sharing>& permits, std::ptrdiff_t count, F then = {}) {
+  using branch = detail::acquire_case<Sharing>;
+  return detail::select_case<branch, F>{branch(permits, count), std::move(then)};
+}
+
+/// A branch that takes what pop() of the subscription to a broadcast, or next() of one to a watch,
+/// would return, and then calls `then(std::optional<T>)`, or `then()`. Where pop() would throw,
+/// select() does.
+/// Not a switchpoint.
+/// Throws: std::logic_error for a subscription to nothing.
+template <typename T, typename Shared, typename F = detail::nothing_to_do>
+auto on_next(detail::subscription_to<T, Shared>& by, F then = {}) {
+  using branch = detail::next_case<T, Shared>;
+  return detail::select_case<branch, F>{branch(by), std::move(then)};
 }
 
 /// Waits until one of the branches `cases` can proceed, takes that branch alone, and calls its
@@ -182,7 +167,8 @@ auto on_timeout(detail::timespan span, F then = {}) {
 /// Returns: the place of the branch that was taken among the arguments, from 0.
 /// Switchpoint; switches only if it must wait. Starts a runtime on a thread that has none.
 /// Throws: what is pending for this fiber, what a branch or its handler throws;
-///         std::logic_error if a channel is destroyed meanwhile.
+///         std::invalid_argument if no branch is enabled; std::logic_error if what a branch waits
+///         for is destroyed meanwhile.
 template <typename... Branches, typename... Handlers>
 std::size_t select(detail::select_case<Branches, Handlers>&&... cases) {
   static_assert(sizeof...(cases) > 0, "select() needs something to wait for");
@@ -195,6 +181,20 @@ template <typename... Branches, typename... Handlers>
 std::size_t select(in_order_t, detail::select_case<Branches, Handlers>&&... cases) {
   static_assert(sizeof...(cases) > 0, "select() needs something to wait for");
   return detail::select_among(true, cases...);
+}
+
+/// The same for a range of cases of one type, such as a std::vector, which may be used again.
+/// Returns: the place of the branch that was taken in the range, from 0.
+/// Switchpoint; switches only if it must wait.
+/// Throws: as above; std::bad_alloc.
+template <detail::range_of_cases Cases>
+std::size_t select(Cases& cases) {
+  return detail::select_in(false, cases);
+}
+/// Switchpoint; switches only if it must wait.
+template <detail::range_of_cases Cases>
+std::size_t select(in_order_t, Cases& cases) {
+  return detail::select_in(true, cases);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/words/taken.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {
@@ -13,11 +14,13 @@ struct semaphore_stats {
   std::ptrdiff_t limit = 0;
   std::ptrdiff_t free = 0;  // below 0 after set_limit() to fewer permits than are taken
   std::size_t waiting = 0;  // fibers and threads
+  bool closed = false;
 };
 
 namespace detail {
 
 [[noreturn]] void refuse_permits();
+[[noreturn]] void throw_semaphore_closed();
 
 template <typename Sharing>
 class basic_semaphore {
@@ -35,16 +38,17 @@ class basic_semaphore {
   /// A caller that asks for more permits than the limit waits, and so do all later callers, until
   /// release() or set_limit() has added enough.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::invalid_argument if `count` is not positive;
-  ///         std::logic_error if the semaphore is destroyed meanwhile.
+  /// Throws: what is pending for this fiber; semaphore_closed; std::invalid_argument if `count` is
+  ///         not positive; std::logic_error if the semaphore is destroyed meanwhile.
   void acquire(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
-      if (free_ >= count && waiting_.front() == nullptr) {
-        free_ -= count;
+      const answer now = take(count, waiting_.front() != nullptr);
+      if (now != answer::wait) {
         sharing_.unlock();
+        if (now == answer::closed) throw_semaphore_closed();
         return;
       }
     } while (sharing_.becomes_fiber(thread));
@@ -54,17 +58,19 @@ class basic_semaphore {
     sharing_.unlock();
     // Waiters behind an interrupted one may want less than it did.
     stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
+    if (waiting.refused) throw_semaphore_closed();
   }
 
   /// Takes `count` permits if that needs no waiting.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if `count` is not positive.
+  /// Throws: semaphore_closed; std::invalid_argument if `count` is not positive.
   bool try_acquire(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();
-    const std::lock_guard in(sharing_);
-    if (free_ < count || waiting_.front() != nullptr) return false;
-    free_ -= count;
-    return true;
+    sharing_.lock();
+    const answer now = take(count, waiting_.front() != nullptr);
+    sharing_.unlock();
+    if (now == answer::closed) throw_semaphore_closed();
+    return now == answer::done;
   }
 
   /// Gives `count` permits back, or adds new ones.
@@ -89,13 +95,42 @@ class basic_semaphore {
     });
   }
 
+  /// Closes the semaphore: every acquire() that waits, or comes later, throws semaphore_closed.
+  /// Permits can still be released. Closing it again changes nothing.
+  /// Not a switchpoint.
+  void close() {
+    thread_core* thread = self_core();
+    chosen_ones refused;
+    sharing_.lock();
+    closed_ = true;
+    while (wait_node* next = waiting_.choose(thread)) {
+      next->refused = true;
+      refused.add(*next);
+    }
+    sharing_.unlock();
+    refused.notify(thread);
+  }
+
   /// Returns: the semaphore's state; walks through the waits for it. Not a switchpoint.
   semaphore_stats stats() {
     const std::lock_guard in(sharing_);
-    return {limit_, free_, waiting_.size()};
+    return {limit_, free_, waiting_.size(), closed_};
   }
 
  private:
+  template <typename>
+  friend struct acquire_case;
+
+  enum class answer { done, closed, wait };
+
+  /// Called under the lock.
+  answer take(std::ptrdiff_t count, bool others_wait) noexcept {
+    if (closed_) return answer::closed;
+    if (free_ < count || others_wait) return answer::wait;
+    free_ -= count;
+    return answer::done;
+  }
+
   template <typename Change>
   void change(Change how) {
     thread_core* thread = self_core();
@@ -129,10 +164,33 @@ class basic_semaphore {
   Sharing sharing_;
   std::ptrdiff_t limit_;
   std::ptrdiff_t free_;
+  bool closed_ = false;
   wait_list waiting_;
 };
 
 }  // namespace detail
+
+/// Permits that are given back when this is destroyed. The semaphore must outlive it.
+template <typename Semaphore>
+class [[nodiscard]] permit_guard {
+ public:
+  /// Waits for `count` permits and takes them.
+  /// Switchpoint.
+  /// Throws: as the semaphore's acquire().
+  explicit permit_guard(Semaphore& of, std::ptrdiff_t count = 1) : of_(&of), count_(count) {
+    of.acquire(count);
+  }
+  permit_guard(permit_guard&& from) noexcept : of_(detail::taken(from.of_)), count_(from.count_) {}
+  permit_guard& operator=(permit_guard&&) = delete;
+  /// Not a switchpoint.
+  ~permit_guard() {
+    if (of_ != nullptr) of_->release(count_);
+  }
+
+ private:
+  Semaphore* of_;
+  std::ptrdiff_t count_;
+};
 
 /// Between fibers and threads.
 using semaphore = detail::basic_semaphore<detail::any_thread>;

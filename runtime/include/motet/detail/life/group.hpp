@@ -79,6 +79,16 @@ class group {
     return started;
   }
 
+  /// Starts a fiber that calls `body(promise<T>&)`, and waits until `body` has given the promise
+  /// its value: a server that listens by now, a worker that is connected. Then the fiber goes on by
+  /// itself. If this call is interrupted, it cancels the fiber.
+  /// Returns: that value.
+  /// Switchpoint.
+  /// Throws: what `body` throws before it is ready; fiber_cancelled if the fiber is cancelled
+  ///         before; std::logic_error if `body` returns without a word; otherwise as spin().
+  template <typename T = void, typename F>
+  T start(F&& body, call_site site = call_site::here());
+
   /// Waits until all but the transient fibers are over. The first failure cancels the rest.
   /// Switchpoint.
   /// Throws: the first failure, unchanged, once all are over; what is pending for this fiber;

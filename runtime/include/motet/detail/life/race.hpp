@@ -3,6 +3,7 @@
 // and all are over before the call returns.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <motet/detail/life/group.hpp>
@@ -10,6 +11,7 @@
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -159,6 +161,79 @@ struct value_in_optional {
 template <typename T>
 struct value_in_optional<std::optional<T>> {
   using type = T;
+};
+
+template <typename Joiner, typename T>
+inline constexpr bool takes_value = requires(Joiner& joiner, std::size_t place, T value) {
+  { joiner.on_value(place, std::move(value)) } -> std::convertible_to<bool>;
+};
+template <typename Joiner>
+inline constexpr bool takes_value<Joiner, void> = requires(Joiner& joiner, std::size_t place) {
+  { joiner.on_value(place) } -> std::convertible_to<bool>;
+};
+
+/// Whether `Joiner` can be told how a `Body` ends.
+template <typename Joiner, typename Body>
+concept joins = callable_body<Body> && takes_value<Joiner, returned_by<Body>> &&
+                requires(Joiner& joiner, std::size_t place, std::exception_ptr error) {
+                  { joiner.on_failure(place, error) } -> std::convertible_to<bool>;
+                };
+
+/// A race in which an object of the program decides when enough have ended.
+template <typename Joiner>
+class joined_race {
+ public:
+  joined_race(Joiner& joiner, std::size_t entrants)
+      : joiner_(joiner), runners_(entrants, race::rule::first_win) {}
+
+  template <typename Body>
+  void enter(Body& body) {
+    static_assert(joins<Joiner, Body&>, "the joiner has no fitting on_value() and on_failure()");
+    runners_.enter([this, &body](std::size_t place) { attempt(place, body); });
+  }
+
+  /// Returns: whether the joiner had enough.
+  /// Throws: what it has thrown.
+  bool run() {
+    const bool enough = runners_.run().has_value();
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    return enough;
+  }
+
+ private:
+  template <typename Body>
+  void attempt(std::size_t place, Body& body) {
+    try {
+      if constexpr (std::is_void_v<returned_by<Body&>>) {
+        body();
+        tell(place, [&] { return joiner_.on_value(place); });
+      } else {
+        auto value = body();
+        tell(place, [&] { return joiner_.on_value(place, std::move(value)); });
+      }
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      tell(place, [&] { return joiner_.on_failure(place, std::current_exception()); });
+    }
+  }
+
+  /// Throws nothing: what the joiner throws ends the race, and is kept.
+  template <typename Tell>
+  void tell(std::size_t place, Tell told) {
+    if (runners_.over()) return;
+    bool enough = true;
+    try {
+      enough = told();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    if (enough) runners_.win(place);
+  }
+
+  Joiner& joiner_;
+  std::exception_ptr error_;
+  race runners_;  // last member: its fibers use the others
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

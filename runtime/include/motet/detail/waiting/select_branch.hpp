@@ -16,13 +16,15 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class remote_awaiter;
 
 /// A branch of a select(). As a waiter it is the ticket's place in the list of the channel, fiber,
-/// descriptor or timer that the branch waits for. It is not moved once it is made.
+/// descriptor or timer that the branch waits for. It is moved only outside of a select().
 class select_branch : public wait_node {
  public:
   /// `any_thread`: another thread may choose this branch.
   explicit select_branch(bool any_thread) noexcept : shared(any_thread) {}
-  select_branch(select_branch&&) = delete;
   select_branch& operator=(select_branch&&) = delete;
+
+  /// Called when a select() begins with a branch that another one may have used.
+  void begin() noexcept {}
 
   /// Takes the branch if that needs no waiting.
   /// Returns: whether the branch was taken.
@@ -45,8 +47,12 @@ class select_branch : public wait_node {
   const bool shared;
   std::size_t index = 0;  // among the arguments
   bool entered = false;
+  bool enabled = true;
 
  protected:
+  /// What a select() has used of the other branch does not go along.
+  select_branch(const select_branch& moved) noexcept
+      : wait_node(), shared(moved.shared), enabled(moved.enabled) {}
   ~select_branch() = default;
 };
 
@@ -54,6 +60,7 @@ class end_case final : public select_branch, private awaiter {
  public:
   /// Throws: std::logic_error for an empty handle.
   explicit end_case(fiber_ref awaited);
+  end_case(end_case&& unused);
 
  private:
   bool proceeds(thread_core& thread) override;
@@ -69,6 +76,7 @@ class end_case final : public select_branch, private awaiter {
 class ready_case final : public select_branch {
  public:
   ready_case(int fd, short events) noexcept;
+  ready_case(ready_case&& unused) noexcept;
 
  private:
   bool proceeds(thread_core& thread) override;
@@ -89,6 +97,8 @@ class ready_case final : public select_branch {
 class time_case final : public select_branch {
  public:
   explicit time_case(clock::duration span);
+  time_case(time_case&& unused) noexcept;
+  void begin() noexcept;
 
  private:
   bool proceeds(thread_core& thread) override;
@@ -100,8 +110,11 @@ class time_case final : public select_branch {
   struct alarm : timer {
     time_case* of = nullptr;
   };
+  clock::duration span_;
   alarm alarm_;
 };
+
+[[noreturn]] void refuse_to_select_nothing();
 
 /// Waits until one of `branches` can be taken, takes it, and calls its finish() if it has waited.
 /// Shuffles `branches` unless `as_they_are`.

@@ -14,6 +14,7 @@
 #include <motet/detail/heart/switchpoint.hpp>
 #include <motet/detail/words/list.hpp>
 #include <motet/detail/words/post.hpp>
+#include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -150,5 +151,60 @@ struct single_wait : wait_node {
   }
   ticket lone_ticket;
 };
+
+[[noreturn]] void throw_destroyed();
+/// Called after a wait whose ticket was not told.
+[[noreturn]] void throw_interruption();
+
+/// Waiters that were chosen, and are to be told once the primitive's lock has been released.
+class chosen_ones {
+ public:
+  void add(wait_node& one) noexcept { waiting_.push_back(one); }
+  /// Returns: how many waiters there were.
+  std::size_t notify(thread_core* notifier) noexcept {
+    std::size_t count = 0;
+    while (wait_node* each = waiting_.pop_front()) {
+      each->of->notify(notifier);
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  list<wait_node, wait_nodes_tag> waiting_;
+};
+
+/// Takes `one`, whose ticket was interrupted, out of its list, unless the primitive has done so or
+/// has ended. `then()` is called under the primitive's lock.
+template <typename Sharing, typename Then>
+void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
+  if (!one.leave()) return;
+  const std::lock_guard in(sharing);
+  one.unlink();
+  then();
+}
+
+/// Waits, after `one` has entered a list and the primitive's lock has been released.
+/// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. If the wait is
+///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
+///         `one`: they may have waited only because `one` was in front of them.
+template <typename Sharing, typename Choose>
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one, Choose&& choose) {
+  if (one.lone_ticket.stand_by()) [[likely]] {
+    if (one.lone_ticket.destroyed) [[unlikely]]
+      throw_destroyed();
+    return;
+  }
+  chosen_ones freed;
+  leave(sharing, one, [&] { choose(freed); });
+  freed.notify(self_core());
+  throw_interruption();
+}
+
+/// The same for primitives on which no waiter holds up those behind it.
+template <typename Sharing>
+[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one) {
+  stand_by(sharing, one, [](chosen_ones&) {});
+}
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of the waiters on a primitive, and how the primitive serves them. See
-// detail/waiting/ticket.hpp.
+// The list of the waiters on a primitive, and how the primitive serves them one by one, or all at
+// once. See detail/waiting/ticket.hpp.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,6 @@
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
-
-[[noreturn]] void throw_destroyed();
-/// Called after a wait whose ticket was not told.
-[[noreturn]] void throw_interruption();
 
 /// The waiters on a primitive, in the order in which they came. The primitive's lock is held for
 /// every call but send_away(), which takes it.
@@ -140,55 +136,72 @@ class wait_list {
 extern template void wait_list::send_away(any_thread&) noexcept;
 extern template void wait_list::send_away(one_thread&) noexcept;
 
-/// Waiters that were chosen, and are to be told once the primitive's lock has been released.
-class chosen_ones {
+/// The lock of a primitive, and the waits for its state, which the primitive reads and changes only
+/// in the functions that it passes here. They are called under the lock: they are short, call no
+/// switchpoint, and do not throw.
+template <typename Sharing>
+class waiting_room {
  public:
-  void add(wait_node& one) noexcept { waiting_.push_back(one); }
-  /// Returns: how many waiters there were.
-  std::size_t notify(thread_core* notifier) noexcept {
-    std::size_t count = 0;
-    while (wait_node* each = waiting_.pop_front()) {
-      each->of->notify(notifier);
-      ++count;
+  waiting_room() = default;
+  waiting_room(const waiting_room&) = delete;
+  waiting_room& operator=(const waiting_room&) = delete;
+  /// Waits that are still open throw std::logic_error.
+  ~waiting_room() { waiting_.send_away(sharing_); }
+
+  /// Returns what `read()` returned.
+  template <typename Read>
+  auto look(Read&& read) {
+    const std::lock_guard in(sharing_);
+    return read();
+  }
+
+  /// Waits for the next release_if(), unless `ready()` says that there is nothing to wait for.
+  /// Throws: what is pending for this fiber; std::logic_error if the room ends meanwhile.
+  template <typename Ready>
+  void wait_unless(Ready&& ready, const char* what, const void* subject) {
+    thread_core* thread = Sharing::enter();
+    sharing_.lock();
+    do {
+      if (ready()) {
+        sharing_.unlock();
+        return;
+      }
+    } while (sharing_.becomes_fiber(thread));
+    single_wait waiting(what, subject, thread, Sharing::shared);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    stand_by(sharing_, waiting);
+  }
+
+  /// Calls `change()`, and ends every wait, in order, if it returns true.
+  template <typename Change>
+  void release_if(Change&& change) {
+    thread_core* thread = self_core();
+    chosen_ones all;
+    sharing_.lock();
+    if (change()) {
+      while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     }
-    return count;
+    sharing_.unlock();
+    all.notify(thread);
+  }
+
+  /// For a select(): `one` waits as well, unless `ready()`.
+  /// Returns: whether it was ready, and `one` does not wait.
+  template <typename Ready>
+  bool enter_unless(Ready&& ready, wait_node& one) {
+    const std::lock_guard in(sharing_);
+    if (ready()) return true;
+    waiting_.push_back(one);
+    return false;
+  }
+  void leave(wait_node& one) noexcept {
+    detail::leave(sharing_, one, [] {});
   }
 
  private:
-  list<wait_node, wait_nodes_tag> waiting_;
+  Sharing sharing_;
+  wait_list waiting_;
 };
-
-/// Takes `one`, whose ticket was interrupted, out of its list, unless the primitive has done so or
-/// has ended. `then()` is called under the primitive's lock.
-template <typename Sharing, typename Then>
-void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
-  if (!one.leave()) return;
-  const std::lock_guard in(sharing);
-  one.unlink();
-  then();
-}
-
-/// Waits, after `one` has entered a list and the primitive's lock has been released.
-/// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. If the wait is
-///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
-///         `one`: they may have waited only because `one` was in front of them.
-template <typename Sharing, typename Choose>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one, Choose&& choose) {
-  if (one.lone_ticket.stand_by()) [[likely]] {
-    if (one.lone_ticket.destroyed) [[unlikely]]
-      throw_destroyed();
-    return;
-  }
-  chosen_ones freed;
-  leave(sharing, one, [&] { choose(freed); });
-  freed.notify(self_core());
-  throw_interruption();
-}
-
-/// The same for primitives on which no waiter holds up those behind it.
-template <typename Sharing>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one) {
-  stand_by(sharing, one, [](chosen_ones&) {});
-}
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -49,6 +49,13 @@ class item_queue {
     keep_ = spares_;
   }
 
+  /// Returns: whether `count` more items can be pushed without add(). Keeps as much from now on.
+  bool keeps_room_for(std::size_t count) noexcept {
+    const std::size_t chunks = count / chunk_size + 1;
+    keep_ = std::max(keep_, chunks);
+    return spares_ >= chunks;
+  }
+
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.
   void keep(std::size_t chunks) noexcept { keep_ = chunks; }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// A barrier holds its parties until all have arrived, round after round.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/waiting/wait_list.hpp>
+#include <mutex>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_parties();
+[[noreturn]] void refuse_arrival();
+
+template <typename Sharing>
+class basic_barrier {
+ public:
+  /// A round ends when `parties` have arrived.
+  /// Throws: std::invalid_argument for less than 1.
+  explicit basic_barrier(std::ptrdiff_t parties) : parties_(parties), missing_(parties) {
+    if (parties < 1) refuse_parties();
+  }
+  basic_barrier(const basic_barrier&) = delete;
+  basic_barrier& operator=(const basic_barrier&) = delete;
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
+  ~basic_barrier() { waiting_.send_away(sharing_); }
+
+  /// Arrives, and waits until as many have arrived as there are parties. The last of them ends the
+  /// round, without waiting. An interrupted wait takes its arrival back.
+  /// Returns: whether this was the last arrival; so one call in each round returns true.
+  /// Switchpoint; switches only if it must wait.
+  /// Throws: what is pending for this fiber; std::logic_error if no party is left, or if the
+  ///         barrier is destroyed meanwhile.
+  bool arrive_and_wait() {
+    thread_core* thread = Sharing::enter();
+    sharing_.lock();
+    do {
+      if (missing_ <= 1) {
+        end_round(thread);
+        return true;
+      }
+    } while (sharing_.becomes_fiber(thread));
+    --missing_;
+    const std::uint64_t round = round_;
+    single_wait waiting("wait at a barrier", this, thread, Sharing::shared);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    if (!waiting.lone_ticket.stand_by() && take_back(waiting, round)) throw_interruption();
+    if (waiting.lone_ticket.destroyed) throw_destroyed();
+    return false;
+  }
+
+  /// Arrives without waiting, and leaves: the later rounds are without this party. So the others
+  /// need not wait for a party that ends before them, by a failure for example.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if no party is left.
+  void arrive_and_drop() {
+    thread_core* thread = self_core();
+    sharing_.lock();
+    const bool ends = missing_ <= 1;
+    if (parties_ > 0) --parties_;
+    if (ends) {
+      end_round(thread);
+    } else {
+      --missing_;
+      sharing_.unlock();
+    }
+  }
+
+ private:
+  /// Called under the lock by the last arrival, which releases the lock.
+  void end_round(thread_core* thread) {
+    const bool possible = missing_ > 0;
+    chosen_ones all;
+    missing_ = parties_;
+    ++round_;
+    while (wait_node* next = waiting_.choose(thread)) all.add(*next);
+    sharing_.unlock();
+    if (!possible) refuse_arrival();
+    all.notify(thread);
+  }
+
+  /// Returns: false if the round has ended before: then the arrival was needed, and counts.
+  bool take_back(wait_node& one, std::uint64_t round) noexcept {
+    bool taken_back = false;
+    leave(sharing_, one, [&] {
+      taken_back = round == round_;
+      if (taken_back) ++missing_;
+    });
+    return taken_back;
+  }
+
+  Sharing sharing_;
+  std::ptrdiff_t parties_;
+  std::ptrdiff_t missing_;  // in this round; 0 only if no party is left
+  std::uint64_t round_ = 0;
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using barrier = detail::basic_barrier<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using barrier = detail::basic_barrier<detail::one_thread>;
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Each item reaches every subscription. A push never waits: a subscription that falls behind by
+// more items than the broadcast keeps misses the oldest ones, and is told so.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/detail/waiting/subscription.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_to_keep_nothing();
+[[noreturn]] void throw_channel_closed();
+
+/// The last items of a broadcast, which it shares with its subscriptions.
+template <typename T, typename Sharing>
+struct broadcast_items {
+  static constexpr bool shared = Sharing::shared;
+  explicit broadcast_items(std::size_t capacity) : kept(capacity) {}
+
+  void read(std::uint64_t& place, reading<T>& into) {
+    const std::uint64_t oldest = pushed - std::min<std::uint64_t>(pushed, kept.size());
+    if (place < oldest) {
+      into.missed = oldest - place;
+      place = oldest;
+    } else if (place < pushed) {
+      into.value = kept[place++ % kept.size()];
+    }
+    into.over = into.missed > 0 || into.value != nullptr || closed;
+  }
+
+  waiting_room<Sharing> room;
+  std::vector<std::shared_ptr<const T>> kept;  // in a ring
+  std::uint64_t pushed = 0;
+  bool closed = false;
+};
+
+template <typename T, typename Sharing>
+class basic_broadcast {
+  using items = broadcast_items<T, Sharing>;
+
+ public:
+  class subscription;
+
+  /// Keeps the last `capacity` items for the subscriptions that have not popped them yet.
+  /// Throws: std::invalid_argument for 0; std::bad_alloc.
+  explicit basic_broadcast(std::size_t capacity) : items_(make(capacity)) {}
+  basic_broadcast(const basic_broadcast&) = delete;
+  basic_broadcast& operator=(const basic_broadcast&) = delete;
+  /// Closes the broadcast.
+  /// Not a switchpoint.
+  ~basic_broadcast() { close(); }
+
+  /// Returns: a subscription to the items that are pushed from now on.
+  /// Not a switchpoint.
+  subscription subscribe() const {
+    return subscription(items_, items_->room.look([this] { return items_->pushed; }));
+  }
+
+  /// Adds an item, in the place of the oldest one if all places are taken.
+  /// Not a switchpoint.
+  /// Throws: channel_closed; std::bad_alloc.
+  void push(T item) {
+    auto added = std::make_shared<const T>(std::move(item));
+    bool closed = false;
+    items_->room.release_if([&] {
+      closed = items_->closed;
+      if (!closed) added.swap(items_->kept[items_->pushed++ % items_->kept.size()]);
+      return !closed;
+    });
+    if (closed) throw_channel_closed();
+  }
+
+  /// Closes the broadcast: subscriptions pop what they have not seen yet, and then nothing. Closing
+  /// it again changes nothing.
+  /// Not a switchpoint.
+  void close() {
+    items_->room.release_if([this] { return items_->closed = true; });
+  }
+
+ private:
+  static std::shared_ptr<items> make(std::size_t capacity) {
+    if (capacity == 0) refuse_to_keep_nothing();
+    return std::make_shared<items>(capacity);
+  }
+
+  const std::shared_ptr<items> items_;
+};
+
+/// For one fiber or thread at a time; a copy goes on from the same place by itself. It may outlive
+/// its broadcast.
+template <typename T, typename Sharing>
+class basic_broadcast<T, Sharing>::subscription : public subscription_to<T, items> {
+ public:
+  subscription() = default;
+
+  /// Waits for the next item that this subscription has not seen.
+  /// Returns: a copy; nothing if the broadcast is closed and all items have been seen.
+  /// Switchpoint; switches only if it must wait.
+  /// Throws: items_missed; what is pending for this fiber; what copying the item throws.
+  std::optional<T> pop() { return this->wait_for_next("pop from a broadcast"); }
+
+  /// As pop(), if that needs no waiting.
+  /// Returns: nothing if pop() would wait, or if the broadcast is closed and all has been seen.
+  /// Not a switchpoint.
+  /// Throws: items_missed; what copying the item throws.
+  std::optional<T> try_pop() { return this->look_for_next(); }
+
+ private:
+  friend class basic_broadcast;
+  using subscription_to<T, items>::subscription_to;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+template <typename T>
+using broadcast = detail::basic_broadcast<T, detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+template <typename T>
+using broadcast = detail::basic_broadcast<T, detail::one_thread>;
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI

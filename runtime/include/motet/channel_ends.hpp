@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// The two ends of a channel as handles that can be copied: the channel is closed with the last of
+// its senders, or the last of its receivers, so that no other fiber need know when that is.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/channel.hpp>
+#include <optional>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_empty_end();
+
+template <typename T, typename Sharing>
+struct sending_end {
+  std::shared_ptr<basic_channel<T, Sharing>> to;
+  ~sending_end() { to->close(); }
+};
+
+template <typename T, typename Sharing>
+struct receiving_end {
+  std::shared_ptr<basic_channel<T, Sharing>> from;
+  ~receiving_end() {
+    from->close();
+    from->clear();
+  }
+};
+
+/// Returns: the channel of an end.
+template <typename End>
+auto& channel_of(const End& end) {
+  if (end.held_ == nullptr) refuse_empty_end();
+  return end.channel();
+}
+
+template <typename T, typename Sharing>
+class basic_sender {
+ public:
+  /// A sender of no channel, of which every call is a std::logic_error.
+  /// Not a switchpoint.
+  basic_sender() = default;
+
+  /// As channel::push(). Throws channel_closed also when no receiver is left.
+  /// Switchpoint; switches only if it must wait.
+  void push(T&& item) const { channel_of(*this).push(std::move(item)); }
+  /// Switchpoint; switches only if it must wait.
+  void push(const T& item) const { channel_of(*this).push(item); }
+
+  /// As channel::try_push().
+  /// Not a switchpoint.
+  bool try_push(T&& item) const { return channel_of(*this).try_push(std::move(item)); }
+  /// Not a switchpoint.
+  bool try_push(const T& item) const { return channel_of(*this).try_push(item); }
+
+  /// Returns: whether it is the sender of a channel.
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return held_ != nullptr; }
+
+ private:
+  template <typename End>
+  friend auto& channel_of(const End& end);
+  template <typename U, typename S, typename... Capacity>
+  friend auto make_ends(Capacity... capacity);
+  auto& channel() const noexcept { return *held_->to; }
+
+  std::shared_ptr<sending_end<T, Sharing>> held_;
+};
+
+template <typename T, typename Sharing>
+class basic_receiver {
+ public:
+  /// A receiver of no channel, of which every call is a std::logic_error.
+  /// Not a switchpoint.
+  basic_receiver() = default;
+
+  /// As channel::pop().
+  /// Returns: nothing if no sender and no item is left.
+  /// Switchpoint; switches only if it must wait.
+  std::optional<T> pop() const { return channel_of(*this).pop(); }
+
+  /// As channel::try_pop().
+  /// Not a switchpoint.
+  std::optional<T> try_pop() const { return channel_of(*this).try_pop(); }
+
+  /// Pops until no sender and no item is left.
+  /// Switchpoint; so is going on to the next item.
+  auto begin() const { return channel_of(*this).begin(); }
+  /// Not a switchpoint.
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// Returns: whether it is the receiver of a channel.
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return held_ != nullptr; }
+
+ private:
+  template <typename End>
+  friend auto& channel_of(const End& end);
+  template <typename U, typename S, typename... Capacity>
+  friend auto make_ends(Capacity... capacity);
+  auto& channel() const noexcept { return *held_->from; }
+
+  std::shared_ptr<receiving_end<T, Sharing>> held_;
+};
+
+template <typename T, typename Sharing, typename... Capacity>
+auto make_ends(Capacity... capacity) {
+  const auto channel = std::make_shared<basic_channel<T, Sharing>>(capacity...);
+  std::pair<basic_sender<T, Sharing>, basic_receiver<T, Sharing>> ends;
+  ends.first.held_ = std::make_shared<sending_end<T, Sharing>>(channel);
+  ends.second.held_ = std::make_shared<receiving_end<T, Sharing>>(channel);
+  return ends;
+}
+
+}  // namespace detail
+
+/// One end of a channel: copies are senders of the same channel. When the last one is gone, the
+/// channel is closed: its items can still be popped. Any thread.
+template <typename T>
+using sender = detail::basic_sender<T, detail::any_thread>;
+
+/// The other end: copies share the items. When the last one is gone, the channel is closed and its
+/// items are destroyed. Any thread.
+template <typename T>
+using receiver = detail::basic_receiver<T, detail::any_thread>;
+
+/// Makes a channel for `capacity` items, as channel(), and returns its ends as a std::pair.
+/// Not a switchpoint.
+/// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
+template <typename T>
+auto make_channel(std::size_t capacity = 0) {
+  return detail::make_ends<T, detail::any_thread>(capacity);
+}
+/// The same without a limit.
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(unbounded_t) {
+  return detail::make_ends<T, detail::any_thread>(unbounded);
+}
+
+namespace local {
+
+/// Between the fibers of one thread.
+template <typename T>
+using sender = detail::basic_sender<T, detail::one_thread>;
+template <typename T>
+using receiver = detail::basic_receiver<T, detail::one_thread>;
+
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(std::size_t capacity = 0) {
+  return detail::make_ends<T, detail::one_thread>(capacity);
+}
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(unbounded_t) {
+  return detail::make_ends<T, detail::one_thread>(unbounded);
+}
+
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI

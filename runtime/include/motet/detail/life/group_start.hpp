@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// A fiber of a group that says when it is ready.
+#pragma once
+
+#include <exception>
+#include <motet/detail/life/group.hpp>
+#include <motet/future.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+std::exception_ptr unready_end() noexcept;
+
+/// The body of a fiber that start() waits for. What is thrown before the fiber is ready is
+/// start()'s to throw.
+template <typename T, typename F>
+struct starting {
+  void operator()() {
+    promise<T> mine = std::move(ready);  // dropped when this returns
+    try {
+      body(mine);
+      mine.set_exception(unready_end());
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      if (!mine.set_exception(std::current_exception())) throw;
+    }
+  }
+
+  F body;
+  promise<T> ready;
+};
+
+/// Called in a handler.
+/// Throws: fiber_cancelled if the promise was broken because the fiber was cancelled; else what is
+///         handled.
+[[noreturn]] void rethrow_for_start_of(const fiber_ref& started);
+
+}  // namespace detail
+
+template <typename T, typename F>
+T group::start(F&& body, call_site site) {
+  promise<T> ready;
+  future<T> told = ready.get_future();
+  using starting = detail::starting<T, std::decay_t<F>>;
+  const fiber_ref started = spin(starting{std::forward<F>(body), std::move(ready)}, site);
+  try {
+    told.wait();
+  } catch (...) {
+    started.cancel("its start was interrupted", site);
+    throw;
+  }
+  try {
+    return std::move(told).get();
+  } catch (...) {
+    detail::rethrow_for_start_of(started);
+  }
+}
+
+}}  // namespace motet::MOTET_ABI

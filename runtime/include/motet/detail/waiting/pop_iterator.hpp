@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Goes through a channel by popping.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <motet/detail/words/abi.hpp>
+#include <optional>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Ends when pop() returns nothing.
+template <typename Channel>
+class pop_iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = typename Channel::value_type;
+  using difference_type = std::ptrdiff_t;
+  using pointer = value_type*;
+  using reference = value_type&;
+
+  explicit pop_iterator(Channel& from) : from_(&from), item_(from.pop()) {}
+
+  /// Not a switchpoint.
+  value_type& operator*() const noexcept { return *item_; }
+  /// Not a switchpoint.
+  value_type* operator->() const noexcept { return &*item_; }
+  /// Switchpoint.
+  pop_iterator& operator++() {
+    item_ = from_->pop();
+    return *this;
+  }
+  /// Switchpoint.
+  void operator++(int) { ++*this; }
+  /// Not a switchpoint.
+  friend bool operator==(const pop_iterator& at, std::default_sentinel_t) noexcept {
+    return !at.item_.has_value();
+  }
+
+ private:
+  Channel* from_;
+  mutable std::optional<value_type> item_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

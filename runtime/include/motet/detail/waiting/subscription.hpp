@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What the subscriptions to a broadcast and to a watch have in common: each has its own place in
+// what both sides share, and waits for what comes behind that place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/errors.hpp>
+#include <optional>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+[[noreturn]] void refuse_empty_subscription();
+
+/// What a subscription has found behind its place.
+template <typename T>
+struct reading {
+  bool over = false;  // there is something to tell, perhaps the end
+  std::shared_ptr<const T> value;
+  std::uint64_t missed = 0;
+
+  /// Throws: items_missed; what copying the value throws.
+  std::optional<T> copy() const {
+    if (missed > 0) throw items_missed(missed);
+    if (value == nullptr) return std::nullopt;
+    return *value;
+  }
+};
+
+/// `Shared` has a member `room`, and read(place, reading), which is called under the room's lock.
+template <typename T, typename Shared>
+class subscription_to {
+ public:
+  /// A subscription to nothing, of which every call is a std::logic_error.
+  /// Not a switchpoint.
+  subscription_to() = default;
+
+ protected:
+  subscription_to(std::shared_ptr<Shared> to, std::uint64_t place) noexcept
+      : to_(std::move(to)), place_(place) {}
+
+  std::optional<T> wait_for_next(const char* what) {
+    Shared& from = source();
+    reading<T> found;
+    while (!found.over) {
+      from.room.wait_unless([&] { return read(from, found); }, what, &from);
+    }
+    return found.copy();
+  }
+
+  std::optional<T> look_for_next() {
+    Shared& from = source();
+    reading<T> found;
+    from.room.look([&] { return read(from, found); });
+    return found.copy();
+  }
+
+ private:
+  template <typename, typename>
+  friend struct next_case;
+
+  Shared& source() const {
+    if (to_ == nullptr) refuse_empty_subscription();
+    return *to_;
+  }
+  bool read(Shared& from, reading<T>& into) {
+    from.read(place_, into);
+    return into.over;
+  }
+
+  std::shared_ptr<Shared> to_;
+  std::uint64_t place_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

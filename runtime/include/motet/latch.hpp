@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// A latch opens when it has been counted down to 0, and stays open.
+#pragma once
+
+#include <cstddef>
+#include <motet/detail/waiting/wait_list.hpp>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_latch_count();
+
+template <typename Sharing>
+class basic_latch {
+ public:
+  /// Opens after `count` steps; with 0 it is open.
+  /// Throws: std::invalid_argument for less.
+  explicit basic_latch(std::ptrdiff_t count) : left_(count) {
+    if (count < 0) refuse_latch_count();
+  }
+  basic_latch(const basic_latch&) = delete;
+  basic_latch& operator=(const basic_latch&) = delete;
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
+  ~basic_latch() = default;
+
+  /// Counts down by `steps`; the last step opens the latch and ends every wait, in order.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument, without effect, if `steps` is negative or more than are left.
+  void count_down(std::ptrdiff_t steps = 1) {
+    bool refused = false;
+    room_.release_if([&] {
+      refused = steps < 0 || steps > left_;
+      if (!refused) left_ -= steps;
+      return left_ == 0;
+    });
+    if (refused) refuse_latch_count();
+  }
+
+  /// Waits until the latch is open.
+  /// Switchpoint; switches only if it must wait.
+  /// Throws: what is pending for this fiber; std::logic_error if the latch is destroyed meanwhile.
+  void wait() {
+    room_.wait_unless([this] { return is_ready(); }, "wait for a latch", this);
+  }
+
+  /// Returns: whether the latch is open.
+  /// Not a switchpoint.
+  bool is_open() const {
+    return room_.look([this] { return is_ready(); });
+  }
+
+ private:
+  template <typename>
+  friend struct room_case;
+  static constexpr bool shared = Sharing::shared;
+  bool is_ready() const noexcept { return left_ == 0; }
+
+  mutable waiting_room<Sharing> room_;
+  std::ptrdiff_t left_;
+};
+
+}  // namespace detail
+
+/// Between fibers and threads.
+using latch = detail::basic_latch<detail::any_thread>;
+
+namespace local {
+/// Between the fibers of one thread.
+using latch = detail::basic_latch<detail::one_thread>;
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI

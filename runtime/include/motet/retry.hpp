@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Calling something again when it fails, less and less often.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <motet/clock.hpp>
+#include <motet/errors.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// When a call that fails is made again. The delays are as those of supervise().
+struct retry_schedule {
+  /// How often it is called in all, at least once.
+  std::size_t attempts = 5;
+  /// The delay before the second attempt. It is doubled each time, up to `longest_delay`.
+  clock::duration delay = std::chrono::milliseconds(100);
+  clock::duration longest_delay = std::chrono::seconds(30);
+  /// Up to this part of each delay, in [0, 1], is left out at random, so that calls that failed
+  /// together are not made again together.
+  double jitter = 0.5;
+  /// Called with each failure, in the calling fiber; it may call switchpoints: whether the call
+  /// may be made again. If this is empty, it may unless the failure is a std::logic_error, which
+  /// would only come again.
+  std::function<bool(const std::exception_ptr& failure)> only_if = {};
+};
+
+namespace detail {
+
+/// Throws: std::invalid_argument.
+void check(const retry_schedule& how);
+/// Called in a handler, after attempt number `made`, from 1, has failed. Waits for the delay.
+/// Throws: the failure, if there is no further attempt.
+void await_next_attempt(const retry_schedule& how, std::size_t made);
+
+}  // namespace detail
+
+/// Calls `f` until it returns. `cancelled` is no failure: it ends this at once. But an exception
+/// that another fiber has raised in this one counts as a failure of `f`. A time limit for each
+/// attempt goes into `f`, a time limit for all of them round this call.
+/// Returns: what `f` returned.
+/// Switchpoint.
+/// Throws: the last failure, unchanged, when all attempts have failed, or `only_if` said no; what
+///         is pending for this fiber; std::invalid_argument for a schedule with no attempt, a
+///         negative delay, or a jitter that is not in [0, 1].
+template <typename F>
+decltype(auto) retry(const retry_schedule& how, F&& f) {
+  detail::check(how);
+  for (std::size_t made = 1;; ++made) {
+    try {
+      return f();
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      detail::await_next_attempt(how, made);
+    }
+  }
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// What ends a set of callables is the program's own choice; fibers that say when they are ready;
+// calls that are made again.
+#include <chrono>
+#include <exception>
+#include <motet/motet.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "settle.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::oops;
+using testing::until_waiting;
+
+namespace {
+
+/// Enough are the first `wanted` values; failures are counted.
+struct first_few {
+  std::size_t wanted;
+  std::vector<int> values = {};
+  std::vector<std::size_t> places = {};
+  int failures = 0;
+
+  bool on_value(std::size_t place, int value) {
+    values.push_back(value);
+    places.push_back(place);
+    return values.size() == wanted;
+  }
+  bool on_failure(std::size_t, const std::exception_ptr&) {
+    ++failures;
+    return false;
+  }
+};
+
+int later(clock::duration span, int value) {
+  sleep_for(span);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("two of four are enough, and the others are cancelled", "[await]") {
+  testing::on_virtual_time([] {
+    int cancelled_ones = 0;
+    const auto slow = [&]() -> int {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+        ++cancelled_ones;
+        throw;
+      }
+      return 0;
+    };
+    const auto fails = []() -> int { throw oops(); };
+    first_few joiner{2};
+    CHECK(await_with(
+        joiner, slow, [] { return later(20ms, 1); }, fails, [] { return later(10ms, 2); }, slow));
+    CHECK(joiner.values == std::vector<int>{2, 1});
+    CHECK(joiner.places == std::vector<std::size_t>{3, 1});
+    CHECK(joiner.failures == 1);
+    CHECK(cancelled_ones == 2);
+  });
+}
+
+TEST_CASE("a joiner that never has enough is told of all", "[await]") {
+  run([] {
+    first_few joiner{5};
+    std::vector<std::function<int()>> bodies(3, [] { return 7; });
+    bodies.emplace_back([]() -> int { throw oops(); });
+    CHECK_FALSE(await_with(joiner, bodies));
+    CHECK(joiner.values.size() == 3);
+    CHECK(joiner.failures == 1);
+    CHECK_FALSE(await_with(joiner));
+    struct counts {
+      int ended = 0;
+      bool on_value(std::size_t) { return ++ended == 2; }
+      bool on_failure(std::size_t, const std::exception_ptr& error) {
+        std::rethrow_exception(error);
+      }
+    };
+    counts of_void;
+    CHECK(await_with(of_void, [] {}, [] {}, [] { sleep(); }));
+    CHECK_THROWS_AS(await_with(of_void, [] { throw oops(); }, [] { sleep(); }), oops);
+    auto interrupted = spin([&] { await_with(of_void, [] { sleep(); }); });
+    until_waiting(interrupted);
+    interrupted.cancel();
+    CHECK_THROWS_AS(interrupted.await(), fiber_cancelled);
+    CHECK_FALSE(await_with(of_void, [] {
+      current().cancel();
+      snooze();
+    }));
+  });
+}
+
+TEST_CASE("start waits until the fiber is ready", "[group]") {
+  run([] {
+    std::string order;
+    group all;
+    const int port = all.start<int>([&](promise<int>& ready) {
+      order += 'a';
+      snooze();
+      ready.set_value(80);
+      order += 'b';
+      snooze();
+      order += 'c';
+    });
+    CHECK(port == 80);
+    CHECK(order == "ab");
+    all.start([&](promise<void>& ready) { ready.set_value(); });
+    all.await_all();
+    CHECK(order == "abc");
+    int object = 0;
+    int& same = all.start<int&>([&](promise<int&>& ready) { ready.set_value(object); });
+    CHECK(&same == &object);
+  });
+}
+
+TEST_CASE("a fiber that fails before it is ready fails its start alone", "[group]") {
+  run([] {
+    group all;
+    bool lives = false;
+    all.spin([&] {
+      sleep_for(1ms);
+      lives = true;
+    });
+    CHECK_THROWS_AS(all.start([](promise<void>&) {
+      snooze();
+      throw oops();
+    }),
+                    oops);
+    CHECK_THROWS_AS(all.start([](promise<void>&) {}), std::logic_error);
+    CHECK_THROWS_AS(all.start([](promise<void>&) {
+      current().cancel();
+      snooze();
+    }),
+                    fiber_cancelled);
+    all.await_all();
+    CHECK(lives);
+    CHECK(all.failures().empty());
+    CHECK_THROWS_AS(all.start([](promise<void>& ready) {
+      ready.set_value();
+      throw oops();  // afterwards: the group's failure
+    }),
+                    oops);
+  });
+}
+
+TEST_CASE("an interrupted start ends its fiber", "[group]") {
+  run([] {
+    group all;
+    bool ended = false;
+    CHECK_FALSE(move_on_after(1ms, [&] {
+      all.start([&](promise<void>&) {
+        try {
+          sleep();
+        } catch (const cancelled& how) {
+          CHECK(how.reason() == std::string("its start was interrupted"));
+          ended = true;
+          throw;
+        }
+      });
+    }));
+    all.await_all();
+    CHECK(ended);
+  });
+}
+
+TEST_CASE("a call is made again until it returns, later and later", "[retry]") {
+  testing::on_virtual_time([] {
+    retry_schedule how;
+    how.delay = 10ms;
+    how.longest_delay = 25ms;
+    how.jitter = 0;
+    std::vector<clock::duration> begun;
+    const auto start = clock::now();
+    int calls = 0;
+    CHECK(retry(how, [&] {
+            begun.push_back(clock::now() - start);
+            if (++calls < 5) throw oops();
+            return calls;
+          }) == 5);
+    REQUIRE(begun.size() == 5);
+    const clock::duration expected[] = {0ms, 10ms, 30ms, 55ms, 80ms};
+    for (std::size_t i = 0; i < 5; ++i) {
+      CHECK(begun[i] >= expected[i]);
+      CHECK(begun[i] < expected[i] + 2ms);
+    }
+    how.jitter = 1;
+    how.attempts = 1'000;
+    how.longest_delay = 1ms;
+    calls = 0;
+    const auto again = clock::now();
+    retry(how, [&] {
+      if (++calls < 1'000) throw oops();
+    });
+    CHECK(clock::now() - again > 300ms);
+    CHECK(clock::now() - again < 700ms);
+  });
+}
+
+TEST_CASE("what would only fail again is not called again", "[retry]") {
+  testing::on_virtual_time([] {
+    retry_schedule how;
+    how.attempts = 3;
+    int calls = 0;
+    CHECK_THROWS_AS(retry(how,
+                          [&] {
+                            ++calls;
+                            throw oops();
+                          }),
+                    oops);
+    CHECK(calls == 3);
+    calls = 0;
+    CHECK_THROWS_AS(retry(how,
+                          [&] {
+                            ++calls;
+                            throw std::invalid_argument("no");
+                          }),
+                    std::invalid_argument);
+    CHECK(calls == 1);
+    calls = 0;
+    how.only_if = [](const std::exception_ptr& failure) { return failure != nullptr; };
+    CHECK_THROWS_AS(retry(how,
+                          [&] {
+                            ++calls;
+                            throw std::invalid_argument("no");
+                          }),
+                    std::invalid_argument);
+    CHECK(calls == 3);
+    calls = 0;
+    how.attempts = 1'000'000;
+    CHECK_FALSE(move_on_after(1s, [&] {
+      retry(how, [&] {
+        ++calls;
+        throw oops();
+      });
+    }));
+    CHECK(calls >= 3);
+    calls = 0;
+    auto gone = spin([&] {
+      retry(how, [&] {
+        ++calls;
+        sleep();
+      });
+    });
+    until_waiting(gone);
+    gone.cancel();
+    CHECK_THROWS_AS(gone.await(), fiber_cancelled);
+    CHECK(calls == 1);
+    int kept = 3;
+    int& same = retry(how, [&]() -> int& { return kept; });
+    CHECK(&same == &kept);
+    for (auto bad : {retry_schedule{.attempts = 0}, retry_schedule{.delay = -1ms},
+                     retry_schedule{.longest_delay = -1ms}, retry_schedule{.jitter = 1.5}}) {
+      CHECK_THROWS_AS(retry(bad, [] {}), std::invalid_argument);
+    }
+  });
+}

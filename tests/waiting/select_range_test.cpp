@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// select() over a set that the program makes as it runs, with branches that are disabled, and over
+// events, latches, futures, permits and subscriptions.
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <motet/motet.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "settle.hpp"
+#include "support.hpp"
+#include "waiting/forms.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::oops;
+using testing::settle;
+using testing::until_waiting;
+
+TEMPLATE_TEST_CASE("select over a range takes one branch at a time, until none is left", "[select]",
+                   FORMS) {
+  run([] {
+    constexpr int count = 40;
+    std::deque<typename TestType::template channel<int>> channels;
+    std::vector<int> sums(count);
+    int ended = 0;
+    const auto branch = [&](int place) {
+      return on_pop(channels[static_cast<std::size_t>(place)], [&, place](std::optional<int> got) {
+        if (got) {
+          sums[static_cast<std::size_t>(place)] += *got;
+        } else {
+          ++ended;
+        }
+      });
+    };
+    std::vector<decltype(branch(0))> cases;
+    group all;
+    for (int i = 0; i < count; ++i) {
+      channels.emplace_back(static_cast<std::size_t>(i % 3));
+      all.spin([&, i] {
+        for (int each = 1; each <= 10; ++each) channels[static_cast<std::size_t>(i)].push(i * each);
+        channels[static_cast<std::size_t>(i)].close();
+      });
+    }
+    for (int i = 0; i < count; ++i) cases.push_back(branch(i));
+    while (ended < count) {
+      const int before = ended;
+      const std::size_t taken = motet::select(cases);
+      if (ended > before) cases[taken].only_if(false);
+    }
+    all.await_all();
+    for (int i = 0; i < count; ++i) CHECK(sums[static_cast<std::size_t>(i)] == 55 * i);
+    CHECK_THROWS_AS(motet::select(cases), std::invalid_argument);
+    cases.clear();
+    CHECK_THROWS_AS(motet::select(in_order, cases), std::invalid_argument);
+  });
+}
+
+TEMPLATE_TEST_CASE("a branch of a range counts its time from the select on", "[select]", FORMS) {
+  run([] {
+    std::vector<decltype(on_timeout(1ms))> cases;
+    cases.push_back(on_timeout(30ms));
+    cases.push_back(on_timeout(5ms));
+    for (int round = 0; round < 2; ++round) {
+      const auto begin = clock::now();
+      CHECK(motet::select(cases) == 1);
+      CHECK(clock::now() - begin >= 4ms);
+    }
+  });
+}
+
+TEMPLATE_TEST_CASE("a disabled branch is none", "[select]", FORMS) {
+  run([] {
+    typename TestType::template channel<int> full(1);
+    typename TestType::template channel<int> empty(1);
+    full.push(1);
+    bool popped = false;
+    CHECK(motet::select(on_pop(full, [&] { popped = true; }).only_if(false), on_pop(empty),
+                        on_timeout(1ms)) == 2);
+    CHECK_FALSE(popped);
+    CHECK(motet::select(in_order, on_pop(empty), on_pop(full).only_if(true)) == 1);
+    CHECK_THROWS_AS(motet::select(on_pop(full).only_if(false)), std::invalid_argument);
+  });
+}
+
+TEMPLATE_TEST_CASE("select waits for an event, a latch, permits, or what a subscription gets",
+                   "[select]", FORMS) {
+  run([] {
+    typename TestType::event happened;
+    typename TestType::latch steps(1);
+    typename TestType::semaphore permits(1);
+    typename TestType::template broadcast<int> numbers(2);
+    typename TestType::template watch<int> level(7);
+    auto from = numbers.subscribe();
+    auto seen = level.subscribe();
+    std::string got;
+    const auto any = [&] {
+      return motet::select(
+          in_order, on_set(happened, [&] { got += 'e'; }), on_open(steps, [&] { got += 'l'; }),
+          on_acquire(permits, 2, [&] { got += 's'; }),
+          on_next(from, [&](std::optional<int> next) { got += std::to_string(next.value_or(0)); }),
+          on_next(seen, [&](std::optional<int> now) { got += std::to_string(*now); }));
+    };
+    CHECK(any() == 4);
+    CHECK(got == "7");
+    const auto waits_for = [&](auto change) {
+      auto waits = spin([&] { return any(); });
+      until_waiting(waits);
+      change();
+      return waits.await();
+    };
+    CHECK(waits_for([&] { level.set(8); }) == 4);
+    CHECK(waits_for([&] { numbers.push(5); }) == 3);
+    CHECK(waits_for([&] { permits.release(); }) == 2);
+    CHECK(waits_for([&] { steps.count_down(); }) == 1);
+    CHECK(any() == 1);
+    happened.set();
+    CHECK(any() == 0);
+    CHECK(got == "785slle");
+    happened.reset();
+    typename TestType::latch closed(1);
+    auto interrupted = spin([&] {
+      motet::select(on_set(happened), on_acquire(permits, 1), on_open(closed),
+                    on_next(seen, [&] { got += '!'; }));
+    });
+    until_waiting(interrupted);
+    interrupted.raise(oops());
+    permits.release();
+    CHECK_THROWS_AS(interrupted.await(), oops);
+    CHECK(permits.try_acquire());
+    numbers.push(1);
+    numbers.push(2);
+    numbers.push(3);
+    CHECK_THROWS_AS(motet::select(on_next(from)), items_missed);
+    CHECK(motet::select(on_next(from, [&](std::optional<int> next) { CHECK(next == 2); })) == 0);
+  });
+}
+
+TEMPLATE_TEST_CASE("permits asked for by a select hold up those behind only while it waits",
+                   "[select][semaphore]", FORMS) {
+  run([] {
+    typename TestType::semaphore permits(1);
+    bool got = false;
+    auto large = spin([&] { motet::select(on_acquire(permits, 5), on_timeout(5ms)); });
+    until_waiting(large);
+    auto small = spin([&] {
+      permits.acquire();
+      got = true;
+    });
+    until_waiting(small);
+    CHECK_FALSE(got);
+    large.await();
+    small.await();
+    CHECK(got);
+    auto refused = spin([&] { motet::select(on_acquire(permits, 1), on_timeout(1h)); });
+    until_waiting(refused);
+    permits.close();
+    CHECK_THROWS_AS(refused.await(), semaphore_closed);
+    CHECK_THROWS_AS(motet::select(on_acquire(permits, 1)), semaphore_closed);
+    CHECK_THROWS_AS(on_acquire(permits, 0), std::invalid_argument);
+  });
+}
+
+TEST_CASE("select waits for whichever of several futures is ready first", "[select][future]") {
+  run([] {
+    std::vector<promise<int>> promises(3);
+    const auto branch = [](const promise<int>& of) { return on_ready(of.get_future()); };
+    std::vector<decltype(branch(promises[0]))> cases;
+    for (const auto& each : promises) cases.push_back(branch(each));
+    auto first = spin([&] { return motet::select(cases); });
+    until_waiting(first);
+    std::thread([&] { promises[1].set_value(1); }).join();
+    CHECK(first.await() == 1);
+    promises.clear();
+    CHECK(motet::select(in_order, cases) == 0);  // broken, which is an answer, too
+    CHECK_THROWS_AS(on_ready(future<int>()), std::logic_error);
+  });
+}
+
+TEMPLATE_TEST_CASE("a permit guard gives its permits back", "[semaphore]", FORMS) {
+  run([] {
+    typename TestType::semaphore permits(3);
+    {
+      const permit_guard two(permits, 2);
+      permit_guard one(permits);
+      CHECK_FALSE(permits.try_acquire());
+      const auto moved = std::move(one);
+      CHECK_FALSE(permits.try_acquire());
+    }
+    CHECK(permits.stats().free == 3);
+    permits.acquire(3);
+    auto waits = spin([&] { permits.acquire(); });
+    until_waiting(waits);
+    CHECK_FALSE(permits.stats().closed);
+    permits.close();
+    permits.close();
+    CHECK(permits.stats().closed);
+    CHECK_THROWS_AS(waits.await(), semaphore_closed);
+    CHECK_THROWS_AS(permit_guard(permits), semaphore_closed);
+    CHECK_THROWS_AS(permits.try_acquire(), semaphore_closed);
+    permits.release(3);
+    CHECK(permits.stats().free == 3);
+  });
+}
