@@ -19,7 +19,9 @@ using testing::until_waiting;
 
 TEMPLATE_TEST_CASE("the last sender closes the channel", "[channel]", FORMS) {
   run([] {
-    auto [to, from] = TestType::template make_channel<int>(1);
+    auto ends = TestType::template make_channel<int>(1);
+    auto& to = ends.first;
+    auto& from = ends.second;
     int sum = 0;
     group all;
     for (int i = 1; i <= 3; ++i) {
@@ -28,8 +30,8 @@ TEMPLATE_TEST_CASE("the last sender closes the channel", "[channel]", FORMS) {
         mine.push(10 * i);
       });
     }
-    all.spin([&sum, from = from] {
-      for (const int each : from) sum += each;
+    all.spin([&sum, mine = from] {
+      for (const int each : mine) sum += each;
     });
     CHECK(to);
     to = {};
@@ -45,7 +47,9 @@ TEMPLATE_TEST_CASE("the last sender closes the channel", "[channel]", FORMS) {
 TEMPLATE_TEST_CASE("with the last receiver go the items, and senders are told", "[channel]",
                    FORMS) {
   run([] {
-    auto [to, from] = TestType::template make_channel<std::shared_ptr<int>>(1);
+    auto ends = TestType::template make_channel<std::shared_ptr<int>>(1);
+    auto& to = ends.first;
+    auto& from = ends.second;
     const auto item = std::make_shared<int>(1);
     to.push(item);
     auto waits = spin([mine = to, item] { mine.push(item); });
@@ -69,7 +73,8 @@ TEMPLATE_TEST_CASE("with the last receiver go the items, and senders are told", 
 
 TEST_CASE("ends of a channel on several threads", "[channel][threads]") {
   const int many = static_cast<int>(testing::scaled(100'000, testing::under_tsan ? 1'000 : 10'000));
-  auto [to, from] = make_channel<int>(8);
+  auto ends = make_channel<int>(8);
+  auto& to = ends.first;
   long sum = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
@@ -78,7 +83,7 @@ TEST_CASE("ends of a channel on several threads", "[channel][threads]") {
     });
   }
   to = {};
-  run([&, mine = std::move(from)] {
+  run([&, mine = std::move(ends.second)] {
     for (const int each : mine) sum += each;
   });
   for (auto& each : threads) each.join();
