@@ -53,8 +53,8 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
 /// One attempt to wait: a ticket, and the branches whose lists it has entered.
 class selection {
  public:
-  selection(std::span<select_branch*> branches, thread_core& thread) noexcept
-      : branches_(branches), thread_(thread), ticket_("select", &thread, any_shared(branches)) {
+  selection(std::span<select_branch*> branches, const char* what, thread_core& thread) noexcept
+      : branches_(branches), thread_(thread), ticket_(what, &thread, any_shared(branches)) {
     ticket_.in_many = true;
   }
   selection(const selection&) = delete;
@@ -123,14 +123,14 @@ void refuse_to_select_nothing() {
   throw std::invalid_argument("select() has no branch that is enabled");
 }
 
-select_branch& take_one(std::span<select_branch*> branches, bool as_they_are) {
+select_branch& take_one(std::span<select_branch*> branches, bool as_they_are, const char* what) {
   thread_state& thread = here();
   thread.deliver();
   if (branches.empty()) refuse_to_select_nothing();
   if (!as_they_are) shuffle(branches);
   for (;;) {
     if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
-    if (select_branch* taken = selection(branches, thread).run()) return *taken;
+    if (select_branch* taken = selection(branches, what, thread).run()) return *taken;
   }
 }
 

@@ -117,9 +117,10 @@ class time_case final : public select_branch {
 [[noreturn]] void refuse_to_select_nothing();
 
 /// Waits until one of `branches` can be taken, takes it, and calls its finish() if it has waited.
-/// Shuffles `branches` unless `as_they_are`.
+/// Shuffles `branches` unless `as_they_are`. A dump tells of the wait as `what`.
 /// Returns: the branch that was taken.
 /// Throws: what is pending for the fiber; what a branch throws.
-select_branch& take_one(std::span<select_branch*> branches, bool as_they_are);
+select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
+                        const char* what = "select");
 
 }}}  // namespace motet::MOTET_ABI::detail

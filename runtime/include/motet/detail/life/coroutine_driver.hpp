@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The fiber under a coroutine. A coroutine that waits for something of motet's has handed the
+// thread back to the fiber that runs it; this fiber, the driver, waits in its place, and resumes
+// the coroutine. So all that a coroutine does happens on one fiber, also after it has waited, and
+// what interrupts that fiber is thrown where the coroutine waits. Without <coroutine>, which not
+// every compiler has that builds the library.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/event.hpp>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class suspended_coroutine;
+
+/// What a coroutine waits for; its driver keeps it, for the coroutine may be destroyed meanwhile.
+struct coroutine_wait {
+  coroutine_wait() = default;
+  coroutine_wait(const coroutine_wait&) = delete;
+  coroutine_wait& operator=(const coroutine_wait&) = delete;
+  virtual ~coroutine_wait() = default;
+  virtual select_branch& branch() noexcept = 0;
+
+  suspended_coroutine* of = nullptr;  // null: it was destroyed
+};
+
+template <typename Branch>
+struct coroutine_wait_on final : coroutine_wait {
+  explicit coroutine_wait_on(Branch&& wanted) : kept(std::move(wanted)) {}
+  select_branch& branch() noexcept override { return kept; }
+  Branch kept;
+};
+
+/// A coroutine that waits, in its own frame.
+class suspended_coroutine {
+ public:
+  suspended_coroutine() = default;
+  suspended_coroutine(const suspended_coroutine&) = delete;
+  suspended_coroutine& operator=(const suspended_coroutine&) = delete;
+  ~suspended_coroutine() {
+    if (wait_ != nullptr) wait_->of = nullptr;
+  }
+
+  /// Goes on with the coroutine, in which `error`, if there is one, ends the wait.
+  void resume_with(std::exception_ptr error);
+
+ protected:
+  /// Has the driver of the running fiber wait. Where that has none, a new child of it is one.
+  /// Throws: std::logic_error on a thread without fibers; as spin(); std::bad_alloc.
+  void wait_for(std::unique_ptr<coroutine_wait> what, void* frame, void (*resume)(void*));
+  /// Throws: what has interrupted the wait.
+  void throw_interruption() const {
+    if (error_ != nullptr) std::rethrow_exception(error_);
+  }
+
+ private:
+  friend class coroutine_driver;
+
+  coroutine_wait* wait_ = nullptr;
+  void* frame_ = nullptr;
+  void (*resume_)(void*) = nullptr;
+  std::exception_ptr error_;
+};
+
+class coroutine_driver {
+ public:
+  /// Becomes the driver of the running fiber, in place of the one before.
+  coroutine_driver();
+  coroutine_driver(const coroutine_driver&) = delete;
+  coroutine_driver& operator=(const coroutine_driver&) = delete;
+  ~coroutine_driver();
+
+  /// Throws: std::bad_alloc.
+  void add(std::unique_ptr<coroutine_wait> what);
+
+  /// Resumes the coroutines as what they wait for comes: until `done` is set or, without it, until
+  /// none waits.
+  /// Throws: the first exception that the resumption of a coroutine has thrown.
+  void run(event* done);
+
+ private:
+  void forget_destroyed();
+  void wait_once(event* done);
+  void resume(suspended_coroutine& one, std::exception_ptr error);
+
+  coroutine_driver* const before_;
+  std::vector<std::unique_ptr<coroutine_wait>> waits_;
+  std::vector<select_branch*> branches_;
+  std::exception_ptr failure_;
+};
+
+/// Returns: the running fiber, wherever it is.
+const control_block& fiber_here();
+/// Called in a handler on the fiber that runs a coroutine now.
+/// Returns: what is handled, as `awaiting` is to see it, which awaits the coroutine.
+std::exception_ptr failure_for(const control_block& awaiting) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// See motet/detail/life/coroutine_driver.hpp.
+#include <algorithm>
+#include <motet/cancel.hpp>
+#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/life/coroutine_driver.hpp>
+#include <motet/detail/waiting/room_cases.hpp>
+#include <motet/fiber.hpp>
+#include <motet/local.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "words/made_exception.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+coroutine_driver*& driver_here() {
+  static const fiber_local<coroutine_driver*> driver(nullptr);
+  return driver.get();
+}
+
+/// The body of a fiber that drives one coroutine from its first wait on.
+class lone_driver {
+ public:
+  explicit lone_driver(std::unique_ptr<coroutine_wait> what) noexcept : what_(std::move(what)) {}
+  lone_driver(lone_driver&&) noexcept = default;
+  lone_driver& operator=(lone_driver&&) = delete;
+  /// A fiber that is cancelled before it begins is no driver: the coroutine is told.
+  ~lone_driver() {
+    if (what_ == nullptr || what_->of == nullptr) return;
+    try {
+      what_->of->resume_with(
+          made_exception<fiber_cancelled>("that was to run a coroutine", "it was cancelled"));
+    } catch (...) {  // as the failure of a fiber that has not begun
+    }
+  }
+
+  void operator()() {
+    coroutine_driver alone;
+    alone.add(std::move(what_));
+    alone.run(nullptr);
+  }
+
+ private:
+  std::unique_ptr<coroutine_wait> what_;
+};
+
+}  // namespace
+
+coroutine_driver::coroutine_driver() : before_(std::exchange(driver_here(), this)) {}
+
+coroutine_driver::~coroutine_driver() {
+  driver_here() = before_;
+  for (const auto& each : waits_) {
+    if (each->of != nullptr) each->of->wait_ = nullptr;
+  }
+}
+
+void coroutine_driver::add(std::unique_ptr<coroutine_wait> what) {
+  branches_.reserve(waits_.size() + 2);  // so that the fiber can wait without memory
+  waits_.push_back(std::move(what));
+}
+
+void suspended_coroutine::wait_for(std::unique_ptr<coroutine_wait> what, void* frame,
+                                   void (*resume)(void*)) {
+  if (self_core() == nullptr) {
+    throw std::logic_error("co_await of something of motet's on a thread that has no fibers");
+  }
+  frame_ = frame;
+  resume_ = resume;
+  coroutine_wait& waits = *what;
+  if (coroutine_driver* driver = driver_here()) {
+    driver->add(std::move(what));
+  } else {
+    spin({.name = "coroutine"}, lone_driver(std::move(what)));
+  }
+  waits.of = this;
+  wait_ = &waits;
+}
+
+void coroutine_driver::run(event* done) {
+  for (;;) {
+    forget_destroyed();
+    if (done == nullptr ? waits_.empty() : done->is_set()) break;
+    wait_once(done);
+  }
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void coroutine_driver::forget_destroyed() {
+  std::erase_if(waits_, [](const auto& each) { return each->of == nullptr; });
+}
+
+void coroutine_driver::wait_once(event* done) {
+  if (waits_.empty()) {
+    // Others will resume the coroutine. No interruption reaches it, and its frame must stay.
+    shield([done] { done->wait(); });
+    return;
+  }
+  branches_.clear();
+  for (const auto& each : waits_) branches_.push_back(&each->branch());
+  std::optional<ready_room_case<event>> end;
+  if (done != nullptr) branches_.push_back(&end.emplace(*done));
+  const select_branch* taken = &waits_.front()->branch();
+  std::exception_ptr error;
+  try {
+    taken = &take_one(branches_, false, "await of a coroutine");
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const auto over = std::find_if(waits_.begin(), waits_.end(),
+                                 [&](const auto& each) { return &each->branch() == taken; });
+  if (over == waits_.end()) return;
+  const auto wait = std::move(*over);
+  waits_.erase(over);
+  if (wait->of != nullptr) resume(*wait->of, std::move(error));
+}
+
+void coroutine_driver::resume(suspended_coroutine& one, std::exception_ptr error) {
+  try {
+    one.resume_with(std::move(error));
+  } catch (...) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
+}
+
+void suspended_coroutine::resume_with(std::exception_ptr error) {
+  wait_ = nullptr;
+  error_ = std::move(error);
+  resume_(frame_);  // *this may be gone from here on
+}
+
+const control_block& fiber_here() {
+  return identity_of(here_core().running());
+}
+
+std::exception_ptr failure_for(const control_block& awaiting) noexcept {
+  const thread_core* thread = self_core();
+  if (thread != nullptr && &identity_of(thread->running()) == &awaiting) {
+    return std::current_exception();
+  }
+  return as_seen_by_others(std::current_exception(), "that ran a coroutine");
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// Coroutines that await fibers and futures, and fibers that await coroutines.
+#include <chrono>
+#include <coroutine>
+#include <future>
+#include <memory>
+#include <motet/coroutine.hpp>
+#include <motet/motet.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "life/task.hpp"
+#include "settle.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::oops;
+using testing::settle;
+using testing::task;
+using testing::until_waiting;
+
+namespace {
+
+task<int> value_of(future<int> answer) {
+  co_return co_await answer;
+}
+
+task<int> sum_of(future<int> a, future<int> b) {
+  const int first = co_await value_of(a);
+  const int second = co_await value_of(b);
+  co_return first + second;
+}
+
+/// What another thread resumes, some time after it was awaited.
+struct elsewhere {
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waits) {
+    std::thread& into = thread;  // the coroutine may go on before the assignment
+    into = std::thread([waits] {
+      std::this_thread::sleep_for(2ms);
+      waits.resume();
+    });
+  }
+  void await_resume() const {}
+  std::thread& thread;
+};
+
+}  // namespace
+
+TEST_CASE("a fiber awaits a coroutine that awaits futures", "[coroutine]") {
+  run([] {
+    promise<int> a;
+    promise<int> b;
+    auto waits = spin([&] { return await_coro(sum_of(a.get_future(), b.get_future())); });
+    until_waiting(waits);
+    a.set_value(1);
+    settle();
+    CHECK(waits.state() == fiber_state::waiting);
+    b.set_value(2);
+    CHECK(waits.await() == 3);
+    CHECK(await_coro(sum_of(a.get_future(), b.get_future())) == 3);  // without a wait
+    CHECK(await_coro(a.get_future()) == 1);                          // whatever co_await takes
+  });
+}
+
+TEST_CASE("what co_await of fibers and futures results in", "[coroutine]") {
+  run([] {
+    const auto body = [](int& object) -> task<int> {
+      auto made = spin([] {
+        snooze();
+        return std::make_unique<int>(7);
+      });
+      const std::unique_ptr<int>& seen = co_await made;
+      CHECK(*seen == 7);
+      const std::unique_ptr<int> taken = co_await std::move(made);
+      CHECK(*taken == 7);
+      co_await spin([] { sleep_for(1ms); });
+      fiber_ref ended = spin([] { throw oops(); });
+      CHECK_THROWS_AS(co_await ended, oops);
+      promise<std::unique_ptr<int>> moved;
+      moved.set_value(std::make_unique<int>(8));
+      const std::unique_ptr<int> got = co_await moved.get_future();
+      CHECK(*got == 8);
+      promise<int&> refers;
+      auto later = spin([&] { refers.set_value(object); });
+      int& same = co_await refers.get_future();
+      CHECK(&same == &object);
+      promise<void> broken;
+      auto lost = broken.get_future();
+      broken = {};
+      CHECK_THROWS_AS(co_await lost, std::future_error);
+      co_return 1;
+    };
+    int object = 0;
+    CHECK(await_coro(body(object)) == 1);
+  });
+}
+
+TEST_CASE("a coroutine stays on the fiber that awaits it", "[coroutine]") {
+  run([] {
+    static const fiber_local<int> mine(0);
+    mine.get() = 5;
+    promise<void> go;
+    const auto body = [&]() -> task<int> {
+      const fiber_ref before = current();
+      co_await go.get_future();
+      CHECK(current() == before);
+      CHECK(mine.get() == 5);
+      mutex lock;
+      lock.lock();
+      co_await spin([] { snooze(); });
+      lock.unlock();
+      sleep_for(1ms);  // the fiber waits, too
+      co_return 0;
+    };
+    auto later = spin([&] { go.set_value(); });
+    await_coro(body());
+  });
+}
+
+TEST_CASE("an interruption is thrown where the coroutine waits, and again", "[coroutine]") {
+  run([] {
+    promise<void> never;
+    int told = 0;
+    bool cleaned_up = false;
+    const auto body = [&]() -> task<int> {
+      struct cleaner {
+        bool& done;
+        ~cleaner() {
+          shield([] { snooze(); });
+          done = true;
+        }
+      } cleaning{cleaned_up};
+      for (int i = 0; i < 3; ++i) {
+        try {
+          co_await never.get_future();
+        } catch (const cancelled&) {
+          ++told;
+        }
+      }
+      co_await never.get_future();
+      co_return 0;
+    };
+    auto waits = spin([&] { await_coro(body()); });
+    until_waiting(waits);
+    waits.cancel("enough");
+    CHECK_THROWS_AS(waits.await(), fiber_cancelled);
+    CHECK(told == 3);
+    CHECK(cleaned_up);
+
+    CHECK_FALSE(move_on_after(1ms, [&] { await_coro(body()); }));
+    auto raised = spin([&] {
+      return await_coro([&]() -> task<int> {
+        try {
+          co_await never.get_future();
+        } catch (const oops&) {
+          co_return 1;
+        }
+        co_return 0;
+      }());
+    });
+    until_waiting(raised);
+    raised.raise(oops());
+    CHECK(raised.await() == 1);
+  });
+}
+
+TEST_CASE("a coroutine that no fiber awaits is resumed by a child of the fiber that ran it",
+          "[coroutine]") {
+  run([] {
+    promise<int> a;
+    promise<int> b;
+    task<int> alone = sum_of(a.get_future(), b.get_future());
+    alone.start();
+    CHECK_FALSE(alone.done());
+    CHECK(current().children().size() == 1);
+    a.set_value(1);
+    settle();
+    CHECK(current().children().size() == 1);  // the same one
+    b.set_value(2);
+    settle();
+    CHECK(alone.done());
+    CHECK(alone.value() == 3);
+    CHECK(current().children().empty());
+  });
+}
+
+TEST_CASE("a coroutine is told when the fiber that started it ends", "[coroutine]") {
+  run([] {
+    promise<int> never;
+    std::optional<task<int>> begun;
+    std::optional<task<int>> not_begun;
+    spin([&] {
+      begun.emplace(value_of(never.get_future()));
+      begun->start();
+      settle();
+      not_begun.emplace(value_of(never.get_future()));
+      not_begun->start();  // its driver has not run yet when this fiber ends
+    }).await();
+    REQUIRE(begun->done());
+    REQUIRE(not_begun->done());
+    CHECK_THROWS_AS(not_begun->value(), fiber_cancelled);
+    try {
+      begun->value();
+      FAIL("it went on");
+    } catch (const cancelled&) {
+    }
+    // In a fiber that is dying already.
+    std::optional<task<int>> late;
+    auto dying = spin([&] {
+      struct last {
+        std::optional<task<int>>& begins;
+        future<int> answer;
+        ~last() {
+          begins.emplace(value_of(answer));
+          begins->start();
+        }
+      } at_end{late, never.get_future()};
+      sleep();
+    });
+    until_waiting(dying);
+    dying.cancel();
+    CHECK_THROWS_AS(dying.await(), fiber_cancelled);
+    REQUIRE(late->done());
+    CHECK(late->error() != nullptr);
+  });
+}
+
+TEST_CASE("a coroutine may be destroyed while it waits", "[coroutine]") {
+  run([] {
+    promise<int> a;
+    {
+      task<int> dropped = value_of(a.get_future());
+      dropped.start();
+      settle();
+    }
+    a.set_value(1);
+    settle();
+    CHECK(current().children().empty());
+    // By the coroutine that awaits the first of two.
+    const auto first_of = [](future<int> x, future<int> never) -> task<int> {
+      {
+        task<int> slow = value_of(never);
+        slow.start();
+      }
+      co_return co_await value_of(x);
+    };
+    promise<int> b;
+    promise<int> c;
+    auto waits = spin([&] { return await_coro(first_of(b.get_future(), c.get_future())); });
+    until_waiting(waits);
+    c.set_value(0);
+    b.set_value(4);
+    CHECK(waits.await() == 4);
+  });
+}
+
+TEST_CASE("several coroutines wait on one fiber at a time", "[coroutine]") {
+  run([] {
+    std::vector<promise<int>> promises(5);
+    const auto body = [&]() -> task<int> {
+      std::vector<task<int>> parts;
+      for (auto& each : promises) {
+        parts.push_back(value_of(each.get_future()));
+        parts.back().start();
+      }
+      promise<void> all;
+      co_await spin([&] {
+        for (std::size_t i = promises.size(); i > 0; --i) promises[i - 1].set_value(1);
+      });
+      int sum = 0;
+      for (auto& each : parts) {
+        while (!each.done()) co_await spin([] { snooze(); });
+        sum += each.value();
+      }
+      co_return sum;
+    };
+    CHECK(await_coro(body()) == 5);
+  });
+}
+
+TEST_CASE("a coroutine that others resume ends before the fiber goes on", "[coroutine][threads]") {
+  run([] {
+    std::thread helper;
+    const auto body = [&]() -> task<int> {
+      co_await elsewhere{helper};
+      co_return 9;
+    };
+    auto waits = spin([&] { return await_coro(body()); });
+    until_waiting(waits);
+    waits.cancel();
+    CHECK_THROWS_AS(
+        [&] {
+          const int got = std::move(waits).await();
+          CHECK(got == 9);
+          throw oops();
+        }(),
+        oops);
+    helper.join();
+    const auto lost = [&]() -> task<int> {
+      co_await elsewhere{helper};
+      promise<void> never;
+      co_await never.get_future();  // on a thread that has no fibers
+      co_return 0;
+    };
+    CHECK_THROWS_AS(await_coro(lost()), std::logic_error);
+    helper.join();
+    CHECK_THROWS_AS(await_coro([]() -> task<int> {
+                      throw oops();
+                      co_return 0;
+                    }()),
+                    oops);
+  });
+}
+
+TEST_CASE("values come to coroutines from other threads", "[coroutine][threads]") {
+  const int many = static_cast<int>(testing::scaled(20'000, testing::under_tsan ? 200 : 2'000));
+  thread_pool pool(2);
+  run([&] {
+    group all;
+    long sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      all.spin([&] {
+        sum += await_coro([&]() -> task<int> {
+          int mine = 0;
+          for (int each = 0; each < many; ++each) {
+            mine += co_await pool.submit([each] { return each % 3; });
+          }
+          co_return mine;
+        }());
+      });
+    }
+    all.await_all();
+    long expected = 0;
+    for (int each = 0; each < many; ++each) expected += each % 3;
+    CHECK(sum == 4 * expected);
+  });
+}
