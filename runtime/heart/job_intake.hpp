@@ -2,13 +2,29 @@
 // Whether a thread takes functions that other threads leave for it, and where they lie.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class job_inbox;
 
 struct job_intake {
-  bool taken = false;          // other threads may leave jobs: this thread is never stuck
-  job_inbox* inbox = nullptr;  // until no more are taken
+  /// Whether other threads may leave jobs: then this thread is never stuck.
+  bool may_come() const noexcept { return taken && inbox.use_count() > 1; }
+
+  /// In a forked child: what lies in the inbox belongs to the parent process.
+  void forget() noexcept {
+    union never_destroyed {
+      ~never_destroyed() {}
+      std::shared_ptr<job_inbox> inbox;
+    } forgotten{std::move(inbox)};
+    taken = over = false;
+  }
+
+  std::shared_ptr<job_inbox> inbox;  // shared with those who may leave something there
+  bool taken = false;                // once it has begun
+  bool over = false;                 // no more are taken
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

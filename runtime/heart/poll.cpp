@@ -133,7 +133,7 @@ void thread_state::poll(bool wait) noexcept {
   if (wait)
     deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
   wait = deadline != backend::time_point::min();
-  if (wait && !mail_->announce_sleep(jobs.taken && !lasting_pending())) return;
+  if (wait && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
   const bool noted = is_noted(*this);
   const std::size_t runnable_before = queue_.size();
   completions done;

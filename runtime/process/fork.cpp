@@ -46,7 +46,7 @@ void thread_state::start_over() noexcept {
   recorded(false);
   dumps.start_over();
   awake_thread::wake();
-  jobs = {};  // no other thread is left to give it jobs
+  jobs.forget();  // no other thread is left to give it jobs
   count_down_from(counted.from(schedule.countdown()));
   counted.start_over();
   if (counters_are_wanted.load()) begin_to_count(*this);  // the request may have been abandoned

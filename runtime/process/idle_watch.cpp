@@ -119,7 +119,7 @@ bool idle_watch::end_idle() noexcept {
   }
   // The main fiber ends its children: what a transient one waits for can still wake it.
   if (wait != nullptr && !wait->interruptible && thread_.anything_pending()) return false;
-  if (reported_ || thread_.jobs.taken) return false;
+  if (reported_ || thread_.jobs.may_come()) return false;
   const clock::time_point present = thread_.kernel().now();
   stuck_ = true;
   if (present < look_for_others_at_ && present < report_at_) {

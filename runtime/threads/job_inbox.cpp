@@ -58,6 +58,7 @@ job_inbox::job_inbox() noexcept {
 }
 
 job_inbox::pushed job_inbox::push(job_slot&& item) {
+  if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock in(sharing_);
   make_room(arrived_, in);
   if (closed_) return pushed::refused;

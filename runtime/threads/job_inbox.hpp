@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <motet/detail/ground/process.hpp>
 #include <motet/detail/heart/job_slot.hpp>
 #include <motet/detail/heart/wait_record.hpp>
 #include <motet/detail/threads/pool_task.hpp>
@@ -32,7 +33,8 @@ class job_inbox {
 
   /// Called before another thread can reach the inbox.
   void open(mailbox& home) noexcept { home_ = &home; }
-  /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed.
+  /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed, or the owner
+  /// is a thread of the parent process.
   /// Returns: `woke` if the owner's thread had nothing to run; else `taken`.
   /// Throws: std::bad_alloc; the caller keeps `item`.
   enum class pushed : std::uint8_t { refused, taken, woke };
@@ -75,6 +77,7 @@ class job_inbox {
   bool begin_rest() noexcept;
   void end_rest() noexcept;
 
+  const std::uint32_t made_in_ = this_process();
   any_thread sharing_;  // guards:
   item_queue<job_slot> arrived_;
   bool awaited_ = false;
@@ -91,5 +94,8 @@ class job_inbox {
   wake_up wake_up_;
   bool wake_is_under_way_ = false;  // though nobody waits any more
 };
+
+/// Throws: executor_stopped if the inbox takes no more jobs; std::bad_alloc.
+void leave(job_inbox& to, job_slot&& item);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -146,14 +146,17 @@ void start_jobs(thread_state& home, job_inbox& from) {
 
 }  // namespace
 
-void take_jobs(thread_state& home, job_inbox& from) {
-  home.cleaner.spin([&from] { start_jobs(*self(), from); }, "motet's jobs");
-  home.jobs = {true, &from};
+void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from) {
+  from->open(home.mail());
+  home.cleaner.spin([jobs = from.get()] { start_jobs(*self(), *jobs); }, "motet's jobs");
+  home.jobs.inbox = std::move(from);
+  home.jobs.taken = true;
   ++worker_threads;
 }
 
 void take_no_more_jobs(thread_state& home) noexcept {
-  if (job_inbox* inbox = std::exchange(home.jobs.inbox, nullptr)) inbox->close(home);
+  if (std::exchange(home.jobs.over, true) || home.jobs.inbox == nullptr) return;
+  home.jobs.inbox->close(home);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

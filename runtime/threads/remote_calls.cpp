@@ -47,7 +47,7 @@ using owned_job = std::unique_ptr<remote_job, refuse_job>;
 void send(thread_link& to, owned_job item) noexcept {
   job_slot slot(*item.release());
   try {
-    push(to, std::move(slot));
+    to.jobs.push(std::move(slot));
   } catch (const std::bad_alloc&) {
     slot.take_job().refuse(std::current_exception());
   }

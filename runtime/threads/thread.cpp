@@ -36,10 +36,9 @@ struct beginning_thread {
 };
 
 /// Throws: std::bad_alloc.
-void prepare(thread_state& home, thread_link& link) {
-  link.main = refer_to(home.main_fiber());
-  link.jobs.open(home.mail());
-  take_jobs(home, link.jobs);
+void prepare(thread_state& home, const std::shared_ptr<thread_link>& link) {
+  link->main = refer_to(home.main_fiber());
+  take_jobs(home, std::shared_ptr<job_inbox>(link, &link->jobs));
 }
 
 /// Calls the thread's function as the main fiber.
@@ -73,7 +72,7 @@ void run_thread(beginning_thread& beginning) {
   std::optional<session> running;
   try {
     running.emplace(link->how);
-    prepare(*self(), *link);
+    prepare(*self(), link);
   } catch (...) {
     beginning.refused = std::current_exception();
     running.reset();
@@ -100,8 +99,12 @@ options options_here() {
   return thread == nullptr ? options{} : thread->settings();
 }
 
+void leave(job_inbox& to, job_slot&& item) {
+  if (to.push(std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
+}
+
 void leave(thread_link& to, job_slot&& item) {
-  if (push(to, std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
+  leave(to.jobs, std::move(item));
 }
 
 bool runs_here(const thread_link& link) noexcept {

@@ -39,9 +39,4 @@ inline bool in_this_process(const thread_link& link) noexcept {
   return link.made_in == this_process();
 }
 
-/// As job_inbox::push().
-inline job_inbox::pushed push(thread_link& to, job_slot&& item) {
-  return in_this_process(to) ? to.jobs.push(std::move(item)) : job_inbox::pushed::refused;
-}
-
 }}}  // namespace motet::MOTET_ABI::detail

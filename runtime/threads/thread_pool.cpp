@@ -215,7 +215,7 @@ void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&
   const auto number = static_cast<std::size_t>(&chosen - state_->loads.get());
   const bool movable = job.movable();
   const std::shared_ptr<detail::pool_state> kept = state_;  // the job may own the pool
-  const auto how = push(*kept->threads[number].link(), std::move(job));
+  const auto how = kept->threads[number].link()->jobs.push(std::move(job));
   if (how == detail::job_inbox::pushed::refused) throw executor_stopped();
   if (movable && how == detail::job_inbox::pushed::taken) kept->rouse_another(chosen);
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
 // a pool with a limit, and the job that lets it run.
+#include <motet/detail/heart/heirlooms.hpp>
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
 #include <utility>
 
+#include "heart/thread_state.hpp"
+#include "threads/job_starter.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
 #include "travel/journey.hpp"
@@ -68,7 +71,38 @@ void give(const thread& where, const arrival& fiber) {
   leave(*where.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
 }
 
+namespace {
+
+job_inbox& inbox_at(void* where) noexcept {
+  return *static_cast<job_inbox*>(where);
+}
+
+/// How a runtime is an executor.
+constexpr executor_kind of_a_runtime{
+    [](void* where, std::function<void()>&& f) {
+      local_list heirlooms = heirlooms_here();
+      leave_with(std::move(heirlooms), job_slot::holding(std::move(f), call_site::here()),
+                 [&](job_slot&& item) { leave(inbox_at(where), std::move(item)); });
+    },
+    [](const void* where) {
+      const thread_state* thread = self();
+      return thread != nullptr && thread->jobs.inbox.get() == where;
+    },
+    nullptr,
+    [](void* where, const arrival& fiber) {
+      leave(inbox_at(where), job_slot::holding(arrival_job(fiber), call_site::here()));
+    }};
+
+}  // namespace
+
 }  // namespace detail
+
+executor here() {
+  detail::thread_state& home = detail::here();
+  if (home.jobs.over) throw executor_stopped();
+  if (!home.jobs.taken) take_jobs(home, std::make_shared<detail::job_inbox>());
+  return {home.jobs.inbox, detail::of_a_runtime};
+}
 
 /// Returns: whether room was taken. A fiber that has a station in the pool has its room already.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {

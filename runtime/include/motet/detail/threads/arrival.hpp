@@ -15,6 +15,7 @@ class thread_pool;
 
 namespace detail {
 
+class job_inbox;
 struct hop;
 struct journey;
 struct station;

@@ -10,8 +10,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Refers to an object that calls functions: a thread, a thread_pool, a strand, or any other object
-/// with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
+/// Refers to an object that calls functions: a thread, a thread_pool, a strand, the runtime that
+/// here() was called in, or any other object with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
 /// When a fiber goes to an executor, it has left its stack before `post` is called: nothing
 /// interrupts a `post` that waits, and `post` cannot teleport. The object must live until all that
 /// was posted to it has been called or destroyed. Any thread may use an executor.
@@ -34,6 +34,9 @@ class executor {
 
  private:
   friend struct detail::executor_access;
+  friend executor here();
+  executor(std::shared_ptr<detail::job_inbox> inbox, const detail::executor_kind& kind) noexcept
+      : where_(inbox.get()), kind_(&kind), kept_(std::move(inbox)) {}
 
   template <typename Where>
   static void post_to(void* where, std::function<void()>&& f) {
@@ -74,6 +77,7 @@ class executor {
 
   void* where_;
   const detail::executor_kind* kind_;
+  std::shared_ptr<detail::job_inbox> kept_;  // of a runtime
 };
 
 }}  // namespace motet::MOTET_ABI
