@@ -39,19 +39,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-bool raises_sigpipe(const operation& op) noexcept {
-  return row_of(op.kind).may_raise_sigpipe;
-}
-
 class uring_backend final : public backend {
  public:
   explicit uring_backend(const backend_options& options) : ring_(options) {}
-
   void abandon() noexcept override { ring_.abandon(); }
-
   std::string_view name() const noexcept override { return "io_uring"; }
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
-
   void listen(int wake_descriptor) override {
     wake_descriptor_ = wake_descriptor;
     watch_wake_descriptor();
@@ -59,7 +52,8 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     if (settled_without_ring(op)) return true;
-    if (raises_sigpipe(op) && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
+    if (row_of(op.kind).may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time())
+      guard_.emplace();
     prepare(op);
     return false;
   }
@@ -96,6 +90,14 @@ class uring_backend final : public backend {
     }
     woken_ = false;
     done.append(over_);
+  }
+
+  int wait_descriptor(time_point& due) noexcept override {
+    const int told = ring_.news();
+    enter();
+    reap();
+    due = over_.empty() && !woken_ ? retries_.first_due() : time_point::min();
+    return told;
   }
 
  private:
@@ -247,7 +249,7 @@ class uring_backend final : public backend {
   }
 
   void finish(operation& op) noexcept {
-    if (raises_sigpipe(op) && --writes_ == 0) guard_.reset();
+    if (row_of(op.kind).may_raise_sigpipe && --writes_ == 0) guard_.reset();
     over_.push(op);
   }
 
@@ -286,8 +288,7 @@ class uring_backend final : public backend {
   std::size_t writes_ = 0;
   std::optional<sigpipe_guard> guard_;
   retries retries_;
-  completions arrived_;
-  completions over_;
+  completions arrived_, over_;
 };
 
 }  // namespace

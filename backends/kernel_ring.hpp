@@ -4,6 +4,7 @@
 #pragma once
 
 #include <liburing.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <optional>
 #include <system_error>
 
+#include "owned_descriptor.hpp"
 #include "words/disabled.hpp"
 #include "words/faults.hpp"
 #include "words/ring_codes.hpp"
@@ -58,6 +60,21 @@ class kernel_ring {
   }
 
   io_uring* get() noexcept { return &ring_; }
+
+  /// Returns: an eventfd that can be read from once something is over in the kernel after this
+  ///          call; -1 if there is none. The ring's own descriptor does not tell of what a ring
+  ///          with DEFER_TASKRUN has still to do in the thread. The eventfd is registered each
+  ///          time: up to Linux 6.18 at least the kernel tells it only once of what another eventfd
+  ///          has ended, and that up to 20 ms late.
+  int news() noexcept {
+    if (news_.number < 0) news_.number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (news_.number < 0) return -1;
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size = ::read(news_.number, &count, sizeof count);
+    if (news_registered_) ::io_uring_unregister_eventfd(&ring_);
+    news_registered_ = ::io_uring_register_eventfd(&ring_, news_.number) == 0;
+    return news_registered_ ? news_.number : -1;
+  }
   /// Returns: null if the submission queue is full.
   io_uring_sqe* entry() noexcept { return ::io_uring_get_sqe(&ring_); }
   /// Whether the kernel goes on with operations in any system call of the thread: so it is without
@@ -203,6 +220,8 @@ class kernel_ring {
 
   io_uring ring_{};
   std::optional<std::uint64_t> newer_;
+  owned_descriptor news_{-1};  // for a foreign loop
+  bool news_registered_ = false;
   bool abandoned_ = false;
   bool acts_any_time_ = false;
   bool registered_ = false;

@@ -29,9 +29,11 @@
 #include <utility>
 
 #include "attempt.hpp"
+#include "epoll_of.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
+#include "owned_descriptor.hpp"
 #include "words/faults.hpp"
 #include "words/remote_closings.hpp"
 
@@ -51,16 +53,6 @@ constexpr unsigned loop_flags = static_cast<unsigned>(EVBACKEND_EPOLL) |
 
 struct loop_closer {
   void operator()(struct ev_loop* loop) const noexcept { ev_loop_destroy(loop); }
-};
-
-struct descriptor {
-  explicit descriptor(int made) noexcept : number(made) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  int number;
 };
 
 class libev_backend final : public backend {
@@ -122,6 +114,14 @@ class libev_backend final : public backend {
       try_again();
     } while (wait && again_ && !news_ && over_.empty());
     done.append(over_);
+  }
+
+  int wait_descriptor(time_point& due) noexcept override {
+    stop_idle();
+    ev_run(loop_.get(), EVRUN_NOWAIT);  // tells epoll of the watchers
+    if (epoll_ < 0) epoll_ = epoll_of(timer_fd_.number);
+    due = over_.empty() ? retries_.first_due() : time_point::min();
+    return epoll_;
   }
 
  private:
@@ -268,7 +268,7 @@ class libev_backend final : public backend {
   }
 
   std::unique_ptr<struct ev_loop, loop_closer> loop_;
-  descriptor timer_fd_;
+  owned_descriptor timer_fd_;
   ev_io wake_{};
   ev_io fine_{};
   ev_timer coarse_{};
@@ -281,6 +281,7 @@ class libev_backend final : public backend {
   kept_watchers kept_;
   list<kept_watcher, idle_tag> idle_;
   std::uint64_t closings_seen_ = 0;
+  int epoll_ = -1;  // libev's, once it was asked for
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ class late_backend final : public backend {
 
   std::string_view name() const noexcept override { return real().name(); }
   bool virtual_time() const noexcept override { return real().virtual_time(); }
+  int wait_descriptor(time_point& due) noexcept override { return real().wait_descriptor(due); }
   time_point now() const noexcept override { return real().now(); }
   bool submit(operation& op) noexcept override { return real().submit(op); }
   void cancel(operation& op) noexcept override { real().cancel(op); }

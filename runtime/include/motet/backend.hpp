@@ -184,6 +184,12 @@ class backend {
   /// time_point::min(); waits without a limit at time_point::max().
   virtual void poll(time_point deadline, completions& done) = 0;
 
+  /// For a thread that waits in a loop of somebody else's: submits what poll() would.
+  /// Returns: a descriptor, always the same one, that can be read from when poll() has something to
+  ///          do. Sets `due` to when it has something to do at the latest; it may be min() or
+  ///          max(). -1 if there is no such descriptor.
+  virtual int wait_descriptor([[maybe_unused]] time_point& due) noexcept { return -1; }
+
   /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.
   virtual void listen(int wake_descriptor) = 0;
 

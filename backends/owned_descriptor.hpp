@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// A descriptor that is closed with its owner.
+#pragma once
+
+#include <unistd.h>
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct owned_descriptor {
+  explicit owned_descriptor(int made) noexcept : number(made) {}
+  owned_descriptor(const owned_descriptor&) = delete;
+  owned_descriptor& operator=(const owned_descriptor&) = delete;
+  ~owned_descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  int number;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// See motet/embed.hpp. An epoll instance stands for the wait that the foreign loop makes in place
+// of the thread: it watches the backend's descriptor, the mailbox's, and a timer.
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <motet/detail/ground/process.hpp>
+#include <motet/embed.hpp>
+#include <motet/errors.hpp>
+#include <motet/fd.hpp>
+#include <motet/fiber.hpp>
+#include <motet/local.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+using namespace std::chrono_literals;
+using instant = clock::time_point;
+
+/// How long a loop's other sources wait at the most, unless a fiber does not switch.
+constexpr auto turn = 500us;
+
+class outside_wait {
+ public:
+  explicit outside_wait(detail::thread_state& home)
+      : home_(home),
+        made_in_(detail::this_process()),
+        all_(made(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+        timer_(made(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
+    instant due;
+    const int backend = home.kernel().wait_descriptor(due);
+    if (backend < 0) {
+      throw std::logic_error("no foreign loop can wait for the backend " +
+                             std::string(home.kernel().name()));
+    }
+    for (const int each : {backend, home.mail().wake_descriptor(), timer_.get()}) watch(each);
+  }
+
+  int descriptor() const noexcept { return all_.get(); }
+  bool of_this_process() const noexcept { return made_in_ == detail::this_process(); }
+
+  void run_fibers() {
+    home_.mail().awake();
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size =
+        ::read(home_.mail().wake_descriptor(), &count, sizeof count);
+    const instant end = clock::now() + turn;
+    do {
+      home_.poll(false);
+      home_.snooze();
+    } while (home_.any_runnable() && clock::now() < end);
+  }
+
+  /// Until the next run_fibers() other threads wake this one as if it slept.
+  void begin() noexcept {
+    instant due = instant::min();
+    if (!home_.any_runnable() && home_.mail().announce_sleep(false)) {
+      home_.kernel().wait_descriptor(due);
+      // Perhaps it has taken notice of what wakes the thread.
+      if (home_.mail().filled()) due = instant::min();
+      if (!home_.time.empty()) due = std::min(due, home_.time.end_of_sleep(due));
+    }
+    set_timer(due);
+  }
+
+ private:
+  static int made(int descriptor, const char* call) {
+    if (descriptor < 0) detail::throw_errno(errno, call);
+    return descriptor;
+  }
+
+  void watch(int each) {
+    epoll_event what{};
+    what.events = EPOLLIN;
+    if (::epoll_ctl(all_.get(), EPOLL_CTL_ADD, each, &what) != 0) {
+      detail::throw_errno(errno, "epoll_ctl", each);
+    }
+  }
+
+  /// An instant of zero would disarm it; one in the past ends the wait at once.
+  void set_timer(instant due) noexcept {
+    itimerspec at{};
+    if (due != instant::max()) {
+      const auto since_boot = std::max<clock::duration>(due.time_since_epoch(), 1ns);
+      const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+      at.it_value.tv_sec = whole.count();
+      at.it_value.tv_nsec = (since_boot - whole).count();
+    }
+    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr);
+  }
+
+  detail::thread_state& home_;
+  const std::uint32_t made_in_;
+  fd all_;
+  fd timer_;
+};
+
+outside_wait& of_main_fiber() {
+  static const fiber_local<std::optional<outside_wait>> waits;
+  detail::thread_state& home = detail::here();
+  if (&home.running() != &home.main_fiber()) {
+    throw std::logic_error("a foreign loop runs in the main fiber of its thread");
+  }
+  std::optional<outside_wait>& mine = waits.get();
+  if (!mine || !mine->of_this_process()) mine.emplace(home);
+  return *mine;
+}
+
+}  // namespace
+
+int poll_descriptor() {
+  outside_wait& waits = of_main_fiber();
+  waits.begin();
+  return waits.descriptor();
+}
+
+void run_ready() {
+  outside_wait& waits = of_main_fiber();
+  waits.run_fibers();
+  waits.begin();
+  detail::here().deliver();
+}
+
+}}  // namespace motet::MOTET_ABI
