@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Fibers and standalone Asio (1.22 or later): a fiber waits for an operation of Asio's, a handler
+// of Asio's runs on a fiber, a fiber goes to an Asio loop and back, and a thread whose loop is
+// Asio's has fibers. motet.hpp does not include this, and the library does not need Asio.
+#pragma once
+
+#include <unistd.h>
+
+#include <asio/any_io_executor.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/async_result.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/dispatch.hpp>
+#include <asio/error.hpp>
+#include <asio/execution.hpp>
+#include <asio/execution_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <exception>
+#include <memory>
+#include <motet/cancel.hpp>
+#include <motet/embed.hpp>
+#include <motet/errors.hpp>
+#include <motet/event.hpp>
+#include <motet/executor.hpp>
+#include <motet/fiber.hpp>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace compat {
+
+/// A completion token: `socket.async_read_some(buffer, use_fiber)` waits, as a fiber does, until
+/// the operation is over. What the handler would get is returned, several values as a std::tuple; a
+/// std::error_code or std::exception_ptr in front is thrown instead, the former as
+/// std::system_error. The loop may run on any thread; on the fiber's own it must be another fiber
+/// that runs it, or asio_host.
+/// An interruption asks the operation to end, by a signal that is sent where the operation's object
+/// runs its handlers. If the operation has been aborted by that, the interruption is thrown; else
+/// its result is returned, and the interruption comes at the next switchpoint. If the handler is
+/// dropped without a call, broken_resumer is thrown.
+struct use_fiber_t {};
+inline constexpr use_fiber_t use_fiber{};
+
+/// An execution context of Asio's whose executor has `to` call functions: so handlers that are
+/// bound to it, as `asio::bind_executor(fibers.get_executor(), f)`, run where motet does, and may
+/// wait. Any thread. It must outlive its executors.
+class asio_context : public asio::execution_context {
+ public:
+  class executor_type;
+
+  /// Not a switchpoint.
+  explicit asio_context(motet::executor to) : to_(std::move(to)) {}
+  /// Not a switchpoint.
+  ~asio_context() { shutdown(); }
+  /// Not a switchpoint.
+  executor_type get_executor() noexcept;
+
+ private:
+  motet::executor to_;
+};
+
+/// See the requirements of Asio's for executors.
+class asio_context::executor_type {
+ public:
+  explicit executor_type(asio_context& of) noexcept : of_(&of) {}
+
+  /// Switchpoint if the post() of that executor makes the caller wait; else not a switchpoint.
+  /// Throws: as executor::post().
+  template <typename F>
+  void execute(F&& f) const {
+    of_->to_.post(std::forward<F>(f));
+  }
+  /// Not a switchpoint.
+  asio::execution_context& query(asio::execution::context_t) const noexcept { return *of_; }
+  /// Not a switchpoint.
+  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+    return asio::execution::blocking.never;
+  }
+  /// Not a switchpoint.
+  friend bool operator==(const executor_type& a, const executor_type& b) noexcept = default;
+
+ private:
+  asio_context* of_;
+};
+
+inline asio_context::executor_type asio_context::get_executor() noexcept {
+  return executor_type(*this);
+}
+
+/// An Asio loop as a place for fibers: `asio_place loop(io.get_executor()); portal there(loop);`.
+class asio_place {
+ public:
+  /// Not a switchpoint.
+  explicit asio_place(asio::any_io_executor loop) : loop_(std::move(loop)) {}
+
+  /// Not a switchpoint.
+  template <typename F>
+  void post(F&& f) {
+    asio::post(loop_, std::forward<F>(f));
+  }
+
+ private:
+  asio::any_io_executor loop_;
+};
+
+/// While it lives, the loop that it is given has the fibers of this thread run. It is made, and
+/// destroyed, in the thread's main fiber, which runs the loop: io_context::run() does not return by
+/// itself meanwhile, and throws the failure of a child of the main fiber. A handler of the loop
+/// that makes a fiber runnable calls run_ready() afterwards.
+class asio_host {
+ public:
+  /// Not a switchpoint.
+  /// Throws: as poll_descriptor(); std::system_error.
+  explicit asio_host(const asio::any_io_executor& loop) : news_(loop, own_descriptor()) { wait(); }
+  asio_host(const asio_host&) = delete;
+  asio_host& operator=(const asio_host&) = delete;
+  /// Not a switchpoint.
+  ~asio_host() { *alive_ = false; }
+
+ private:
+  static int own_descriptor() {
+    const int copy = ::dup(poll_descriptor());
+    if (copy < 0) throw std::system_error(errno, std::system_category(), "dup");
+    return copy;
+  }
+
+  void wait() {
+    news_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [this, alive = alive_](std::error_code error) {
+                       if (!*alive || error) return;
+                       wait();
+                       run_ready();
+                     });
+  }
+
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  asio::posix::stream_descriptor news_;
+};
+
+namespace detail {
+
+/// What the fiber and the handler of one operation share; in the fiber's frame, which stays until
+/// `over` is set.
+template <typename... Values>
+struct asio_wait {
+  event over;
+  std::optional<std::tuple<Values...>> values;  // none: the handler was dropped
+  std::shared_ptr<asio::cancellation_signal> call_off =
+      std::make_shared<asio::cancellation_signal>();
+};
+
+template <typename... Values>
+class asio_handler {
+ public:
+  using cancellation_slot_type = asio::cancellation_slot;
+
+  explicit asio_handler(asio_wait<Values...>& waits) noexcept
+      : waits_(&waits), call_off_(waits.call_off) {}
+  asio_handler(asio_handler&& from) noexcept
+      : waits_(std::exchange(from.waits_, nullptr)), call_off_(std::move(from.call_off_)) {}
+  asio_handler& operator=(asio_handler&&) = delete;
+  ~asio_handler() {
+    if (waits_ != nullptr) waits_->over.set();
+  }
+
+  cancellation_slot_type get_cancellation_slot() const noexcept { return call_off_->slot(); }
+
+  template <typename... Arguments>
+  void operator()(Arguments&&... arguments) {
+    waits_->values.emplace(std::forward<Arguments>(arguments)...);
+    std::exchange(waits_, nullptr)->over.set();
+  }
+
+ private:
+  asio_wait<Values...>* waits_;
+  std::shared_ptr<asio::cancellation_signal> call_off_;
+};
+
+template <typename First, typename... Others>
+bool was_aborted(const std::tuple<First, Others...>& values) {
+  if constexpr (std::is_same_v<First, std::error_code>) {
+    return std::get<0>(values) == asio::error::operation_aborted;
+  } else {
+    return false;
+  }
+}
+inline bool was_aborted(const std::tuple<>&) {
+  return false;
+}
+
+/// Returns: nothing, the value, or a tuple of the values.
+template <typename... Values>
+auto returned(Values&&... values) {
+  if constexpr (sizeof...(Values) == 1) {
+    return (std::move(values), ...);
+  } else if constexpr (sizeof...(Values) > 1) {
+    return std::tuple<Values...>(std::move(values)...);
+  }
+}
+
+template <typename First, typename... Others>
+auto returned_or_thrown(First&& first, Others&&... others) {
+  if constexpr (std::is_same_v<First, std::error_code>) {
+    if (first) throw std::system_error(first);
+    return returned(std::move(others)...);
+  } else if constexpr (std::is_same_v<First, std::exception_ptr>) {
+    if (first) std::rethrow_exception(first);
+    return returned(std::move(others)...);
+  } else {
+    return returned(std::move(first), std::move(others)...);
+  }
+}
+inline void returned_or_thrown() {}
+
+/// Called in a handler of the interruption. Returns: whether the operation was aborted.
+template <typename Wait, typename Where>
+bool end_early(Wait& waits, const Where& where) {
+  if constexpr (requires { where.get_executor(); }) {
+    asio::dispatch(where.get_executor(), [call_off = waits.call_off] {
+      call_off->emit(asio::cancellation_type::terminal);
+    });
+  }
+  shield([&] { waits.over.wait(); });
+  return !waits.values || was_aborted(*waits.values);
+}
+
+/// Waits for the end of the operation that `where` has begun.
+template <typename Wait, typename Where>
+auto await_end_of(Wait& waits, const Where& where) {
+  try {
+    waits.over.wait();
+  } catch (const cancelled&) {
+    if (end_early(waits, where)) throw;  // else the next switchpoint throws it again
+  } catch (...) {
+    if (end_early(waits, where)) throw;
+    current().raise(std::current_exception());
+  }
+  if (!waits.values) throw broken_resumer();
+  return std::apply([](auto&... each) { return returned_or_thrown(std::move(each)...); },
+                    *waits.values);
+}
+
+}  // namespace detail
+
+}}}  // namespace motet::MOTET_ABI::compat
+
+template <typename... Values>
+class asio::async_result<motet::compat::use_fiber_t, void(Values...)> {
+ public:
+  template <typename Initiation, typename... Arguments>
+  static auto initiate(Initiation&& begin, motet::compat::use_fiber_t, Arguments&&... arguments) {
+    using namespace motet::compat::detail;
+    asio_wait<std::decay_t<Values>...> waits;
+    const auto where = begin;
+    std::forward<Initiation>(begin)(asio_handler<std::decay_t<Values>...>(waits),
+                                    std::forward<Arguments>(arguments)...);
+    return await_end_of(waits, where);
+  }
+};
