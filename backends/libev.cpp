@@ -34,6 +34,7 @@
 #include "factories.hpp"
 #include "kept_watchers.hpp"
 #include "owned_descriptor.hpp"
+#include "words/alarm.hpp"
 #include "words/faults.hpp"
 #include "words/remote_closings.hpp"
 
@@ -256,14 +257,8 @@ class libev_backend final : public backend {
     }
   }
 
-  /// An instant of zero would disarm the timerfd; a past instant fires at once.
   void set_fine_timer(time_point deadline) noexcept {
-    const auto since_boot = std::max<clock::duration>(deadline.time_since_epoch(), 1ns);
-    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-    itimerspec at{};
-    at.it_value.tv_sec = whole.count();
-    at.it_value.tv_nsec = (since_boot - whole).count();
-    ::timerfd_settime(timer_fd_.number, TFD_TIMER_ABSTIME, &at, nullptr);
+    detail::set_alarm(timer_fd_.number, deadline);
     fine_deadline_ = deadline;
   }
 

@@ -5,6 +5,7 @@
 
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
+#include "words/alarm.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -43,8 +44,11 @@ void thread_core::rest() noexcept {
   static_cast<thread_state*>(this)->rest_now();
 }
 
-void thread_core::record_wake(const control_block& fiber) noexcept {
-  static_cast<thread_state*>(this)->recording->note_wake(fiber);
+void thread_core::tell_of_wake(const control_block& fiber) noexcept {
+  if (recorded_) static_cast<thread_state*>(this)->recording->note_wake(fiber);
+  if (alarm_ < 0) return;
+  set_off(alarm_);
+  wakes_go_to(-1);
 }
 
 void thread_state::give_way() noexcept {

@@ -19,6 +19,7 @@
 #include <stdexcept>
 
 #include "heart/thread_state.hpp"
+#include "words/alarm.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -46,10 +47,17 @@ class outside_wait {
     for (const int each : {backend, home.mail().wake_descriptor(), timer_.get()}) watch(each);
   }
 
+  outside_wait(const outside_wait&) = delete;
+  outside_wait& operator=(const outside_wait&) = delete;
+  ~outside_wait() {
+    if (of_this_process()) home_.wakes_go_to(-1);
+  }
+
   int descriptor() const noexcept { return all_.get(); }
   bool of_this_process() const noexcept { return made_in_ == detail::this_process(); }
 
   void run_fibers() {
+    home_.wakes_go_to(-1);
     home_.mail().awake();
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size =
@@ -61,7 +69,8 @@ class outside_wait {
     } while (home_.any_runnable() && clock::now() < end);
   }
 
-  /// Until the next run_fibers() other threads wake this one as if it slept.
+  /// Until the next run_fibers() other threads wake this one as if it slept, and a fiber that
+  /// becomes runnable sets off the timer.
   void begin() noexcept {
     instant due = instant::min();
     if (!home_.any_runnable() && home_.mail().announce_sleep(false)) {
@@ -70,7 +79,8 @@ class outside_wait {
       if (home_.mail().filled()) due = instant::min();
       if (!home_.time.empty()) due = std::min(due, home_.time.end_of_sleep(due));
     }
-    set_timer(due);
+    detail::set_alarm(timer_.get(), due);
+    home_.wakes_go_to(timer_.get());
   }
 
  private:
@@ -85,18 +95,6 @@ class outside_wait {
     if (::epoll_ctl(all_.get(), EPOLL_CTL_ADD, each, &what) != 0) {
       detail::throw_errno(errno, "epoll_ctl", each);
     }
-  }
-
-  /// An instant of zero would disarm it; one in the past ends the wait at once.
-  void set_timer(instant due) noexcept {
-    itimerspec at{};
-    if (due != instant::max()) {
-      const auto since_boot = std::max<clock::duration>(due.time_since_epoch(), 1ns);
-      const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-      at.it_value.tv_sec = whole.count();
-      at.it_value.tv_nsec = (since_boot - whole).count();
-    }
-    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr);
   }
 
   detail::thread_state& home_;

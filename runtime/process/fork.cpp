@@ -46,6 +46,7 @@ void thread_state::start_over() noexcept {
   recorded(false);
   dumps.start_over();
   awake_thread::wake();
+  wakes_go_to(-1);
   jobs.forget();  // no other thread is left to give it jobs
   count_down_from(counted.from(schedule.countdown()));
   counted.start_over();

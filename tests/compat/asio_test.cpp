@@ -241,7 +241,6 @@ TEST_CASE("one thread serves Asio's own clients by fibers, in Asio's loop", "[as
       asio::async_read(mine, asio::buffer(text), use_fiber);
       asked = std::string(text.data(), 5) == "one!\n";
     });
-    run_ready();
     io.run();
     CHECK(right == clients * rounds);
     CHECK(asked);
@@ -260,7 +259,6 @@ TEST_CASE("a failure of a fiber leaves Asio's loop", "[asio][embed]") {
       sleep_for(1ms);
       throw oops();
     });
-    run_ready();
     CHECK_THROWS_AS(io.run(), oops);
   });
 }

@@ -37,10 +37,7 @@ class glib_loop {
     g_source_remove(source_);
     g_main_loop_unref(loop_);
   }
-  void run() {
-    run_ready();
-    g_main_loop_run(loop_);
-  }
+  void run() { g_main_loop_run(loop_); }
   void quit() { g_main_loop_quit(loop_); }
 
  private:

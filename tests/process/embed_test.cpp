@@ -42,7 +42,6 @@ struct host {
   }
   template <typename Done>
   void until(Done done) {
-    run_ready();  // what the loop's own code has made runnable
     bool over = done();
     while (!over && turn()) over = done();
     CHECK(over);
@@ -107,6 +106,24 @@ TEST_CASE("a loop with nothing to do sleeps", "[embed]") {
   });
 }
 
+TEST_CASE("what the loop's own code wakes runs in the next turn", "[embed]") {
+  if (testing::on_sim()) return;
+  run([] {
+    host loop;
+    event happened;
+    auto waits = spin([&] { happened.wait(); });
+    CHECK(loop.turn(0));
+    CHECK(waits.state() == fiber_state::waiting);
+    while (loop.turn(0)) {
+    }
+    happened.set();
+    CHECK(loop.turn(0));
+    CHECK(waits.state() == fiber_state::dead);
+    for (int i = 0; i < 3; ++i) spin([] {});
+    loop.until([] { return current().children().empty(); });
+  });
+}
+
 TEST_CASE("other threads wake the foreign loop", "[embed][threads]") {
   if (testing::on_sim()) return;
   run([] {
@@ -146,7 +163,6 @@ TEST_CASE("busy fibers let a foreign loop have its turns", "[embed]") {
         for (; !over; ++rounds) snooze();
       });
     }
-    run_ready();
     const auto end = clock::now() + 50ms;
     while (clock::now() < end) REQUIRE(loop.turn(0));
     CHECK(loop.calls >= 20);
@@ -166,7 +182,7 @@ TEST_CASE("run_ready throws what concerns the main fiber, and is for it alone", 
     auto elsewhere = spin([] { run_ready(); });
     CHECK_THROWS_AS(elsewhere.await(), std::logic_error);
     spin([] { throw oops(); });
-    CHECK_THROWS_AS(run_ready(), oops);
+    CHECK_THROWS_AS(loop.turn(), oops);
     while (loop.turn(0)) {
     }
     sleep_for(1ms);  // by itself, as any main fiber

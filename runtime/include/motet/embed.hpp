@@ -17,9 +17,9 @@ namespace motet { inline namespace MOTET_ABI {
 int poll_descriptor();
 
 /// Lets fibers run until all of them wait, or for half a millisecond, and makes the descriptor
-/// ready for the next wait. To be called when the descriptor can be read from, and after code of
-/// the loop's own that has made a fiber runnable. It never waits. That code may wait, as any main
-/// fiber may: but then the whole loop waits.
+/// ready for the next wait. To be called when the descriptor can be read from, which is also so
+/// when code of the loop's own has made a fiber runnable. It never waits. That code may wait, as
+/// any main fiber may: but then the whole loop waits.
 /// Switchpoint.
 /// Throws: the failure of a child of the main fiber; std::logic_error in another fiber than the
 ///         main one; std::system_error if there is no descriptor left.

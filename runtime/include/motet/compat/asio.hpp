@@ -109,8 +109,7 @@ class asio_place {
 
 /// While it lives, the loop that it is given has the fibers of this thread run. It is made, and
 /// destroyed, in the thread's main fiber, which runs the loop: io_context::run() does not return by
-/// itself meanwhile, and throws the failure of a child of the main fiber. A handler of the loop
-/// that makes a fiber runnable calls run_ready() afterwards.
+/// itself meanwhile, and throws the failure of a child of the main fiber.
 class asio_host {
  public:
   /// Not a switchpoint.
@@ -216,7 +215,8 @@ auto returned_or_thrown(First&& first, Others&&... others) {
 }
 inline void returned_or_thrown() {}
 
-/// Called in a handler of the interruption. Returns: whether the operation was aborted.
+/// Called in a handler of the interruption: asks for the end of the operation and waits for it.
+/// Returns: whether the operation was aborted.
 template <typename Wait, typename Where>
 bool end_early(Wait& waits, const Where& where) {
   if constexpr (requires { where.get_executor(); }) {

@@ -45,8 +45,15 @@ struct thread_core {
   void recorded(bool now) noexcept {
     const int left = until_look();
     recorded_ = now;
+    wakes_are_told_ = now || alarm_ >= 0;
     held_back_ = 0;
     count_down_from(left);
+  }
+  /// From now on `alarm`, a timerfd, goes off when a fiber becomes runnable: a foreign loop waits
+  /// in this thread's place. -1: not any more.
+  void wakes_go_to(int alarm) noexcept {
+    alarm_ = alarm;
+    wakes_are_told_ = recorded_ || alarm >= 0;
   }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
@@ -125,7 +132,7 @@ struct thread_core {
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
-  [[gnu::noinline]] void record_wake(const control_block& fiber) noexcept;
+  [[gnu::noinline]] void tell_of_wake(const control_block& fiber) noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
   /// So many switches are to pass until the next look.
@@ -158,8 +165,10 @@ struct thread_core {
   int until_look_ = 1;
   int held_back_ = 0;  // of the countdown, which is always at 1 while switches are recorded
   bool recorded_ = false;
-  int calls_in_a_row_ = 0;   // that did not wait, since the last switch
-  int until_look_then_ = 0;  // at the last such call: a switch, or a poll, changes it
+  bool wakes_are_told_ = false;  // to the recorder, or to a foreign loop
+  int alarm_ = -1;               // of the latter
+  int calls_in_a_row_ = 0;       // that did not wait, since the last switch
+  int until_look_then_ = 0;      // at the last such call: a switch, or a poll, changes it
   int calls_until_look_ = calls_between_looks;
   const control_block* backing_off_ = nullptr;
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
@@ -204,8 +213,8 @@ inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept 
 }
 
 inline void thread_core::make_runnable(control_block& fiber) noexcept {
-  if (recorded_) [[unlikely]]
-    record_wake(fiber);
+  if (wakes_are_told_) [[unlikely]]
+    tell_of_wake(fiber);
   stand_in_line(fiber);
 }
 
