@@ -21,6 +21,7 @@
 #include "catch.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
+#include "whole/meeting_points.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
@@ -84,6 +85,7 @@ class world {
   void run_it(std::uint32_t seed);
 
   balance counts;
+  testing::meeting_points points;
 
  private:
   using shared_thread = std::shared_ptr<motet::thread>;
@@ -171,7 +173,7 @@ class world::program {
 
 void world::program::step() {
   const bool deeper = depth_ > 0;
-  switch (pick(18)) {
+  switch (pick(22)) {
     case 0:
     case 1:
       snooze();
@@ -218,6 +220,10 @@ void world::program::step() {
       teleport(*other);
       return;
     }
+    default:
+      world_->points.visit(static_cast<std::uint32_t>(random_()), moment(), [&] {
+        if (deeper) child()();
+      });
   }
 }
 
@@ -396,6 +402,7 @@ TEST_CASE("worlds of random programs on four threads end with nothing lost", "[t
       CHECK(one->counts.sum_pushed == one->counts.sum_popped);
       CHECK(one->counts.items_alive == 0);
       CHECK(one->counts.bodies == 0);
+      CHECK(one->points.wrong() == "");
     });
   }
   WARN(seed << " worlds, " << steps << " steps, " << popped << " items");

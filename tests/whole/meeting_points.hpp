@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Primitives at which the fibers of a random world meet, and what must hold of each in the end.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <motet/motet.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace testing {
+
+class meeting_points {
+ public:
+  /// One visit, which `limit` may end. `child` may be called, and may throw.
+  template <typename Child>
+  void visit(std::uint32_t dice, std::chrono::microseconds limit, Child&& child) {
+    motet::move_on_after(limit, [&] {
+      switch (dice % 8) {
+        case 0:
+          return hold_permit(dice);
+        case 1:
+          return meet();
+        case 2:
+          return do_once(dice);
+        case 3:
+          return publish();
+        case 4:
+          return listen();
+        case 5:
+          return send_on_any(dice);
+        case 6:
+          return receive_from_any();
+        default:
+          return start_one(child);
+      }
+    });
+  }
+
+  /// After the last visit. Returns: what is wrong, or nothing.
+  std::string wrong() {
+    if (wrong_ != nullptr) return wrong_.load();
+    if (permits_.stats().free != 3 || permits_.stats().waiting != 0) return "permits are lost";
+    if (passed_ != 2 * lasts_) return "a round of the barrier had another number of parties";
+    if (done_ > 1) return "once was done twice";
+    for (auto& each : lines_) {
+      each.close();
+      for (const std::uint64_t left : each) received_ += left;
+    }
+    return sent_ == received_ ? "" : "items are lost";
+  }
+
+ private:
+  void check(bool holds, const char* otherwise) {
+    if (!holds) wrong_ = otherwise;
+  }
+
+  void hold_permit(std::uint32_t dice) {
+    const motet::permit_guard in(permits_, 1 + dice / 8 % 2);
+    check(++inside_ <= 3, "too many have permits");
+    struct leave {
+      std::atomic<int>& inside;
+      ~leave() { --inside; }
+    } leaving{inside_};
+    motet::snooze();
+  }
+
+  void meet() {
+    if (pair_.arrive_and_wait()) ++lasts_;
+    ++passed_;
+  }
+
+  void do_once(std::uint32_t dice) {
+    once_.call([&] {
+      motet::snooze();
+      if (dice / 8 % 16 != 0) motet::sleep_for(std::chrono::milliseconds(1));
+      ++done_;
+    });
+  }
+
+  void publish() {
+    news_.push(++published_);
+    state_.set(published_);
+  }
+
+  void listen() {
+    auto news = news_.subscribe();
+    auto states = state_.subscribe();
+    for (int i = 0; i < 3; ++i) {
+      try {
+        motet::select(motet::on_next(news),
+                      motet::on_next(states, [&](std::optional<std::uint64_t> now) {
+                        check(now.has_value(), "a watch has ended early");
+                      }));
+      } catch (const motet::items_missed& lost) {
+        check(lost.count() > 0, "nothing was missed");
+      }
+    }
+  }
+
+  void send_on_any(std::uint32_t dice) {
+    const std::uint64_t number = dice;
+    std::vector<std::uint64_t> items(lines_.size(), number);
+    const auto branch = [&](std::size_t i) {
+      return motet::on_push(lines_[i], std::move(items[i]));
+    };
+    std::vector<decltype(branch(0))> cases;
+    for (std::size_t i = 0; i < lines_.size(); ++i) cases.push_back(branch(i));
+    cases[dice / 8 % cases.size()].only_if(false);
+    motet::select(cases);
+    sent_ += number;
+  }
+
+  void receive_from_any() {
+    const auto branch = [this](motet::channel<std::uint64_t>& line) {
+      return motet::on_pop(line, [this](std::optional<std::uint64_t> got) { received_ += *got; });
+    };
+    std::vector<decltype(branch(lines_[0]))> cases;
+    for (auto& each : lines_) cases.push_back(branch(each));
+    motet::select(cases);
+  }
+
+  template <typename Child>
+  void start_one(Child& child) {
+    motet::group all;
+    motet::latch begun(1);
+    const int told = all.start<int>([&](motet::promise<int>& ready) {
+      motet::snooze();
+      begun.count_down();
+      ready.set_value(7);
+      child();
+    });
+    check(told == 7 && begun.is_open(), "a fiber was ready before it began");
+    all.await_all();
+  }
+
+  std::atomic<const char*> wrong_{nullptr};
+  motet::semaphore permits_{3};
+  std::atomic<int> inside_{0};
+  motet::barrier pair_{2};
+  std::atomic<int> lasts_{0};
+  std::atomic<int> passed_{0};
+  motet::once once_;
+  std::atomic<int> done_{0};
+  motet::broadcast<std::uint64_t> news_{8};
+  motet::watch<std::uint64_t> state_{0};
+  std::atomic<std::uint64_t> published_{0};
+  std::array<motet::channel<std::uint64_t>, 3> lines_{motet::channel<std::uint64_t>(0),
+                                                      motet::channel<std::uint64_t>(1),
+                                                      motet::channel<std::uint64_t>(2)};
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> received_{0};
+};
+
+}  // namespace testing
