@@ -54,7 +54,7 @@ TEST_CASE("two of four are enough, and the others are cancelled", "[await]") {
       try {
         sleep();
       } catch (const cancelled&) {
-        ++cancelled_ones;
+        if (++cancelled_ones == 1) return 99;  // too late to be told
         throw;
       }
       return 0;

@@ -73,6 +73,38 @@ TEST_CASE("main is told that it waits for a value that nobody is left to give", 
   });
 }
 
+TEST_CASE("the report of a deadlock has a name for each kind of wait", "[deadlock]") {
+  run([] {
+    latch steps(1);
+    barrier line(2);
+    once made;
+    broadcast<int> items(1);
+    watch<int> state(0);
+    semaphore permits(0);
+    auto news = items.subscribe();
+    auto seen = state.subscribe();
+    auto ends = make_channel<int>();
+    seen.next();
+    group all;
+    all.spin([&] { steps.wait(); });
+    all.spin([&] { line.arrive_and_wait(); });
+    all.spin([&] { made.call([] { sleep(); }); });
+    all.spin([&] { made.call([] {}); });
+    all.spin([&] { news.pop(); });
+    all.spin([&] { seen.next(); });
+    all.spin([&] { ends.second.pop(); });
+    all.spin([&] { const permit_guard in(permits); });
+    const std::string report = report_of([&] { all.await_all(); });
+    for (const char* each :
+         {"wait for a latch", "wait at a barrier", "call of a once", "pop from a broadcast",
+          "wait for a watched value", "pop from a channel", "acquire of a semaphore"}) {
+      INFO(each);
+      CHECK(mentions(report, each));
+    }
+    all.cancel();
+  });
+}
+
 TEST_CASE("the report of a deadlock names who waits on what, and where it was spun", "[deadlock]") {
   run([] {
     auto a = spin({.name = "alto"}, [] { suspend(); });

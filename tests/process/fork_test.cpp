@@ -146,6 +146,44 @@ TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
   });
 }
 
+TEST_CASE("in a child nobody is left who waited at a meeting point", "[fork]") {
+  run([] {
+    latch steps(1);
+    barrier line(2);
+    broadcast<int> items(2);
+    watch<int> state(0);
+    auto news = items.subscribe();
+    auto seen = state.subscribe();
+    seen.next();
+    int told = 0;
+    group waiting;
+    waiting.spin([&] { steps.wait(), ++told; });
+    waiting.spin([&] { line.arrive_and_wait(), ++told; });
+    waiting.spin([&] { told += news.pop().value(); });
+    waiting.spin([&] { told += seen.next().value(); });
+    snooze();
+    CHECK(code_of_child([&] {
+            steps.count_down();
+            steps.wait();
+            auto other = spin([&] { return line.arrive_and_wait(); });
+            snooze();
+            if (other.state() != fiber_state::waiting) return 1;  // no other arrived
+            if (!line.arrive_and_wait() || other.await()) return 2;
+            auto mine = items.subscribe();
+            items.push(5);
+            state.set(6);
+            if (mine.pop() != 5 || state.get() != 6 || told != 0) return 3;
+            return use_everything();
+          }) == 0);
+    steps.count_down();
+    items.push(1);
+    state.set(1);
+    CHECK(line.arrive_and_wait());
+    waiting.await_all();
+    CHECK(told == 4);
+  });
+}
+
 TEST_CASE("in a child nobody is left who waited on what the two now have each", "[fork]") {
   run([] {
     channel<int> numbers;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/ground/process.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 
@@ -37,6 +38,7 @@ class basic_barrier {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
+      forget_gone();
       if (missing_ <= 1) {
         end_round(thread);
         return true;
@@ -59,6 +61,7 @@ class basic_barrier {
   void arrive_and_drop() {
     thread_core* thread = self_core();
     sharing_.lock();
+    forget_gone();
     const bool ends = missing_ <= 1;
     if (parties_ > 0) --parties_;
     if (ends) {
@@ -70,6 +73,15 @@ class basic_barrier {
   }
 
  private:
+  /// A forked child has no fibers that wait here: a round begins.
+  void forget_gone() noexcept {
+    if (process_ == this_process()) [[likely]]
+      return;
+    missing_ = parties_;
+    ++round_;
+    process_ = this_process();
+  }
+
   /// Called under the lock by the last arrival, which releases the lock.
   void end_round(thread_core* thread) {
     const bool possible = missing_ > 0;
@@ -96,6 +108,7 @@ class basic_barrier {
   std::ptrdiff_t parties_;
   std::ptrdiff_t missing_;  // in this round; 0 only if no party is left
   std::uint64_t round_ = 0;
+  std::uint32_t process_ = this_process();
   wait_list waiting_;
 };
 
