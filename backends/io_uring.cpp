@@ -91,12 +91,12 @@ class uring_backend final : public backend {
     woken_ = false;
     done.append(over_);
   }
-
   int wait_descriptor(time_point& due) noexcept override {
     const int told = ring_.news();
     enter();
     reap();
-    due = over_.empty() && !woken_ ? retries_.first_due() : time_point::min();
+    const bool news = !over_.empty() || woken_ || ring_.has_submissions();
+    due = news ? time_point::min() : retries_.first_due();
     return told;
   }
 

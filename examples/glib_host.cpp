@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <motet/embed.hpp>
 #include <motet/motet.hpp>
 
@@ -11,8 +12,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-gboolean run_fibers(gint, GIOCondition, gpointer) {
-  motet::run_ready();
+struct host {
+  GMainLoop* loop = g_main_loop_new(nullptr, FALSE);
+  std::exception_ptr failure;  // it must not pass through GLib's frames
+};
+
+gboolean run_fibers(gint, GIOCondition, gpointer in) {
+  auto& mine = *static_cast<host*>(in);
+  try {
+    motet::run_ready();
+  } catch (...) {
+    mine.failure = std::current_exception();
+    g_main_loop_quit(mine.loop);
+  }
   return G_SOURCE_CONTINUE;
 }
 
@@ -24,18 +36,19 @@ gboolean tick(gpointer ticks) {
 }  // namespace
 
 int main() {
-  GMainLoop* loop = g_main_loop_new(nullptr, FALSE);
+  host mine;
   int ticks = 0;
-  g_unix_fd_add(motet::poll_descriptor(), G_IO_IN, run_fibers, nullptr);
+  g_unix_fd_add(motet::poll_descriptor(), G_IO_IN, run_fibers, &mine);
   g_timeout_add(10, tick, &ticks);
   motet::spin([&] {
     for (int i = 3; i > 0; --i) {
       std::printf("%d\n", i);
       motet::sleep_for(50ms);
     }
-    g_main_loop_quit(loop);
+    g_main_loop_quit(mine.loop);
   });
-  g_main_loop_run(loop);
+  g_main_loop_run(mine.loop);
+  if (mine.failure) std::rethrow_exception(mine.failure);
   std::printf("%s\n", ticks > 3 ? "and the loop went on" : "the loop stood still");
-  g_main_loop_unref(loop);
+  g_main_loop_unref(mine.loop);
 }

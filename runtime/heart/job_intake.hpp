@@ -11,7 +11,10 @@ class job_inbox;
 
 struct job_intake {
   /// Whether other threads may leave jobs: then this thread is never stuck.
-  bool may_come() const noexcept { return taken && inbox.use_count() > 1; }
+  bool may_come() const noexcept { return taken && inbox.use_count() > own_references; }
+
+  /// This one, and that of the fiber that starts the jobs.
+  static constexpr long own_references = 2;
 
   /// In a forked child: what lies in the inbox belongs to the parent process.
   void forget() noexcept {

@@ -80,6 +80,7 @@ void thread_state::look_around_now() noexcept {
 
 void thread_state::collect_mail() noexcept {
   const kept_errno here(*live_errno_);
+  have_loop_look();
   if (recorded_) [[unlikely]]
     recording->woken_by(trace::cause::mail);
   for (post* item = mail_->take(); item != nullptr;) {
@@ -123,6 +124,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 
 void thread_state::poll(bool wait) noexcept {
   const kept_errno here(*live_errno_);
+  have_loop_look();
   give_back_left_stack();
   if (mail_->filled()) {
     collect_mail();

@@ -46,7 +46,10 @@ void thread_core::rest() noexcept {
 
 void thread_core::tell_of_wake(const control_block& fiber) noexcept {
   if (recorded_) static_cast<thread_state*>(this)->recording->note_wake(fiber);
-  if (alarm_ < 0) return;
+  have_loop_look();
+}
+
+void thread_core::sound_alarm() noexcept {
   set_off(alarm_);
   wakes_go_to(-1);
 }

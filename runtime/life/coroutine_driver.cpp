@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See motet/detail/life/coroutine_driver.hpp.
 #include <algorithm>
-#include <motet/cancel.hpp>
 #include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/life/coroutine_driver.hpp>
 #include <motet/detail/waiting/room_cases.hpp>
 #include <motet/fiber.hpp>
@@ -47,19 +47,32 @@ class lone_driver {
   std::unique_ptr<coroutine_wait> what_;
 };
 
+/// Gives `what` to `driver` or, without one, to a new child of the running fiber.
+/// Throws: std::bad_alloc, as spin().
+void drive(std::unique_ptr<coroutine_wait> what, coroutine_driver* driver) {
+  if (driver != nullptr) {
+    driver->add(std::move(what));
+  } else {
+    what->by = nullptr;
+    spin({.name = "coroutine"}, lone_driver(std::move(what)));
+  }
+}
+
 }  // namespace
 
 coroutine_driver::coroutine_driver() : before_(std::exchange(driver_here(), this)) {}
 
 coroutine_driver::~coroutine_driver() {
   driver_here() = before_;
-  for (const auto& each : waits_) {
+  for (const auto& each : waits_) {  // only if it was left for lack of memory
     if (each->of != nullptr) each->of->wait_ = nullptr;
   }
 }
 
-void coroutine_driver::add(std::unique_ptr<coroutine_wait> what) {
-  branches_.reserve(waits_.size() + 2);  // so that the fiber can wait without memory
+void coroutine_driver::add(std::unique_ptr<coroutine_wait>&& what) {
+  branches_.reserve(waits_.size() + 3);
+  waits_.reserve(waits_.size() + 1);
+  what->by = this;
   waits_.push_back(std::move(what));
 }
 
@@ -71,13 +84,14 @@ void suspended_coroutine::wait_for(std::unique_ptr<coroutine_wait> what, void* f
   frame_ = frame;
   resume_ = resume;
   coroutine_wait& waits = *what;
-  if (coroutine_driver* driver = driver_here()) {
-    driver->add(std::move(what));
-  } else {
-    spin({.name = "coroutine"}, lone_driver(std::move(what)));
-  }
+  drive(std::move(what), driver_here());
   waits.of = this;
   wait_ = &waits;
+}
+
+void suspended_coroutine::forget() noexcept {
+  wait_->of = nullptr;
+  if (wait_->by != nullptr) wait_->by->note_destroyed();
 }
 
 void coroutine_driver::run(event* done) {
@@ -86,7 +100,25 @@ void coroutine_driver::run(event* done) {
     if (done == nullptr ? waits_.empty() : done->is_set()) break;
     wait_once(done);
   }
+  pass_on_rest();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+/// Coroutines that nobody has awaited wait on.
+void coroutine_driver::pass_on_rest() noexcept {
+  while (!waits_.empty()) {
+    std::unique_ptr<coroutine_wait> each = std::move(waits_.back());
+    waits_.pop_back();
+    coroutine_wait& wait = *each;
+    suspended_coroutine* const of = std::exchange(wait.of, nullptr);
+    if (of == nullptr) continue;
+    try {
+      drive(std::move(each), before_);
+      wait.of = of;
+    } catch (...) {
+      resume(*of, std::current_exception());
+    }
+  }
 }
 
 void coroutine_driver::forget_destroyed() {
@@ -96,11 +128,15 @@ void coroutine_driver::forget_destroyed() {
 void coroutine_driver::wait_once(event* done) {
   if (waits_.empty()) {
     // Others will resume the coroutine. No interruption reaches it, and its frame must stay.
-    shield([done] { done->wait(); });
+    const internal_shield until_it_is_over;
+    done->wait();
     return;
   }
   branches_.clear();
   for (const auto& each : waits_) branches_.push_back(&each->branch());
+  changed_.reset();
+  ready_room_case<event> changed(changed_);
+  branches_.push_back(&changed);
   std::optional<ready_room_case<event>> end;
   if (done != nullptr) branches_.push_back(&end.emplace(*done));
   const select_branch* taken = &waits_.front()->branch();
@@ -130,6 +166,13 @@ void suspended_coroutine::resume_with(std::exception_ptr error) {
   wait_ = nullptr;
   error_ = std::move(error);
   resume_(frame_);  // *this may be gone from here on
+}
+
+control_block& outcome_of(const fiber_ref& dead) {
+  control_block& block = block_of(dead);
+  if (here_core().is_home_of(block)) claim_failure(block);
+  if (block.ended_by != outcome::value) throw_outcome(block);
+  return block;
 }
 
 const control_block& fiber_here() {

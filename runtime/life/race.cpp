@@ -81,6 +81,15 @@ void race::rethrow_first_failure() const {
   if (first_failed_) std::rethrow_exception(entrants_[*first_failed_].error);
 }
 
+void race::rethrow_first_but_cancelled() const {
+  for (const entrant& each : entrants_) {
+    try {
+      if (each.error != nullptr) std::rethrow_exception(each.error);
+    } catch (const fiber_cancelled&) {
+    }
+  }
+}
+
 void race::throw_all_failed() const {
   std::vector<std::exception_ptr> errors;
   for (const entrant& each : entrants_) errors.push_back(each.error);

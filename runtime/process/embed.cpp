@@ -39,7 +39,11 @@ class outside_wait {
         all_(made(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
         timer_(made(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
     instant due;
+    errno = 0;
     const int backend = home.kernel().wait_descriptor(due);
+    if (backend < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+      detail::throw_errno(errno, "eventfd");
+    }
     if (backend < 0) {
       throw std::logic_error("no foreign loop can wait for the backend " +
                              std::string(home.kernel().name()));
@@ -74,7 +78,8 @@ class outside_wait {
   void begin() noexcept {
     instant due = instant::min();
     if (!home_.any_runnable() && home_.mail().announce_sleep(false)) {
-      home_.kernel().wait_descriptor(due);
+      const bool told = home_.kernel().wait_descriptor(due) >= 0;
+      if (!told) due = std::min(due, clock::now() + turn);
       // Perhaps it has taken notice of what wakes the thread.
       if (home_.mail().filled()) due = instant::min();
       if (!home_.time.empty()) due = std::min(due, home_.time.end_of_sleep(due));

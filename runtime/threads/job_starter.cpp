@@ -148,7 +148,7 @@ void start_jobs(thread_state& home, job_inbox& from) {
 
 void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from) {
   from->open(home.mail());
-  home.cleaner.spin([jobs = from.get()] { start_jobs(*self(), *jobs); }, "motet's jobs");
+  home.cleaner.spin([from] { start_jobs(*self(), *from); }, "motet's jobs");
   home.jobs.inbox = std::move(from);
   home.jobs.taken = true;
   ++worker_threads;
@@ -157,6 +157,7 @@ void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from) {
 void take_no_more_jobs(thread_state& home) noexcept {
   if (std::exchange(home.jobs.over, true) || home.jobs.inbox == nullptr) return;
   home.jobs.inbox->close(home);
+  home.jobs.inbox = nullptr;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -4,6 +4,7 @@
 #include <motet/detail/heart/heirlooms.hpp>
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "heart/thread_state.hpp"
@@ -77,6 +78,18 @@ job_inbox& inbox_at(void* where) noexcept {
   return *static_cast<job_inbox*>(where);
 }
 
+/// What a post() needs after the runtime has ended: a reference to a fiber keeps the mailbox.
+struct runtime_inbox {
+  explicit runtime_inbox(handle&& of_main) noexcept : main(std::move(of_main)) {}
+  job_inbox jobs;
+  const handle main;
+};
+
+std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
+  auto made = std::make_shared<runtime_inbox>(refer_to(home.main_fiber()));
+  return {made, &made->jobs};
+}
+
 /// How a runtime is an executor.
 constexpr executor_kind of_a_runtime{
     [](void* where, std::function<void()>&& f) {
@@ -99,8 +112,9 @@ constexpr executor_kind of_a_runtime{
 
 executor here() {
   detail::thread_state& home = detail::here();
+  if (home.foreign) throw std::logic_error("here() on a foreign executor: there is no runtime");
   if (home.jobs.over) throw executor_stopped();
-  if (!home.jobs.taken) take_jobs(home, std::make_shared<detail::job_inbox>());
+  if (!home.jobs.taken) take_jobs(home, detail::make_inbox(home));
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 

@@ -122,7 +122,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
       if (take(*each, notifier)) {
         each->of->destroyed = true;
         waiters.add(*each);
-      } else if (!each->send_away()) {
+      } else if (!each->send_away(true)) {
         left = true;
       }
     }

@@ -241,9 +241,9 @@ TEST_CASE("a coroutine may be destroyed while it waits", "[coroutine]") {
       dropped.start();
       settle();
     }
-    a.set_value(1);
     settle();
-    CHECK(current().children().empty());
+    CHECK(current().children().empty());  // its driver has noticed
+    a.set_value(1);
     // By the coroutine that awaits the first of two.
     const auto first_of = [](future<int> x, future<int> never) -> task<int> {
       {
@@ -259,6 +259,73 @@ TEST_CASE("a coroutine may be destroyed while it waits", "[coroutine]") {
     c.set_value(0);
     b.set_value(4);
     CHECK(waits.await() == 4);
+  });
+}
+
+TEST_CASE("a coroutine that another one has started waits on when that one has ended",
+          "[coroutine]") {
+  run([] {
+    promise<int> a;
+    std::optional<task<int>> detached;
+    const auto starts = [&]() -> task<int> {
+      detached.emplace(value_of(a.get_future()));
+      detached->start();
+      co_return 1;
+    };
+    CHECK(await_coro(starts()) == 1);
+    CHECK_FALSE(detached->done());
+    const auto nests = [&]() -> task<int> {
+      promise<int> b;
+      task<int> inner = value_of(b.get_future());
+      const auto starts_inner = [&]() -> task<int> {
+        inner.start();
+        co_return 2;
+      };
+      CHECK(await_coro(starts_inner()) == 2);  // inside of another await_coro()
+      b.set_value(3);
+      while (!inner.done()) co_await spin([] { snooze(); });
+      co_return inner.value();
+    };
+    CHECK(await_coro(nests()) == 3);
+    a.set_value(4);
+    settle();
+    REQUIRE(detached->done());
+    CHECK(detached->value() == 4);
+  });
+}
+
+TEST_CASE("an interruption that comes with the answer takes nothing away", "[coroutine]") {
+  run([] {
+    promise<int> a;
+    int got = 0;
+    auto waits = spin([&] {
+      await_coro([&]() -> task<int> {
+        got = co_await a.get_future();
+        co_return 0;
+      }());
+      snooze();  // throws
+    });
+    until_waiting(waits);
+    a.set_value(5);
+    waits.raise(oops());
+    CHECK_THROWS_AS(waits.await(), oops);
+    CHECK(got == 5);
+  });
+}
+
+TEST_CASE("terminate does not pierce what others have in hand", "[coroutine][threads]") {
+  run([] {
+    std::thread helper;
+    auto waits = spin([&] {
+      return await_coro([&]() -> task<int> {
+        co_await elsewhere{helper};
+        co_return 9;
+      }());
+    });
+    until_waiting(waits);
+    waits.terminate(0ms);
+    CHECK(waits.await() == 9);
+    helper.join();
   });
 }
 

@@ -145,11 +145,54 @@ TEST_CASE("a fiber that fails before it is ready fails its start alone", "[group
     all.await_all();
     CHECK(lives);
     CHECK(all.failures().empty());
-    CHECK_THROWS_AS(all.start([](promise<void>& ready) {
+    all.start([](promise<void>& ready) {
       ready.set_value();
       throw oops();  // afterwards: the group's failure
-    }),
-                    oops);
+    });
+    CHECK_THROWS_AS(all.await_all(), oops);
+  });
+}
+
+TEST_CASE("a fiber that was ready when its start was interrupted ends, too", "[group]") {
+  run([] {
+    group all;
+    fiber_ref starts_fiber;
+    auto starts = spin([&] {
+      group mine;
+      mine.start<int>([&](promise<int>& ready) {
+        ready.set_value(1);
+        starts_fiber.cancel();  // before start() has returned
+        sleep();
+      });
+      mine.await_all();  // throws: the value was not lost with the interruption
+    });
+    starts_fiber = starts;
+    CHECK_THROWS_AS(starts.await(), fiber_cancelled);
+    promise<int> kept;
+    auto later = spin([&] {
+      snooze();
+      kept.set_value(6);
+    });
+    CHECK(all.start<int>([&](promise<int>& ready) { kept = std::move(ready); }) == 6);
+    all.await_all();
+  });
+}
+
+TEST_CASE("a joiner is not kept from a failure that nobody was told of", "[await]") {
+  run([] {
+    first_few joiner{5};
+    const auto body = [] {
+      spin([] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+          throw oops();
+        }
+      });
+      snooze();
+      return 1;
+    };
+    CHECK_THROWS_AS(await_with(joiner, body), oops);
   });
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // select() over a set that the program makes as it runs, with branches that are disabled, and over
 // events, latches, futures, permits and subscriptions.
+#include <sys/socket.h>
+
+#include <array>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -71,6 +74,26 @@ TEMPLATE_TEST_CASE("a branch of a range counts its time from the select on", "[s
       const auto begin = clock::now();
       CHECK(motet::select(cases) == 1);
       CHECK(clock::now() - begin >= 4ms);
+    }
+  });
+}
+
+TEST_CASE("descriptors in a range, again and again", "[select]") {
+  if (testing::on_sim()) return;
+  run([] {
+    std::vector<motet::pipe> pipes;
+    for (int i = 0; i < 2; ++i) pipes.push_back(motet::pipe::open());
+    const auto branch = [](motet::pipe& one) { return on_readable(one.native_handle(SHUT_RD)); };
+    std::vector<decltype(branch(pipes[0]))> cases;
+    for (auto& each : pipes) cases.push_back(branch(each));
+    for (int round = 0; round < 6; ++round) {
+      const auto which = static_cast<std::size_t>(round / 3);
+      auto waits = spin([&] { return motet::select(cases); });
+      until_waiting(waits);
+      pipes[which].write_all("x");
+      CHECK(waits.await() == which);
+      std::array<std::byte, 1> byte;
+      pipes[which].read(byte);
     }
   });
 }

@@ -56,7 +56,9 @@ class basic_broadcast {
   basic_broadcast& operator=(const basic_broadcast&) = delete;
   /// Closes the broadcast.
   /// Not a switchpoint.
-  ~basic_broadcast() { close(); }
+  ~basic_broadcast() {
+    items_->room.release_at_end([this] { items_->closed = true; });
+  }
 
   /// Returns: a subscription to the items that are pushed from now on.
   /// Not a switchpoint.

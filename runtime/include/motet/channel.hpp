@@ -170,9 +170,10 @@ class basic_channel {
   /// Allocates room for `count` more items than are in an unbounded channel, and keeps as much: so
   /// many can be pushed without an allocation. A channel with a capacity has its room already.
   /// Not a switchpoint.
-  /// Throws: std::bad_alloc.
+  /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
   void reserve(std::size_t count) {
     if (capacity_ != std::numeric_limits<std::size_t>::max()) return;
+    if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) refuse_capacity();
     for (;;) {
       auto more = items_.make_room();  // without the lock, as is freed what was not needed
       const std::lock_guard in(sharing_);

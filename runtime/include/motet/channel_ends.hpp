@@ -7,6 +7,7 @@
 #include <memory>
 #include <motet/channel.hpp>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI {
@@ -15,19 +16,34 @@ namespace detail {
 
 [[noreturn]] void refuse_empty_end();
 
+/// The channel of local ends may go with its thread, and then nobody waits there.
+template <typename Channel>
+void close_with_end(Channel& of, bool drops) noexcept {
+  try {
+    of.close();
+    if (drops) of.clear();
+  } catch (const std::logic_error&) {
+  }
+}
+
 template <typename T, typename Sharing>
 struct sending_end {
-  std::shared_ptr<basic_channel<T, Sharing>> to;
-  ~sending_end() { to->close(); }
+  using channel = basic_channel<T, Sharing>;
+  explicit sending_end(std::shared_ptr<channel> of) noexcept : to(std::move(of)) {}
+  sending_end(const sending_end&) = delete;
+  sending_end& operator=(const sending_end&) = delete;
+  ~sending_end() { close_with_end(*to, false); }
+  const std::shared_ptr<channel> to;
 };
 
 template <typename T, typename Sharing>
 struct receiving_end {
-  std::shared_ptr<basic_channel<T, Sharing>> from;
-  ~receiving_end() {
-    from->close();
-    from->clear();
-  }
+  using channel = basic_channel<T, Sharing>;
+  explicit receiving_end(std::shared_ptr<channel> of) noexcept : from(std::move(of)) {}
+  receiving_end(const receiving_end&) = delete;
+  receiving_end& operator=(const receiving_end&) = delete;
+  ~receiving_end() { close_with_end(*from, true); }
+  const std::shared_ptr<channel> from;
 };
 
 /// Returns: the channel of an end.

@@ -137,12 +137,12 @@ class future_awaiter : private suspended_coroutine {
 template <typename T>
 struct future_reader final : future_awaiter<T> {
   using future_awaiter<T>::future_awaiter;
-  decltype(auto) await_resume() { return std::as_const(this->over()).get(); }
+  decltype(auto) await_resume() { return ready_future::read(this->over()); }
 };
 template <typename T>
 struct future_taker final : future_awaiter<T> {
   using future_awaiter<T>::future_awaiter;
-  T await_resume() { return std::move(this->over()).get(); }
+  T await_resume() { return ready_future::take(this->over()); }
 };
 
 /// `Fiber` is a reference to a handle, which the coroutine keeps until it is resumed.
@@ -159,7 +159,14 @@ class fiber_awaiter final : private suspended_coroutine {
   }
   decltype(auto) await_resume() {
     throw_interruption();
-    return std::forward<Fiber>(fiber_).await();
+    control_block& dead = outcome_of(fiber_);
+    using returned = decltype(std::declval<Fiber>().await());
+    using value = std::remove_cvref_t<returned>;
+    if constexpr (std::is_reference_v<returned>) {
+      return static_cast<returned>(*static_cast<value*>(result_of(dead)));
+    } else if constexpr (!std::is_void_v<returned>) {
+      return value(std::move(*static_cast<value*>(take_result_of(dead))));
+    }
   }
 
  private:

@@ -16,10 +16,10 @@ namespace motet { inline namespace MOTET_ABI {
 ///         run_ready().
 int poll_descriptor();
 
-/// Lets fibers run until all of them wait, or for half a millisecond, and makes the descriptor
-/// ready for the next wait. To be called when the descriptor can be read from, which is also so
-/// when code of the loop's own has made a fiber runnable. It never waits. That code may wait, as
-/// any main fiber may: but then the whole loop waits.
+/// Lets each runnable fiber have a turn, and further turns for half a millisecond unless all of
+/// them wait, and makes the descriptor ready for the next wait. To be called when the descriptor
+/// can be read from, which is also so when code of the loop's own has made a fiber runnable. It
+/// never waits. That code may wait, as any main fiber may: but then the whole loop waits.
 /// Switchpoint.
 /// Throws: the failure of a child of the main fiber; std::logic_error in another fiber than the
 ///         main one; std::system_error if there is no descriptor left.

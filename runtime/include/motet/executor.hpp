@@ -32,13 +32,13 @@ inline bool runs_here(const inline_executor&) noexcept {
 }  // namespace detail
 
 /// Returns: an executor that has this thread's runtime call functions, each on a fiber of its own
-///          that is a child of the main fiber. Where the runtime is not that of a motet::thread,
-///          another thread has so a way to it; as long as copies of the executor exist, the runtime
-///          waits rather than throw `deadlock`. When the runtime ends, functions that have not begun
-///          are destroyed, and a post() throws executor_stopped.
+///          that is a child of the main fiber. So any thread has a way to any runtime. As long as
+///          copies of the executor exist, the runtime waits rather than throw `deadlock`. When it
+///          ends, functions that have not begun are destroyed, and a post() throws
+///          executor_stopped.
 /// Not a switchpoint.
-/// Throws: executor_stopped if the runtime is ending; std::bad_alloc; as the first use of motet on a
-///         thread does.
+/// Throws: executor_stopped if the runtime is ending; std::logic_error on a foreign executor;
+///         std::bad_alloc; as the first use of motet on a thread does.
 executor here();
 
 /// One worker of a pool, the same for as long as the strand lives: so the functions posted to a

@@ -13,6 +13,8 @@
 namespace motet { inline namespace MOTET_ABI {
 
 template <typename T>
+class future;
+template <typename T>
 class promise;
 class thread_pool;
 
@@ -20,6 +22,21 @@ namespace detail {
 
 template <typename T>
 struct future_case;
+template <typename T, typename F>
+struct starting;
+
+/// What a future that is ready has, without a switchpoint.
+struct ready_future {
+  template <typename T>
+  static decltype(auto) read(const future<T>& one) {
+    return one.read_ready();
+  }
+  template <typename T>
+  static T take(const future<T>& one) {
+    return one.take_ready();
+  }
+};
+
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();
 std::exception_ptr broken_promise() noexcept;
@@ -87,6 +104,28 @@ class future {
   ///         promise was dropped; std::logic_error if the value has been taken, or there is no
   ///         promise; what is pending for this fiber.
   decltype(auto) get() const& {
+    wait();
+    return read_ready();
+  }
+
+  /// The same, but moves the value out, which can be done once. A reference that get() const& has
+  /// returned then refers to a value that was moved from.
+  /// Switchpoint.
+  T get() && {
+    wait();
+    return take_ready();
+  }
+
+ private:
+  friend class promise<T>;
+  friend class thread_pool;
+  friend struct detail::future_case<T>;
+  friend struct detail::ready_future;
+  explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
+      : state_(std::move(state)) {}
+
+  // After wait(), and no switchpoints.
+  decltype(auto) read_ready() const {
     throw_error();
     if (state_->taken.load(std::memory_order_acquire)) detail::refuse_taken_value();
     if constexpr (std::is_reference_v<T>) {
@@ -96,10 +135,7 @@ class future {
     }
   }
 
-  /// The same, but moves the value out, which can be done once. A reference that get() const& has
-  /// returned then refers to a value that was moved from.
-  /// Switchpoint.
-  T get() && {
+  T take_ready() const {
     throw_error();
     if (state_->taken.exchange(true, std::memory_order_acq_rel)) detail::refuse_taken_value();
     if constexpr (std::is_reference_v<T>) {
@@ -109,20 +145,12 @@ class future {
     }
   }
 
- private:
-  friend class promise<T>;
-  friend class thread_pool;
-  friend struct detail::future_case<T>;
-  explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
-      : state_(std::move(state)) {}
-
   detail::future_state<T>& state() const {
     if (state_ == nullptr) detail::refuse_empty_future();
     return *state_;
   }
 
   void throw_error() const {
-    wait();
     if (state_->error != nullptr) std::rethrow_exception(state_->error);
   }
 
@@ -195,6 +223,8 @@ class promise {
   }
 
  private:
+  template <typename, typename>
+  friend struct detail::starting;
   void check() const {
     if (state_ == nullptr) detail::refuse_empty_future();
   }

@@ -71,10 +71,13 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
     if (each.branch.enabled) branches.push_back(&each.branch);
   }
   const select_branch& taken = take_one(branches, as_they_are);
+  const std::size_t index = taken.index;
   for (auto& each : cases) {
-    if (&each.branch == &taken) each.branch.call(each.then);
+    if (&each.branch != &taken) continue;
+    each.branch.call(each.then);  // which may change the range
+    break;
   }
-  return taken.index;
+  return index;
 }
 
 }  // namespace detail
@@ -183,7 +186,9 @@ std::size_t select(in_order_t, detail::select_case<Branches, Handlers>&&... case
   return detail::select_among(true, cases...);
 }
 
-/// The same for a range of cases of one type, such as a std::vector, which may be used again.
+/// The same for a range of cases of one type, such as a std::vector, which may be used again. What
+/// the cases refer to must live as long: channels and their ends, subscriptions, and the item of
+/// on_push(), which must be filled again when it has been taken.
 /// Returns: the place of the branch that was taken in the range, from 0.
 /// Switchpoint; switches only if it must wait.
 /// Throws: as above; std::bad_alloc.

@@ -46,7 +46,7 @@ class basic_watch {
   /// Subscriptions see the latest value, if they have not yet, and then the end.
   /// Not a switchpoint.
   ~basic_watch() {
-    watched_->room.release_if([this] { return watched_->closed = true; });
+    watched_->room.release_at_end([this] { watched_->closed = true; });
   }
 
   /// Replaces the value, whether or not it differs, and ends the waits for a newer one.

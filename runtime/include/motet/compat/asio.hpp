@@ -4,7 +4,7 @@
 // Asio's has fibers. motet.hpp does not include this, and the library does not need Asio.
 #pragma once
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_cancellation_slot.hpp>
@@ -19,11 +19,12 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
-#include <motet/cancel.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/embed.hpp>
 #include <motet/errors.hpp>
 #include <motet/event.hpp>
 #include <motet/executor.hpp>
+#include <motet/fd.hpp>
 #include <motet/fiber.hpp>
 #include <optional>
 #include <system_error>
@@ -114,19 +115,19 @@ class asio_host {
  public:
   /// Not a switchpoint.
   /// Throws: as poll_descriptor(); std::system_error.
-  explicit asio_host(const asio::any_io_executor& loop) : news_(loop, own_descriptor()) { wait(); }
+  explicit asio_host(const asio::any_io_executor& loop) : news_(loop) {
+    fd copy(::fcntl(poll_descriptor(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) throw std::system_error(errno, std::system_category(), "fcntl");
+    news_.assign(copy.get());
+    static_cast<void>(copy.release());
+    wait();
+  }
   asio_host(const asio_host&) = delete;
   asio_host& operator=(const asio_host&) = delete;
   /// Not a switchpoint.
   ~asio_host() { *alive_ = false; }
 
  private:
-  static int own_descriptor() {
-    const int copy = ::dup(poll_descriptor());
-    if (copy < 0) throw std::system_error(errno, std::system_category(), "dup");
-    return copy;
-  }
-
   void wait() {
     news_.async_wait(asio::posix::stream_descriptor::wait_read,
                      [this, alive = alive_](std::error_code error) {
@@ -163,7 +164,7 @@ class asio_handler {
       : waits_(std::exchange(from.waits_, nullptr)), call_off_(std::move(from.call_off_)) {}
   asio_handler& operator=(asio_handler&&) = delete;
   ~asio_handler() {
-    if (waits_ != nullptr) waits_->over.set();
+    if (waits_ != nullptr) end();
   }
 
   cancellation_slot_type get_cancellation_slot() const noexcept { return call_off_->slot(); }
@@ -171,10 +172,16 @@ class asio_handler {
   template <typename... Arguments>
   void operator()(Arguments&&... arguments) {
     waits_->values.emplace(std::forward<Arguments>(arguments)...);
-    std::exchange(waits_, nullptr)->over.set();
+    end();
   }
 
  private:
+  /// A signal that is still on its way finds nothing: what the operation was for may be gone then.
+  void end() noexcept {
+    call_off_->slot().clear();
+    std::exchange(waits_, nullptr)->over.set();
+  }
+
   asio_wait<Values...>* waits_;
   std::shared_ptr<asio::cancellation_signal> call_off_;
 };
@@ -219,12 +226,18 @@ inline void returned_or_thrown() {}
 /// Returns: whether the operation was aborted.
 template <typename Wait, typename Where>
 bool end_early(Wait& waits, const Where& where) {
+  const motet::detail::internal_shield until_it_is_over;
   if constexpr (requires { where.get_executor(); }) {
-    asio::dispatch(where.get_executor(), [call_off = waits.call_off] {
-      call_off->emit(asio::cancellation_type::terminal);
-    });
+    try {
+      if (!waits.over.is_set()) {
+        asio::dispatch(where.get_executor(), [call_off = waits.call_off] {
+          call_off->emit(asio::cancellation_type::terminal);
+        });
+      }
+    } catch (...) {  // without memory it ends by itself
+    }
   }
-  shield([&] { waits.over.wait(); });
+  waits.over.wait();
   return !waits.values || was_aborted(*waits.values);
 }
 
@@ -254,6 +267,7 @@ class asio::async_result<motet::compat::use_fiber_t, void(Values...)> {
   template <typename Initiation, typename... Arguments>
   static auto initiate(Initiation&& begin, motet::compat::use_fiber_t, Arguments&&... arguments) {
     using namespace motet::compat::detail;
+    motet::detail::here_core();  // the fiber must be able to wait for the end
     asio_wait<std::decay_t<Values>...> waits;
     const auto where = begin;
     std::forward<Initiation>(begin)(asio_handler<std::decay_t<Values>...>(waits),

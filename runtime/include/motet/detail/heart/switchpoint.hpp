@@ -55,6 +55,11 @@ struct thread_core {
     alarm_ = alarm;
     wakes_are_told_ = recorded_ || alarm >= 0;
   }
+  /// What a foreign loop waits for has been looked at in its absence.
+  void have_loop_look() noexcept {
+    if (alarm_ >= 0) [[unlikely]]
+      sound_alarm();
+  }
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// Where another thread looks for the progress of this one.
@@ -132,6 +137,7 @@ struct thread_core {
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
+  [[gnu::noinline]] void sound_alarm() noexcept;
   [[gnu::noinline]] void tell_of_wake(const control_block& fiber) noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;

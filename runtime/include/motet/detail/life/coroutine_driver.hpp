@@ -15,6 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class coroutine_driver;
 class suspended_coroutine;
 
 /// What a coroutine waits for; its driver keeps it, for the coroutine may be destroyed meanwhile.
@@ -26,6 +27,7 @@ struct coroutine_wait {
   virtual select_branch& branch() noexcept = 0;
 
   suspended_coroutine* of = nullptr;  // null: it was destroyed
+  coroutine_driver* by = nullptr;     // null: its driver has not begun
 };
 
 template <typename Branch>
@@ -35,14 +37,14 @@ struct coroutine_wait_on final : coroutine_wait {
   Branch kept;
 };
 
-/// A coroutine that waits, in its own frame.
+/// A coroutine that waits, in its own frame; to be destroyed on the thread on which it waits.
 class suspended_coroutine {
  public:
   suspended_coroutine() = default;
   suspended_coroutine(const suspended_coroutine&) = delete;
   suspended_coroutine& operator=(const suspended_coroutine&) = delete;
   ~suspended_coroutine() {
-    if (wait_ != nullptr) wait_->of = nullptr;
+    if (wait_ != nullptr) forget();
   }
 
   /// Goes on with the coroutine, in which `error`, if there is one, ends the wait.
@@ -59,6 +61,7 @@ class suspended_coroutine {
 
  private:
   friend class coroutine_driver;
+  void forget() noexcept;
 
   coroutine_wait* wait_ = nullptr;
   void* frame_ = nullptr;
@@ -74,27 +77,34 @@ class coroutine_driver {
   coroutine_driver& operator=(const coroutine_driver&) = delete;
   ~coroutine_driver();
 
-  /// Throws: std::bad_alloc.
-  void add(std::unique_ptr<coroutine_wait> what);
+  /// Throws: std::bad_alloc; the caller keeps `what`.
+  void add(std::unique_ptr<coroutine_wait>&& what);
+  /// A coroutine that waits has been destroyed.
+  void note_destroyed() noexcept { changed_.set(); }
 
   /// Resumes the coroutines as what they wait for comes: until `done` is set or, without it, until
-  /// none waits.
+  /// none waits. Coroutines that wait after `done` get another driver.
   /// Throws: the first exception that the resumption of a coroutine has thrown.
   void run(event* done);
 
  private:
   void forget_destroyed();
+  void pass_on_rest() noexcept;
   void wait_once(event* done);
   void resume(suspended_coroutine& one, std::exception_ptr error);
 
   coroutine_driver* const before_;
   std::vector<std::unique_ptr<coroutine_wait>> waits_;
   std::vector<select_branch*> branches_;
+  event changed_;
   std::exception_ptr failure_;
 };
 
 /// Returns: the running fiber, wherever it is.
 const control_block& fiber_here();
+/// Claims the failure of `dead` as await() does, without a switchpoint.
+/// Throws: its failure; fiber_cancelled if it was cancelled.
+control_block& outcome_of(const fiber_ref& dead);
 /// Called in a handler on the fiber that runs a coroutine now.
 /// Returns: what is handled, as `awaiting` is to see it, which awaits the coroutine.
 std::exception_ptr failure_for(const control_block& awaiting) noexcept;

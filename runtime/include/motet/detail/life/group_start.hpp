@@ -14,19 +14,19 @@ namespace detail {
 
 std::exception_ptr unready_end() noexcept;
 
-/// The body of a fiber that start() waits for. What is thrown before the fiber is ready is
-/// start()'s to throw.
+/// The body of a fiber that start() waits for; it may keep the promise for later. What is thrown
+/// before the fiber is ready is start()'s to throw.
 template <typename T, typename F>
 struct starting {
   void operator()() {
     promise<T> mine = std::move(ready);  // dropped when this returns
     try {
       body(mine);
-      mine.set_exception(unready_end());
+      if (mine.state_ != nullptr) mine.set_exception(unready_end());
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      if (!mine.set_exception(std::current_exception())) throw;
+      if (mine.state_ == nullptr || !mine.set_exception(std::current_exception())) throw;
     }
   }
 
@@ -54,7 +54,7 @@ T group::start(F&& body, call_site site) {
     throw;
   }
   try {
-    return std::move(told).get();
+    return detail::ready_future::take(told);
   } catch (...) {
     detail::rethrow_for_start_of(started);
   }

@@ -52,6 +52,8 @@ class race {
 
   /// After a race without a winner:
   void rethrow_first_failure() const;
+  /// The same, but passes over those that were cancelled.
+  void rethrow_first_but_cancelled() const;
   [[noreturn]] void throw_all_failed() const;
 
  private:
@@ -197,6 +199,7 @@ class joined_race {
   bool run() {
     const bool enough = runners_.run().has_value();
     if (error_ != nullptr) std::rethrow_exception(error_);
+    if (!enough) runners_.rethrow_first_but_cancelled();
     return enough;
   }
 

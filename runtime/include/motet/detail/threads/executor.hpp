@@ -11,10 +11,11 @@
 namespace motet { inline namespace MOTET_ABI {
 
 /// Refers to an object that calls functions: a thread, a thread_pool, a strand, the runtime that
-/// here() was called in, or any other object with a member `post(f)`, an event loop for example, which is to call a copy of `f` soon, once.
-/// When a fiber goes to an executor, it has left its stack before `post` is called: nothing
-/// interrupts a `post` that waits, and `post` cannot teleport. The object must live until all that
-/// was posted to it has been called or destroyed. Any thread may use an executor.
+/// here() was called in, or any other object with a member `post(f)`, an event loop for example,
+/// which is to call a copy of `f` soon, once. When a fiber goes to an executor, it has left its
+/// stack before `post` is called: nothing interrupts a `post` that waits, and `post` cannot
+/// teleport. The object must live until all that was posted to it has been called or destroyed. Any
+/// thread may use an executor.
 class executor {
  public:
   template <typename Where>

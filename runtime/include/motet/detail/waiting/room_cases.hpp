@@ -89,32 +89,35 @@ struct acquire_case final : select_branch {
 template <typename T, typename Shared>
 struct next_case final : select_branch {
   explicit next_case(subscription_to<T, Shared>& by)
-      : select_branch(Shared::shared), subscription(by), from(by.source()) {}
+      : select_branch(Shared::shared), subscription(by), from(&by.source()) {}
   next_case(next_case&& unused) noexcept
       : select_branch(unused), subscription(unused.subscription), from(unused.from) {}
 
-  void begin() noexcept { found = {}; }
+  void begin() {
+    found = {};
+    from = &subscription.source();
+  }
   bool proceeds(thread_core&) override {
-    return from.room.look([this] { return subscription.read(from, found); });
+    return from->room.look([this] { return subscription.read(*from, found); });
   }
   bool enter(thread_core&) override {
-    return from.room.enter_unless(
+    return from->room.enter_unless(
         [this] {
           reading<T> ahead;
           std::uint64_t from_there = subscription.place_;
-          from.read(from_there, ahead);
+          from->read(from_there, ahead);
           return ahead.over;
         },
         *this);
   }
-  void leave_list() noexcept override { from.room.leave(*this); }
+  void leave_list() noexcept override { from->room.leave(*this); }
   void finish() override {
-    from.room.look([this] { return subscription.read(from, found); });
+    from->room.look([this] { return subscription.read(*from, found); });
   }
 
   template <typename F>
   void call(F& then) {
-    std::optional<T> next = found.copy();
+    std::optional<T> next = subscription.copy_of(found);
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
       then(std::move(next));
     } else {
@@ -123,7 +126,7 @@ struct next_case final : select_branch {
   }
 
   subscription_to<T, Shared>& subscription;
-  Shared& from;
+  Shared* from;
   reading<T> found;
 };
 

@@ -20,13 +20,7 @@ struct reading {
   bool over = false;  // there is something to tell, perhaps the end
   std::shared_ptr<const T> value;
   std::uint64_t missed = 0;
-
-  /// Throws: items_missed; what copying the value throws.
-  std::optional<T> copy() const {
-    if (missed > 0) throw items_missed(missed);
-    if (value == nullptr) return std::nullopt;
-    return *value;
-  }
+  std::uint64_t place = 0;  // the place itself
 };
 
 /// `Shared` has a member `room`, and read(place, reading), which is called under the room's lock.
@@ -47,14 +41,14 @@ class subscription_to {
     while (!found.over) {
       from.room.wait_unless([&] { return read(from, found); }, what, &from);
     }
-    return found.copy();
+    return copy_of(found);
   }
 
   std::optional<T> look_for_next() {
     Shared& from = source();
     reading<T> found;
     from.room.look([&] { return read(from, found); });
-    return found.copy();
+    return copy_of(found);
   }
 
  private:
@@ -66,8 +60,20 @@ class subscription_to {
     return *to_;
   }
   bool read(Shared& from, reading<T>& into) {
+    into.place = place_;
     from.read(place_, into);
     return into.over;
+  }
+  /// A value that cannot be copied has not been seen.
+  std::optional<T> copy_of(const reading<T>& found) {
+    if (found.missed > 0) throw items_missed(found.missed);
+    if (found.value == nullptr) return std::nullopt;
+    try {
+      return *found.value;
+    } catch (...) {
+      place_ = found.place;
+      throw;
+    }
   }
 
   std::shared_ptr<Shared> to_;

@@ -99,6 +99,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
   bool refused = false;    // the ticket was told, but gets nothing
+  bool list_gone = false;  // the primitive ended after the ticket had ended otherwise
 
   /// Chooses the ticket by this waiter, and makes its fiber runnable. Called on its home thread.
   /// Returns: false if the wait had ended.
@@ -120,10 +121,11 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   }
   /// Takes the waiter, whose ticket has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is just doing so.
-  bool send_away() noexcept {
+  bool send_away(bool list_ends = false) noexcept {
     place expected = place::listed;
     if (!place_.compare_exchange_strong(expected, place::being_sent)) return false;
     unlink();
+    list_gone = list_ends;
     place_.store(place::sent_away, std::memory_order_release);  // *this may be gone from here on
     return true;
   }

@@ -176,14 +176,15 @@ class waiting_room {
   /// Calls `change()`, and ends every wait, in order, if it returns true.
   template <typename Change>
   void release_if(Change&& change) {
-    thread_core* thread = self_core();
-    chosen_ones all;
     sharing_.lock();
-    if (change()) {
-      while (wait_node* next = waiting_.choose(thread)) all.add(*next);
-    }
-    sharing_.unlock();
-    all.notify(thread);
+    release(change());
+  }
+  /// The same for a destructor, in which a local room does not ask for its thread.
+  template <typename Change>
+  void release_at_end(Change&& change) noexcept {
+    sharing_.lock_at_end();
+    change();
+    release(true);
   }
 
   /// For a select(): `one` waits as well, unless `ready()`.
@@ -200,6 +201,15 @@ class waiting_room {
   }
 
  private:
+  /// Called under the lock, which is released.
+  void release(bool all) noexcept {
+    thread_core* thread = self_core();
+    chosen_ones released;
+    while (wait_node* next = all ? waiting_.choose(thread) : nullptr) released.add(*next);
+    sharing_.unlock();
+    released.notify(thread);
+  }
+
   Sharing sharing_;
   wait_list waiting_;
 };

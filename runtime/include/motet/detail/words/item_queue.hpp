@@ -49,11 +49,13 @@ class item_queue {
     keep_ = spares_;
   }
 
-  /// Returns: whether `count` more items can be pushed without add(). Keeps as much from now on.
+  /// Returns: whether `count` more items can be pushed without add(); then it keeps as much from
+  ///          now on.
   bool keeps_room_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
+    if (spares_ < chunks) return false;
     keep_ = std::max(keep_, chunks);
-    return spares_ >= chunks;
+    return true;
   }
 
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.
