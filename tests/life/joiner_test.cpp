@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What ends a set of callables is the program's own choice; fibers that say when they are ready;
 // calls that are made again.
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <motet/motet.hpp>
 #include <optional>
 #include <stdexcept>
@@ -97,6 +99,46 @@ TEST_CASE("a joiner that never has enough is told of all", "[await]") {
       current().cancel();
       snooze();
     }));
+  });
+}
+
+TEST_CASE("a failing job does not end a limiter", "[await][semaphore]") {
+  testing::on_virtual_time([] {
+    struct counts_all {
+      int ended = 0;
+      int failed = 0;
+      bool on_value(std::size_t) { return ++ended < 0; }
+      bool on_failure(std::size_t, const std::exception_ptr&) { return ++failed < 0; }
+    };
+    semaphore limit(5);
+    int running = 0;
+    int most = 0;
+    const auto begin = clock::now();
+    std::vector<counts_all> counts(4);
+    group submitters;
+    for (auto& mine : counts) {
+      submitters.spin([&] {
+        std::vector<std::function<void()>> jobs;
+        for (int i = 0; i < 25; ++i) {
+          jobs.emplace_back([&, i] {
+            const permit_guard in(limit);
+            most = std::max(most, ++running);
+            sleep_for(10ms);
+            --running;
+            if (i % 10 == 0) throw oops();
+          });
+        }
+        CHECK_FALSE(await_with(mine, jobs));
+      });
+    }
+    submitters.await_all();
+    for (const auto& mine : counts) {
+      CHECK(mine.ended == 22);
+      CHECK(mine.failed == 3);
+    }
+    CHECK(most == 5);
+    CHECK(clock::now() - begin >= 200ms);
+    CHECK(clock::now() - begin <= 260ms);
   });
 }
 
