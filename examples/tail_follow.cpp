@@ -28,12 +28,14 @@ class followed_file {
   /// Writes what is new.
   void write_news() {
     if (opened_) write_rest();
-    if (!has_name()) {
-      std::error_code missing;
-      opened_ = motet::file::open(path_, O_RDONLY, 0, missing);
-      position_ = 0;
-      if (opened_) write_rest();
-    }
+    if (has_name()) return;
+    std::error_code missing;
+    motet::file named = motet::file::open(path_, O_RDONLY, 0, missing);
+    if (missing) return;
+    if (opened_) write_rest();  // what was added before the name had a new file
+    opened_ = std::move(named);
+    position_ = 0;
+    write_rest();
   }
 
  private:

@@ -74,6 +74,7 @@ struct station {
   /// back, or is to be called back.
   void look() noexcept;
 
+  [[gnu::noinline]] void note_server(const executor& to) noexcept;
   void enlist() noexcept;
   void unlist() noexcept;
   /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.

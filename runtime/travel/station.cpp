@@ -235,10 +235,15 @@ bool station::try_to_leave() noexcept {
   return true;
 }
 
+/// Out of line: g++ 12 would believe that the executor before, which is none, is looked at.
+void station::note_server(const executor& to) noexcept {
+  served = to;
+}
+
 void receive(const hop& jump, thread_state& here, visit* of) noexcept {
   journey& trip = jump.trip;
   station at(trip, here, here.running());
-  at.served = jump.to;
+  at.note_server(jump.to);
   at.of = of;
   if (here.foreign) {
     at.block.interrupts |= interrupt_waits;

@@ -85,8 +85,11 @@ class root_coroutine {
     event* over;
   };
 
-  root_coroutine(root_coroutine&&) = delete;
-  ~root_coroutine() { handle_.destroy(); }
+  root_coroutine(root_coroutine&& made) noexcept : handle_(std::exchange(made.handle_, {})) {}
+  root_coroutine& operator=(root_coroutine&&) = delete;
+  ~root_coroutine() {
+    if (handle_) handle_.destroy();
+  }
   void start() const { handle_.resume(); }
 
  private:
