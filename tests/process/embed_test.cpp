@@ -54,14 +54,11 @@ TEST_CASE("a foreign loop has fibers sleep, read and talk", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
-    int socks[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, socks) == 0);
-    const fd near(socks[0]);
-    const fd far(socks[1]);
+    const auto ends = testing::make_socket_pair(SOCK_NONBLOCK);
     std::string got;
     auto reads = spin([&] {
       std::array<std::byte, 16> room;
-      const std::size_t size = io::read(near.get(), room);
+      const std::size_t size = io::read(ends.first(), room);
       got.assign(reinterpret_cast<const char*>(room.data()), size);
     });
     auto sleeps = spin([] { sleep_for(20ms); });
@@ -70,7 +67,7 @@ TEST_CASE("a foreign loop has fibers sleep, read and talk", "[embed]") {
     CHECK(clock::now() - begin >= 20ms);
     CHECK(loop.calls < 20);
     CHECK(reads.state() == fiber_state::waiting);
-    REQUIRE(::write(far.get(), "hello", 5) == 5);
+    REQUIRE(::write(ends.second(), "hello", 5) == 5);
     loop.until([&] { return reads.state() == fiber_state::dead; });
     CHECK(got == "hello");
     CHECK(poll_descriptor() == loop.descriptor);
@@ -81,18 +78,15 @@ TEST_CASE("a loop with nothing to do sleeps", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
-    int socks[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, socks) == 0);
-    const fd near(socks[0]);
-    const fd far(socks[1]);
+    const auto ends = testing::make_socket_pair(SOCK_NONBLOCK);
     auto echoes = spin([&] {
       std::array<std::byte, 1> byte;
-      while (io::read(near.get(), byte) == 1) io::write_all(near.get(), byte);
+      while (io::read(ends.first(), byte) == 1) io::write_all(ends.first(), byte);
     });
     for (int i = 0; i < 50; ++i) {
-      REQUIRE(::write(far.get(), "x", 1) == 1);
+      REQUIRE(::write(ends.second(), "x", 1) == 1);
       char back = 0;
-      loop.until([&] { return ::read(far.get(), &back, 1) == 1; });
+      loop.until([&] { return ::read(ends.second(), &back, 1) == 1; });
       CHECK(back == 'x');
     }
     CHECK(loop.calls < 200);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // C++20 coroutines and fibers: a fiber awaits a coroutine with await_coro(), a coroutine awaits a
-// fiber or a future with co_await. motet.hpp does not include this. Needs a compiler with
-// <coroutine>: g++ 11 or clang 15 and later ones.
+// fiber or a future with co_await. motet.hpp does not include this.
 //
 // A coroutine that a fiber awaits runs on that fiber, also after it has waited for something of
 // motet's. So the fiber's deadlines, shields, locks and fiber_locals are the coroutine's, and it
@@ -50,11 +49,8 @@ struct coroutine_outcome {
     }
   }
 
-  using held = std::remove_reference_t<T>;
-  using stored = std::conditional_t<std::is_void_v<T>, nothing_more,
-                                    std::conditional_t<std::is_reference_v<T>, held*, T>>;
   event over;
-  std::optional<stored> value;
+  std::optional<typename kept_as<T>::type> value;
   std::exception_ptr error;
 };
 
@@ -115,16 +111,23 @@ root_coroutine co_await_for(const control_block& awaiting, A& awaitable,
   }
 }
 
+class awaiter_of_branch : protected suspended_coroutine {
+ protected:
+  template <typename Branch>
+  void wait_for_branch(Branch&& wanted, std::coroutine_handle<> suspended) {
+    wait_for(std::make_unique<coroutine_wait_on<Branch>>(std::move(wanted)), suspended.address(),
+             [](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); });
+  }
+};
+
 template <typename T>
-class future_awaiter : private suspended_coroutine {
+class future_awaiter : private awaiter_of_branch {
  public:
   explicit future_awaiter(future<T> awaited) noexcept : future_(std::move(awaited)) {}
 
   bool await_ready() const { return future_.ready(); }
   void await_suspend(std::coroutine_handle<> suspended) {
-    using wait = coroutine_wait_on<future_case<T>>;
-    wait_for(std::make_unique<wait>(future_case<T>(future_)), suspended.address(),
-             [](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); });
+    wait_for_branch(future_case<T>(future_), suspended);
   }
 
  protected:
@@ -150,15 +153,13 @@ struct future_taker final : future_awaiter<T> {
 
 /// `Fiber` is a reference to a handle, which the coroutine keeps until it is resumed.
 template <typename Fiber>
-class fiber_awaiter final : private suspended_coroutine {
+class fiber_awaiter final : private awaiter_of_branch {
  public:
   explicit fiber_awaiter(Fiber&& awaited) noexcept : fiber_(std::forward<Fiber>(awaited)) {}
 
   bool await_ready() const { return fiber_.state() == fiber_state::dead; }
   void await_suspend(std::coroutine_handle<> suspended) {
-    using wait = coroutine_wait_on<end_case>;
-    wait_for(std::make_unique<wait>(end_case(fiber_)), suspended.address(),
-             [](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); });
+    wait_for_branch(end_case(fiber_), suspended);
   }
   decltype(auto) await_resume() {
     throw_interruption();
