@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What is beside the path of a switch. See detail/heart/switchpoint.hpp.
+#include <motet/debug.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 #include <utility>
 
@@ -7,7 +8,9 @@
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
 
-namespace motet { inline namespace MOTET_ABI { namespace detail {
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
 
 namespace {
 
@@ -38,6 +41,14 @@ void thread_core::snooze_alone() noexcept {
 void thread_core::exchange_exceptions(control_block& next, control_block& left) noexcept {
   left.caught = std::exchange(live_exceptions_->caught, std::exchange(next.caught, nullptr));
   left.uncaught = std::exchange(live_exceptions_->uncaught, std::exchange(next.uncaught, 0U));
+}
+
+const call_site* thread_core::forbid_switches(const call_site* site) noexcept {
+  const int left = until_look();
+  const call_site* before = std::exchange(no_switch_, site);
+  held_back_ = 0;
+  count_down_from(left);
+  return before;
 }
 
 void thread_core::rest() noexcept {
@@ -77,4 +88,15 @@ void thread_state::park_until_over(wait_record& wait) noexcept {
   --pending_[0];
 }
 
-}}}  // namespace motet::MOTET_ABI::detail
+}  // namespace detail
+
+no_switch_guard::no_switch_guard(call_site site) noexcept
+    : site_(site), thread_(detail::self_core()) {
+  if (thread_ != nullptr) outer_ = thread_->forbid_switches(&site_);
+}
+
+no_switch_guard::~no_switch_guard() {
+  if (thread_ != nullptr) thread_->forbid_switches(outer_);
+}
+
+}}  // namespace motet::MOTET_ABI

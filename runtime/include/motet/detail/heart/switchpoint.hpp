@@ -60,6 +60,9 @@ struct thread_core {
     if (alarm_ >= 0) [[unlikely]]
       sound_alarm();
   }
+  /// From now on the process ends if the running fiber leaves; a guard at `site`, if any, says so.
+  /// Returns: the `site` before.
+  const call_site* forbid_switches(const call_site* site) noexcept;
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// Where another thread looks for the progress of this one.
@@ -144,7 +147,7 @@ struct thread_core {
   /// So many switches are to pass until the next look.
   void count_down_from(int countdown) noexcept {
     until_look_ = countdown;
-    if (recorded_) [[unlikely]] {
+    if (recorded_ || no_switch_ != nullptr) [[unlikely]] {
       held_back_ = countdown - 1;
       until_look_ = 1;
     }
@@ -169,7 +172,8 @@ struct thread_core {
   control_block* running_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
-  int held_back_ = 0;  // of the countdown, which is always at 1 while switches are recorded
+  int held_back_ = 0;  // of the countdown, at 1 while switches are recorded, or forbidden
+  const call_site* no_switch_ = nullptr;  // where that was asked for
   bool recorded_ = false;
   bool wakes_are_told_ = false;  // to the recorder, or to a foreign loop
   int alarm_ = -1;               // of the latter

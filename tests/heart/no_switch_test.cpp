@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Code in which a fiber must not leave its thread to others: what passes, and what ends the
+// process.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <motet/debug.hpp>
+#include <motet/motet.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "catch.hpp"
+#include "fixtures.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Calls `program` in the main fiber of another process.
+/// Returns: what that wrote to standard error until it was ended by SIGABRT.
+template <typename F>
+std::string last_words_of(F program) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    ::signal(SIGABRT, SIG_DFL);
+    run([&] { program(); });
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char room[512];
+  for (ssize_t got; (got = ::read(ends[0], room, sizeof room)) > 0;) {
+    said.append(room, static_cast<std::size_t>(got));
+  }
+  ::close(ends[0]);
+  int how = 0;
+  REQUIRE(::waitpid(child, &how, 0) == child);
+  INFO(said);
+  CHECK((WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT));
+  return said;
+}
+
+bool tells(const std::string& said, std::string_view of) {
+  return said.find("motet: fiber ") != said.npos && said.find(of) != said.npos &&
+         said.find("no_switch_test.cpp:") != said.npos;
+}
+
+}  // namespace
+
+TEST_CASE("a fiber that would wait under a guard ends the process", "[guard]") {
+  CHECK(tells(last_words_of([] {
+                const no_switch_guard quiet;
+                sleep_for(1ms);
+              }),
+              "waits for sleep within the no_switch_guard made at "));
+  CHECK(tells(last_words_of([] {
+                spin({.name = "holder"}, [] {
+                  local::mutex lock;
+                  lock.lock();
+                  auto other = spin([&] { lock.lock(); });
+                  const no_switch_guard quiet;
+                  other.await();
+                }).await();
+              }),
+              "fiber holder waits for"));
+}
+
+TEST_CASE("a fiber that would give way under a guard ends the process", "[guard]") {
+  CHECK(tells(last_words_of([] {
+                const no_switch_guard outer;
+                const no_switch_guard inner;
+                snooze();
+              }),
+              "gives way within the no_switch_guard"));
+  CHECK(tells(last_words_of([] {
+                const no_switch_guard outer;
+                {
+                  const no_switch_guard inner;
+                }
+                snooze();
+              }),
+              "gives way within the no_switch_guard"));
+}
+
+TEST_CASE("a wait that nothing may interrupt, and a teleport, end the process", "[guard]") {
+  CHECK(tells(last_words_of([] {
+                auto child = spin([] { sleep_for(1ms); });
+                const no_switch_guard quiet;
+                shield([&] { child.await(); });
+              }),
+              "waits for"));
+  CHECK(tells(last_words_of([] {
+                thread there([] { sleep(); });
+                const no_switch_guard quiet;
+                const portal away(there);
+              }),
+              "motet"));
+}
+
+TEST_CASE("what need not wait passes a guard", "[guard]") {
+  run([] {
+    local::mutex lock;
+    local::channel<int> numbers(3);
+    int seen = 0;
+    {
+      const no_switch_guard quiet;
+      for (int i = 0; i < 3; ++i) {
+        const std::lock_guard held(lock);
+        numbers.push(i);
+      }
+      for (int i = 0; i < 3; ++i) seen += numbers.pop().value();
+      spin([&] { seen += 10; });
+    }
+    CHECK(seen == 3);
+    snooze();
+    CHECK(seen == 13);
+  });
+}
+
+TEST_CASE("a thread does all it has to do after a guard", "[guard]") {
+  run([] {
+    for (int i = 0; i < 1'000; ++i) {
+      {
+        const no_switch_guard quiet;
+      }
+      snooze();
+    }
+    int turns = 0;
+    auto other = spin([&] {
+      for (; turns < 1'000; ++turns) {
+        const no_switch_guard quiet;
+        checkpoint();
+        // Nobody else is runnable but the main fiber, which waits.
+      }
+    });
+    other.await();
+    CHECK(turns == 1'000);
+    CHECK_FALSE(with_timeout(1s, [] { return sleep_for(1ms), false; }));
+  });
+}
+
+TEST_CASE("a guard on a thread without fibers does nothing", "[guard]") {
+  std::thread([] {
+    const no_switch_guard quiet;
+    std::this_thread::sleep_for(1ms);
+  }).join();
+}
