@@ -10,6 +10,7 @@
 #include "heart/hooks.hpp"
 #include "heart/resume_wait.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "words/saturating_time.hpp"
@@ -23,13 +24,13 @@ bool raise_here(control_block& fiber, std::exception_ptr error) noexcept {
   return true;
 }
 
-cancel_result cancel_here(control_block& fiber, const char* reason, call_site site) noexcept {
+cancel_result cancel_here(control_block& fiber, const cancel_reason& why) noexcept {
   if (fiber.ending) return cancel_result::finished;
-  if (fiber.cancel_reason != nullptr) return cancel_result::already;
-  fiber.cancel_reason = reason;
+  if (fiber.to_end) return cancel_result::already;
+  fiber.to_end = true;
   lasting_interruption& about = cold(fiber).cancellation;
   about.id = home_of(fiber).store.next_scope();
-  about.site = site;
+  about.why = why;
   interrupt_fiber(fiber, interrupt_cancel);
   return cancel_result::accepted;
 }
@@ -53,18 +54,20 @@ void insist(control_block& fiber) noexcept {
 /// The alarms of the others go off at once, so that a deep tree takes no stack.
 void insist_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
+  const cancel_reason why = termination_by(fiber, part.cancellation.why.asked_at());
   for (control_block* other : {part.stands_for, part.callee}) {
-    if (other != nullptr) terminate(*other, clock::duration::zero(), part.cancellation.site);
+    if (other != nullptr) terminate(*other, clock::duration::zero(), why);
   }
   for (family* each = &part.own_family; each != nullptr; each = each->next) {
-    terminate_family(*each, clock::duration::zero(), part.cancellation.site);
+    terminate_family(*each, clock::duration::zero(), why);
   }
 }
 
 /// Of several graces, that of the earliest end counts. A fiber whose body is over waits for its
 /// children, which are to end, too.
-cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept {
-  const cancel_result answer = cancel_here(fiber, "it was terminated", site);
+cancel_result terminate_here(control_block& fiber, clock::duration grace,
+                             const cancel_reason& why) noexcept {
+  const cancel_result answer = cancel_here(fiber, why);
   if (answer == cancel_result::finished && !has_children(fiber)) return answer;
   cold_part& part = cold(fiber);
   timers& time = home_of(fiber).time;
@@ -79,16 +82,16 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace, call_s
   return answer;
 }
 
-void terminate_family(family& children, clock::duration grace, call_site site) noexcept {
+void terminate_family(family& children, clock::duration grace, const cancel_reason& why) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
        child = children.children.next(*child)) {
-    terminate_here(*child, grace, site);
+    terminate_here(*child, grace, why);
   }
 }
 
-cancel_result give_result(control_block& fiber, const char* reason, call_site site,
+cancel_result give_result(control_block& fiber, const cancel_reason& why,
                           value_slot&& value) noexcept {
-  const cancel_result answer = cancel_here(fiber, reason, site);
+  const cancel_result answer = cancel_here(fiber, why);
   if (answer != cancel_result::accepted) return answer;
   if (is_away(fiber)) {
     forward_result(fiber, std::move(value));

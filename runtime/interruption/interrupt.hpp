@@ -11,20 +11,22 @@
 #include <motet/detail/heart/family.hpp>
 #include <motet/detail/words/states.hpp>
 #include <motet/detail/words/value_slot.hpp>
+#include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: false if the body has been left, or another exception waits to be thrown.
 bool raise_here(control_block& fiber, std::exception_ptr error) noexcept;
-cancel_result cancel_here(control_block& fiber, const char* reason, call_site site) noexcept;
-cancel_result terminate_here(control_block& fiber, clock::duration grace, call_site site) noexcept;
-void terminate_family(family& children, clock::duration grace, call_site site) noexcept;
+cancel_result cancel_here(control_block& fiber, const cancel_reason& why) noexcept;
+cancel_result terminate_here(control_block& fiber, clock::duration grace,
+                             const cancel_reason& why) noexcept;
+void terminate_family(family& children, clock::duration grace, const cancel_reason& why) noexcept;
 /// The grace of the fiber's termination is over, and so is that of all whose end it waits for.
 void insist_below(control_block& fiber) noexcept;
 
 bool give_token(control_block& fiber, value_slot&& token) noexcept;
 /// Cancels the fiber and decides what its result is.
-cancel_result give_result(control_block& fiber, const char* reason, call_site site,
+cancel_result give_result(control_block& fiber, const cancel_reason& why,
                           value_slot&& value) noexcept;
 /// Ends the suspend_with() of that `number`, if the fiber is still in it.
 void resume_here(control_block& fiber, std::uint64_t number, bool broken,

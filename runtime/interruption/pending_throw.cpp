@@ -123,7 +123,7 @@ void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
 [[noreturn]] void throw_end_of(thread_state& home, scope& ended) {
   note_thrown(home, ended.about);
   announce_up_to(home.running(), &ended);
-  interruption::throw_cancelled(ended.reason, ended.about.id, ended.about.site);
+  interruption::throw_cancelled(ended.about.why, ended.about.id);
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ void throw_cancellation(thread_state& thread) {
   lasting_interruption& about = cold(fiber).cancellation;
   note_thrown(thread, about);
   announce_up_to(fiber, nullptr);
-  interruption::throw_cancelled(fiber.cancel_reason, about.id, about.site);
+  interruption::throw_cancelled(about.why, about.id);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -11,6 +11,7 @@
 #include "failures/unhandled.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
 
@@ -33,8 +34,7 @@ struct requests_taken {
     taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
     taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
     taken.resumer_broken = from.resumer_broken;
-    taken.cancel_reason = from.cancel_reason;
-    taken.cancel_site = from.cancel_site;
+    taken.why = from.why;
     taken.insists = std::exchange(from.insists, false);
     taken.grace = from.grace;
     taken.resume_number = std::exchange(from.resume_number, 0);
@@ -55,11 +55,11 @@ void do_requests(post& item, thread_state& home) noexcept {
     if (place == now.raise_at && raise_here(fiber, now.raised)) now.raised = nullptr;
     if (place == now.cancel_at) {
       if (now.result.filled()) {
-        give_result(fiber, now.cancel_reason, now.cancel_site, std::move(now.result));
+        give_result(fiber, now.why, std::move(now.result));
       } else {
-        cancel_here(fiber, now.cancel_reason, now.cancel_site);
+        cancel_here(fiber, now.why);
       }
-      if (now.insists) terminate_here(fiber, now.grace, now.cancel_site);
+      if (now.insists) terminate_here(fiber, now.grace, now.why);
     }
     if (place == now.stop_at) end_stopped_scopes(fiber);
     if (place == now.token_at) give_token(fiber, std::move(now.token));
@@ -140,18 +140,15 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
 
 namespace {
 
-/// The first request's reason and site are kept; `change(requests, first)` adds the rest.
+/// The first request's reason is kept; `change(requests, first)` adds the rest.
 template <typename Change>
-cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site site,
+cancel_result ask_to_cancel(control_block& fiber, const cancel_reason& why,
                             Change change) noexcept {
   if (fiber.dead()) return cancel_result::finished;
   bool first = false;
   const bool asked = ask(fiber, [&](remote_requests& requests) {
-    first = requests.cancel_reason == nullptr;
-    if (first) {
-      requests.cancel_reason = reason;
-      requests.cancel_site = site;
-    }
+    first = !std::exchange(requests.cancelled, true);
+    if (first) requests.why = why;
     if (!change(requests, first)) return false;
     ask_in_turn(requests, requests.cancel_at);
     return true;
@@ -162,26 +159,27 @@ cancel_result ask_to_cancel(control_block& fiber, const char* reason, call_site 
 
 }  // namespace
 
-cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept {
-  if (at_home(fiber)) return cancel_here(fiber, reason, site);
-  return ask_to_cancel(fiber, reason, site, [](remote_requests&, bool first) { return first; });
+cancel_result cancel(control_block& fiber, const cancel_reason& why) noexcept {
+  if (at_home(fiber)) return cancel_here(fiber, why);
+  return ask_to_cancel(fiber, why, [](remote_requests&, bool first) { return first; });
 }
 
-cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept {
-  if (at_home(fiber)) return terminate_here(fiber, grace, site);
+cancel_result terminate(control_block& fiber, clock::duration grace,
+                        const cancel_reason& why) noexcept {
+  if (at_home(fiber)) return terminate_here(fiber, grace, why);
   const auto insist = [&](remote_requests& requests, bool) {
     if (requests.insists && requests.grace <= grace) return false;
     requests.insists = true;
     requests.grace = grace;
     return true;
   };
-  return ask_to_cancel(fiber, "it was terminated", site, insist);
+  return ask_to_cancel(fiber, why, insist);
 }
 
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
-  constexpr const char* reason = "it was stopped";
-  if (at_home(fiber)) return give_result(fiber, reason, site, std::move(result));
-  return ask_to_cancel(fiber, reason, site, [&](remote_requests& requests, bool first) {
+  const cancel_reason why = asked_here("it was stopped", site);
+  if (at_home(fiber)) return give_result(fiber, why, std::move(result));
+  return ask_to_cancel(fiber, why, [&](remote_requests& requests, bool first) {
     if (first) requests.result = std::move(result);
     return first;
   });

@@ -12,8 +12,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 bool schedule(control_block& fiber, value_slot&& token) noexcept;
 bool raise(control_block& fiber, std::exception_ptr error) noexcept;
-cancel_result cancel(control_block& fiber, const char* reason, call_site site) noexcept;
-cancel_result terminate(control_block& fiber, clock::duration grace, call_site site) noexcept;
+cancel_result cancel(control_block& fiber, const cancel_reason& why) noexcept;
+cancel_result terminate(control_block& fiber, clock::duration grace,
+                        const cancel_reason& why) noexcept;
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 /// A stop has been requested that may end a scope of the fiber.
 void look_for_stops(control_block& fiber) noexcept;

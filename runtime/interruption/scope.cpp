@@ -28,12 +28,12 @@ scope_entry::~scope_entry() noexcept {
   fiber->scopes = outer;
 }
 
-scope::scope(call_site site, const char* why, const std::atomic<bool>* asked)
-    : scope_entry(scope_kind::ends), reason(why), asked_remotely(asked) {
+scope::scope(cancel_reason why, const std::atomic<bool>* asked, const cancel_reason* given_then)
+    : scope_entry(scope_kind::ends), asked_remotely(asked), given(given_then) {
   thread_state& thread = home_of(*fiber);
   thread.time.reserve(1);
   about.id = thread.store.next_scope();
-  about.site = site;
+  about.why = std::move(why);
   alarm.owner = this;
   alarm.fiber = fiber;
 }
@@ -62,6 +62,7 @@ scope::~scope() {
 void scope::end() noexcept {
   if (ended) return;
   ended = true;
+  if (given != nullptr) about.why = *given;
   interrupt_fiber(*fiber, interrupt_scope);
 }
 
@@ -80,9 +81,13 @@ void end_passed_limits_now(thread_state& thread) noexcept {
   }
 }
 
-timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, "its time was up") {
+timed_scope::timed_scope(clock::duration limit, call_site site)
+    : timed_scope(here().time.after(limit), site) {}
+
+timed_scope::timed_scope(clock::time_point due, call_site site)
+    : scope(interruption::reason("its time was up", site)) {
   thread_state& thread = home_of(*fiber);
-  alarm.due = thread.time.after(limit);
+  alarm.due = due;
   alarm.fire = [](timer& due_now) noexcept {
     if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
     static_cast<scope_timer&>(due_now).owner->end();
@@ -120,21 +125,25 @@ clock::duration deadline::remaining() const {
   return scope_.ended || scope_.due() <= present ? clock::duration::zero() : scope_.due() - present;
 }
 
-std::optional<clock::duration> time_left() noexcept {
+std::optional<clock::time_point> nearest_deadline() noexcept {
   detail::thread_state* thread = detail::self();
   if (thread == nullptr) return std::nullopt;
-  std::optional<clock::duration> least;
-  const clock::time_point present = clock::now();
+  std::optional<clock::time_point> nearest;
   for (auto* each = thread->running().scopes; each != nullptr; each = each->outer) {
     if (each->kind == detail::scope_kind::shields) break;
     if (each->kind != detail::scope_kind::ends) continue;
     const auto& limit = static_cast<const detail::scope&>(*each);
-    if (limit.ended) return clock::duration::zero();
+    if (limit.ended) return clock::now();
     if (!limit.alarm.armed()) continue;
-    const auto left = std::max(limit.alarm.due - present, clock::duration::zero());
-    least = least ? std::min(*least, left) : left;
+    nearest = nearest ? std::min(*nearest, limit.alarm.due) : limit.alarm.due;
   }
-  return least;
+  return nearest;
+}
+
+std::optional<clock::duration> time_left() noexcept {
+  const auto nearest = nearest_deadline();
+  if (!nearest) return std::nullopt;
+  return std::max(*nearest - clock::now(), clock::duration::zero());
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
-// See detail/heart/stop_scope.hpp. A stop that is requested on another thread is looked at by the
-// fiber's own, which finds the scope, if it is still there, among those that the fiber is in.
+// See detail/heart/stop_scope.hpp and motet/cancel_scope.hpp. A stop that is requested on another
+// thread is looked at by the fiber's own, which finds the scope, if it is still there, among those
+// that the fiber is in.
+#include <motet/cancel_scope.hpp>
 #include <motet/detail/heart/stop_scope.hpp>
 
 #include "heart/hooks.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
 
-namespace motet { inline namespace MOTET_ABI { namespace detail {
+namespace motet { inline namespace MOTET_ABI {
 
-stop_scope::stop_scope(std::stop_token token, call_site site)
-    : scope(site, "a stop was requested", &asked_),
+namespace detail {
+
+stop_scope::stop_scope(std::stop_token token, call_site site, const cancel_reason* why)
+    : scope(interruption::reason("a stop was requested", site), &asked_, why),
       owner_(identity_of(*fiber)),
       callback_(std::move(token), end_scope{this}) {}
 
@@ -35,4 +40,25 @@ void end_stopped_scopes(control_block& fiber) noexcept {
   }
 }
 
-}}}  // namespace motet::MOTET_ABI::detail
+}  // namespace detail
+
+/// The stop source is copied, for this object may go as soon as a call that it has ended is left.
+bool cancel_scope::cancel(const char* reason, call_site site) noexcept {
+  if (asked_.exchange(true)) return false;
+  why_ = detail::asked_here(reason, site);
+  std::stop_source source = source_;
+  return source.request_stop();
+}
+
+bool cancel_scope::caused(const cancelled& c) const noexcept {
+  const detail::thread_state* thread = detail::self();
+  if (thread == nullptr) return false;
+  for (auto* each = thread->running().scopes; each != nullptr; each = each->outer) {
+    if (each->kind != detail::scope_kind::ends) continue;
+    const auto& entered = static_cast<const detail::scope&>(*each);
+    if (entered.caused(c)) return entered.given == &why_;
+  }
+  return false;
+}
+
+}}  // namespace motet::MOTET_ABI

@@ -4,22 +4,26 @@
 
 #include <utility>
 
+#include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/group_ends.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void cancel_family(family& children, const char* reason, call_site site) noexcept {
+void cancel_family(family& children, const cancel_reason& why) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
        child = children.children.next(*child)) {
-    cancel_here(*child, reason, site);
+    cancel_here(*child, why);
   }
 }
 
 void end_family(family& children, const char* reason) noexcept {
-  cancel_family(children, reason);
-  if (cold(*children.owner).insisted) terminate_family(children, clock::duration::zero(), {});
+  control_block& owner = *children.owner;
+  if (children.size > 0) cancel_family(children, asked_by(owner, reason));
+  if (cold(owner).insisted) {
+    terminate_family(children, clock::duration::zero(), termination_by(owner));
+  }
   await_family(children, until::all_over, false);
 }
 
@@ -50,7 +54,7 @@ void leave_to_owner(family& group, thread_state& thread) noexcept {
   for (control_block* line = &thread.running(); line != nullptr && thread.is_home_of(*line);
        line = line->parent) {
     if (line->belongs_to != &group) continue;
-    cancel_here(*line, "its group has ended", {});
+    cancel_here(*line, asked_here("its group has ended"));
     leave_family(*line);
     join_family(*line, cold(*group.owner).own_family);
     return;

@@ -30,7 +30,7 @@ inline void leave_family(control_block& child) noexcept {
   }
 }
 
-void cancel_family(family& children, const char* reason, call_site site = {}) noexcept;
+void cancel_family(family& children, const cancel_reason& why) noexcept;
 /// Cancels the children, terminates them if their owner's grace is over, and waits for their end.
 void end_family(family& children, const char* reason) noexcept;
 /// The running fiber waits until the family's children are over; an interruption ends the wait (if

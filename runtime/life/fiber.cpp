@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heart/hooks.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
 
@@ -49,7 +50,7 @@ void refuse_self(const control_block& fiber) {
 void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
   if (dead.ended_by == outcome::cancelled) {
-    throw fiber_cancelled(label_of(dead), dead.cancel_reason);
+    throw fiber_cancelled(label_of(dead), cold_if_any(dead)->cancellation.why);
   }
   throw std::logic_error("that fiber will never end: its thread is gone");
 }
@@ -138,11 +139,11 @@ bool fiber_ref::raise(std::exception_ptr error) const {
 }
 
 cancel_result fiber_ref::cancel(const char* reason, call_site site) const {
-  return detail::cancel(block(), reason == nullptr ? "" : reason, site);
+  return detail::cancel(block(), detail::asked_here(reason, site));
 }
 
 cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const {
-  return detail::terminate(block(), grace.length, site);
+  return detail::terminate(block(), grace.length, detail::termination_here(site));
 }
 
 fiber_ref current() {

@@ -43,7 +43,7 @@ void run_body(control_block& fiber) noexcept {
     }
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
-    if (fiber.cancel_reason == nullptr) fiber.cancel_reason = how.reason();
+    if (!std::exchange(fiber.to_end, true)) cold(fiber).cancellation.why = how;
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();

@@ -25,16 +25,14 @@ void describe(control_block& fiber, spin_options& how) noexcept {
 
 [[noreturn, gnu::noinline]] void refuse_to_spin(const thread_state& thread) {
   if (thread.foreign) throw std::logic_error("a fiber cannot spin on a foreign executor");
-  interruption::throw_cancelled("its parent is ending", 0, {});
+  interruption::throw_cancelled(interruption::reason("its parent is ending"));
 }
 
 control_block& make_in(thread_state& thread, family& joined, spin_options* how,
                        const body_kind& kind, call_site site) {
   control_block& spinner = thread.running();
   if (joined.closed) refuse_to_spin(thread);
-  if (spinner.cancel_reason != nullptr && !in_shield(spinner)) {
-    throw_cancellation(thread);
-  }
+  if (spinner.to_end && !in_shield(spinner)) throw_cancellation(thread);
   const std::size_t usual = thread.settings().stack_size;
   control_block& made = make_fiber(thread, joined, kind, site,
                                    how == nullptr ? usual : how->stack_size.value_or(usual));

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "heart/hooks.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
@@ -134,12 +135,12 @@ std::vector<std::exception_ptr> group::failures() const {
 
 void group::cancel(const char* reason, call_site site) {
   check_thread();
-  cancel_family(family_, reason == nullptr ? "" : reason, site);
+  cancel_family(family_, detail::asked_here(reason, site));
 }
 
 void group::terminate(detail::timespan grace, call_site site) {
   check_thread();
-  terminate_family(family_, grace.length, site);
+  terminate_family(family_, grace.length, detail::termination_here(site));
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -5,6 +5,7 @@
 #include <motet/detail/heart/handle.hpp>
 #include <utility>
 
+#include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "life/family.hpp"
 
@@ -12,7 +13,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void take_room(group_family& group, thread_state& thread) {
   thread.deliver();
-  if (group.owner == nullptr) interruption::throw_cancelled("its group has ended", 0, {});
+  if (group.owner == nullptr)
+    interruption::throw_cancelled(interruption::reason("its group has ended"));
   if (group.size + group.promises < group.limit) {
     ++group.promises;
     return;
@@ -22,7 +24,8 @@ void take_room(group_family& group, thread_state& thread) {
   const bool interrupted = thread.park(waiting.wait) == wake_reason::interrupted;
   waiting.unlink();
   if (interrupted) thread.throw_pending();
-  if (waiting.group_ended) interruption::throw_cancelled("its group has ended", 0, {});
+  if (waiting.group_ended)
+    interruption::throw_cancelled(interruption::reason("its group has ended"));
 }
 
 void pass_room(group_family& group) noexcept {
@@ -71,7 +74,7 @@ bool note_failure(group_family& group, control_block& failed) noexcept {
     release_later(*old);
   }
   group.first_failure = failed.error;
-  cancel_family(group, "another fiber of its group has failed");
+  cancel_family(group, asked_by(failed, "another fiber of its group has failed"));
   notify_of_news(group);
   return true;
 }

@@ -35,7 +35,7 @@ void remote_job::begin(control_block& fiber) noexcept {
     jitter();
     auto asked = remote_link::progress::asked_for;
     if (!link->reached.compare_exchange_strong(asked, remote_link::progress::begun)) {
-      cancel_here(fiber, "it was called off", {});
+      cancel_here(fiber, interruption::reason("it was called off"));
     }
   }
   if (beginning != nullptr) {

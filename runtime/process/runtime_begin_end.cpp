@@ -13,6 +13,7 @@
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
@@ -169,8 +170,9 @@ void thread_state::end_others() noexcept {
     leave_family(caller);
     leave_out_main();
   }
+  const cancel_reason exits = asked_here("the process exits");
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
-    if (fiber != &caller && fiber != main_) cancel_here(*fiber, "the process exits", {});
+    if (fiber != &caller && fiber != main_) cancel_here(*fiber, exits);
   }
   while (living_ > (&caller == main_ ? 0U : 1U)) {
     wait_record wait("the other fibers' end");

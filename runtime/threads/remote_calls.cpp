@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "heart/thread_state.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "life/remote_fiber.hpp"
 #include "threads/thread_link.hpp"
@@ -17,7 +18,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 bool remote_link::call_off(const char* reason) noexcept {
   if (call_off_before_it_begins()) return false;
-  cancel(*fiber.get(), reason, {});
+  cancel(*fiber.get(), asked_here(reason));
   return true;
 }
 
@@ -29,7 +30,7 @@ bool remote_link::await_end(const char* reason) noexcept {
   }
   cold_part& part = cold(self()->running());
   part.callee = fiber.get();
-  if (part.insisted) terminate(*part.callee, clock::duration::zero(), {});
+  if (part.insisted) terminate(*part.callee, clock::duration::zero(), termination_here());
   over.await_end();
   part.callee = nullptr;
   return true;

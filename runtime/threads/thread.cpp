@@ -15,6 +15,7 @@
 
 #include "failures/unhandled.hpp"
 #include "heart/thread_state.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
@@ -134,7 +135,7 @@ thread::~thread() {
     ::pthread_detach(link_->number);
     return;
   }
-  detail::cancel(*link_->main.get(), "its thread object was destroyed", {});
+  detail::cancel(*link_->main.get(), detail::asked_here("its thread object was destroyed"));
   await_over();
   ::pthread_join(link_->number, nullptr);
   detail::report_unclaimed_failure(*link_);
@@ -164,7 +165,7 @@ void thread::await_over() const noexcept {
 }
 
 cancel_result thread::cancel(const char* reason, call_site site) const {
-  return detail::cancel(*link()->main.get(), reason == nullptr ? "" : reason, site);
+  return detail::cancel(*link()->main.get(), detail::asked_here(reason, site));
 }
 
 const std::shared_ptr<detail::thread_link>& thread::link() const {

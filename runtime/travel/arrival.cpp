@@ -9,6 +9,7 @@
 
 #include "heart/hooks.hpp"
 #include "heart/mail/mailbox.hpp"
+#include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
 #include "process/foreign_visit.hpp"
@@ -66,7 +67,7 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
     home.park(wait);
     stay.waiting = nullptr;
     if ((host.interrupts & interrupt_cancel) != 0 && !in_shield(host)) {
-      cancel_here(runs_it, "who let it run there ends", {});
+      cancel_here(runs_it, asked_by(host, "who let it run there ends"));
     }
     waits |= std::exchange(host.interrupts, std::uint8_t{0});
   }

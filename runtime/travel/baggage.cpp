@@ -138,8 +138,8 @@ void station::take_result() noexcept {
 /// if that block's own thread has cancelled it already.
 void station::lend_end() noexcept {
   if (!is_home()) {
-    if (block.cancel_reason != nullptr && !lent_end) return;
-    block.cancel_reason = trip.end.reason;
+    if (block.to_end && !lent_end) return;
+    block.to_end = true;
   }
   cold_part& part = cold(block);
   if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
@@ -158,10 +158,10 @@ void station::take_back_end() noexcept {
     cancelled = true;
     return;
   }
-  trip.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+  trip.end = {true, part.insisted, part.cancellation};
   lent_end = false;
   if (is_home()) return;
-  block.cancel_reason = nullptr;
+  block.to_end = false;
   part.cancellation = {};
   part.insisted = false;
 }
@@ -173,7 +173,7 @@ void station::pass_on() noexcept {
   const bool cancelled_here = (block.interrupts & interrupt_cancel) != 0;
   cancelled = cancelled || (cancelled_here && !is_home());
   if (cancelled_here && is_home()) {
-    news.end = {true, part.insisted, block.cancel_reason, part.cancellation};
+    news.end = {true, part.insisted, part.cancellation};
   }
   while (std::exception_ptr error = take_error_of_child(block)) {
     try {

@@ -40,7 +40,6 @@ struct baggage {
 struct end_request {
   bool asked = false;
   bool insisted = false;
-  const char* reason = nullptr;
   lasting_interruption about;
 };
 

@@ -8,6 +8,7 @@
 #include "heart/hooks.hpp"
 #include "heart/mail/mailbox.hpp"
 #include "heart/recording/recorder.hpp"
+#include "interruption/asked.hpp"
 #include "life/family.hpp"
 #include "process/dumps/leaks.hpp"
 #include "travel/journey.hpp"
@@ -210,7 +211,7 @@ bool station::await_back() noexcept {
   while (!back) {
     pass_on();
     if (only_for_children() && cancelled) {
-      cancel_family(cold(block).own_family, "its thread ends");
+      cancel_family(cold(block).own_family, asked_by(block, "its thread ends"));
     }
     if (only_for_children() && try_to_leave()) return false;
     const clock::time_point due = recall_at();

@@ -96,7 +96,7 @@ std::exception_ptr as_seen_by_others(std::exception_ptr error, const char* maker
   try {
     std::rethrow_exception(error);
   } catch (const cancelled& asked) {
-    return made_exception<fiber_cancelled>(maker, asked.reason());
+    return made_exception<fiber_cancelled>(maker, asked);
   } catch (...) {
     return error;
   }

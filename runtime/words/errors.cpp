@@ -4,10 +4,36 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
-    : std::runtime_error("fiber " + fiber + " was cancelled: " + reason),
+namespace {
+
+/// What people are told of a long chain: so many causes, and the last of all.
+constexpr unsigned most_causes_told = 3;
+
+void add_cause(std::string& told, const cancel_reason& why) {
+  told += std::string("; because: ") + why.reason();
+  if (const call_site at = why.asked_at(); at.file[0] != '\0') {
+    told += std::string(" (") + at.file + ":" + std::to_string(at.line) + ")";
+  }
+}
+
+std::string with_causes(const cancel_reason& why) {
+  std::string told = why.reason();
+  unsigned count = 0;
+  for (const cancel_reason* each = why.cause(); each != nullptr; each = each->cause()) {
+    if (count++ < most_causes_told || each->cause() == nullptr) add_cause(told, *each);
+  }
+  return told;
+}
+
+}  // namespace
+
+fiber_cancelled::fiber_cancelled(const std::string& fiber, const cancel_reason& why)
+    : std::runtime_error("fiber " + fiber + " was cancelled: " + with_causes(why)),
       fiber_(fiber),
-      reason_(reason) {}
+      why_(why) {}
+
+fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
+    : fiber_cancelled(fiber, detail::interruption::reason(reason)) {}
 
 timed_out::timed_out(call_site where)
     : std::system_error(

@@ -234,3 +234,60 @@ TEST_CASE("a stop that may be requested is no limit of time, one that was reques
   });
   std::thread([] { CHECK_FALSE(time_left()); }).join();
 }
+
+TEST_CASE("a deadline is a point of time, which can be handed on", "[timeout]") {
+  testing::on_virtual_time([] {
+    CHECK_FALSE(nearest_deadline());
+    const clock::time_point begun = clock::now();
+    CHECK(with_deadline(begun + 1s, [] { return 3; }) == 3);
+    CHECK_THROWS_AS(with_deadline(begun + 20ms,
+                                  [&] {
+                                    CHECK(nearest_deadline() == begun + 20ms);
+                                    with_timeout(
+                                        10ms, [&] { CHECK(nearest_deadline() == begun + 10ms); });
+                                    shield([] { CHECK_FALSE(nearest_deadline()); });
+                                    sleep();
+                                  }),
+                    timed_out);
+    CHECK(clock::now() == begun + 20ms);
+    auto child = spin([until = begun + 50ms] { with_deadline(until, [] { sleep(); }); });
+    CHECK_THROWS_AS(child.await(), timed_out);
+    CHECK(clock::now() == begun + 50ms);
+  });
+  std::thread([] { CHECK_FALSE(nearest_deadline()); }).join();
+}
+
+TEST_CASE("a deadline that is past ends its call at the first wait", "[timeout]") {
+  run([] {
+    bool begun = false;
+    for (const auto end : {clock::now(), clock::now() - 1h, clock::time_point::min()}) {
+      begun = false;
+      CHECK_THROWS_AS(with_deadline(end,
+                                    [&] {
+                                      begun = true;
+                                      sleep();
+                                    }),
+                      timed_out);
+      CHECK(begun);
+    }
+    CHECK(with_deadline(clock::time_point::max(), [] { return snooze(), 4; }) == 4);
+  });
+}
+
+TEST_CASE("a deadline can be asked whether it was the cause", "[timeout]") {
+  run([] {
+    bool outer_caused = true, inner_caused = false;
+    with_timeout(1h, [&](deadline& outer) {
+      move_on_after(1ms, [&](deadline& inner) {
+        try {
+          sleep();
+        } catch (const cancelled& told) {
+          outer_caused = outer.caused(told);
+          inner_caused = inner.caused(told);
+        }
+      });
+    });
+    CHECK_FALSE(outer_caused);
+    CHECK(inner_caused);
+  });
+}

@@ -182,3 +182,29 @@ TEST_CASE("to raise an exception that exists costs what rethrowing it costs", "[
           }) == by_the_language);
   });
 }
+
+TEST_CASE("a reason to end takes no memory, its cause one block", "[allocation]") {
+  run([] {
+    const std::size_t thrown = allocations_in([] {
+      try {
+        throw 1;
+      } catch (int) {
+      }
+    });
+    const auto end_one = [] {
+      auto ended = spin([] {
+        try {
+          sleep();
+        } catch (const cancelled&) {
+        }
+      });
+      snooze();
+      ended.cancel("it is enough");
+      ended.await();
+    };
+    CHECK(allocations_in(end_one) == thrown);
+    cancel_scope over;
+    over.cancel();
+    over.call([&] { shield([&] { CHECK(allocations_in(end_one) == 2 * thrown); }); });
+  });
+}

@@ -327,6 +327,24 @@ void go_elsewhere() {
 }
 
 /// The smallest queues: they are full all the time.
+/// The cause of what the child is told takes memory, and may be missing, but not be another.
+void end_a_family() {
+  std::string told;
+  const bool came = move_on_after(1ms, [&] {
+    group children;
+    children.spin([&] {
+      try {
+        sleep();
+      } catch (const cancelled& why) {
+        told = why.cause() == nullptr ? "its time was up" : why.cause()->reason();
+        throw;
+      }
+    });
+    children.await_all();
+  });
+  require(!came && told == "its time was up", "a child was told of another cause");
+}
+
 options tight() {
   options chosen;
   chosen.ring_submissions = 2;
@@ -341,6 +359,7 @@ void small_program() {
     converse();
     use_a_pipe();
     wait_in_vain();
+    end_a_family();
     spin_many();
     ask_another_thread();
     give_work_to_threads();

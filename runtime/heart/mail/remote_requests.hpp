@@ -23,9 +23,9 @@ struct remote_requests : post {
   std::uint8_t resume_at = 0;
   std::uint8_t stop_at = 0;
   bool resumer_broken = false;
+  bool cancelled = false;  // at some time, for this reason
   int references = 0;
-  const char* cancel_reason = nullptr;
-  call_site cancel_site;
+  cancel_reason why = interruption::reason("");
   bool insists = false;  // terminate(), with this grace
   clock::duration grace{};
   std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for

@@ -34,7 +34,14 @@ namespace motet { inline namespace MOTET_ABI {
 template <typename F>
 decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call_site::here());
 
-/// The same, for a time limit that is no failure.
+/// The same, with an end instead of a limit: at `end`, which may be past.
+/// Returns: what `f` returned.
+/// Switchpoint if `f` is.
+/// Throws: as above.
+template <typename F>
+decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site = call_site::here());
+
+/// As with_timeout(), for a time limit that is no failure.
 /// Returns: what `f` returned, in an optional, or nothing if the time was up; for a void `f`,
 ///          whether it returned.
 /// Switchpoint if `f` is.
@@ -70,8 +77,8 @@ decltype(auto) with_stop_token(F&& f) {
   return std::forward<F>(f)(entered.token());
 }
 
-/// The time limit of a running with_timeout() or move_on_after(), which its callable may change. To
-/// be used on the thread of the fiber that made the call.
+/// The time limit of a running with_timeout(), with_deadline() or move_on_after(), which its
+/// callable may change. To be used on the thread of the fiber that made the call.
 class deadline {
  public:
   deadline(const deadline&) = delete;
@@ -91,11 +98,17 @@ class deadline {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   clock::duration remaining() const;
+  /// Returns: whether `c` was thrown because this very limit is over.
+  /// Not a switchpoint.
+  bool caused(const cancelled& c) const noexcept { return scope_.caused(c); }
 
  private:
-  deadline(clock::duration limit, call_site site) : scope_(limit, site) {}
+  template <typename Limit>
+  deadline(Limit limit, call_site site) : scope_(limit, site) {}
   template <typename F>
   friend decltype(auto) with_timeout(detail::timespan, F&&, call_site);
+  template <typename F>
+  friend decltype(auto) with_deadline(clock::time_point, F&&, call_site);
   template <typename F>
   friend auto move_on_after(detail::timespan, F&&, call_site);
 
@@ -107,14 +120,28 @@ class deadline {
       return f();
     }
   }
-  bool caused(const cancelled& c) const noexcept { return scope_.caused(c); }
+
+  /// Returns: what `f` returns.
+  /// Throws: timed_out in place of the `cancelled` of this limit.
+  template <typename F>
+  decltype(auto) call_in_time(F& f, call_site site) {
+    try {
+      return call(f);
+    } catch (const cancelled& how) {
+      if (!caused(how)) throw;
+    }
+    throw timed_out(site);
+  }
 
   detail::timed_scope scope_;
 };
 
-/// Returns: how much time is left, at least 0, until the first of the time limits that are in force
-///          for the running fiber ends; nothing if there is none. A limit outside of a shield is
-///          not in force inside.
+/// Returns: when the first of the time limits that are in force for the running fiber ends, for
+///          with_deadline() elsewhere; now, if one has ended; nothing if there is none. A limit
+///          outside of a shield is not in force inside.
+/// Not a switchpoint.
+std::optional<clock::time_point> nearest_deadline() noexcept;
+/// Returns: how much time is left until then, at least 0; nothing if there is no limit.
 /// Not a switchpoint.
 std::optional<clock::duration> time_left() noexcept;
 
@@ -133,13 +160,12 @@ decltype(auto) shield(F&& f) {
 
 template <typename F>
 decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site) {
-  deadline entered(limit.length, site);
-  try {
-    return entered.call(f);
-  } catch (const cancelled& how) {
-    if (!entered.caused(how)) throw;
-  }
-  throw timed_out(site);
+  return deadline(limit.length, site).call_in_time(f, site);
+}
+
+template <typename F>
+decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site) {
+  return deadline(end, site).call_in_time(f, site);
 }
 
 namespace detail {

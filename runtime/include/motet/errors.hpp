@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <motet/call_site.hpp>
+#include <motet/cancel_reason.hpp>
 #include <motet/detail/words/abi.hpp>
 #include <new>
 #include <stdexcept>
@@ -25,25 +26,12 @@ class interruption;
 /// again at every further switchpoint, until the scope or the fiber's body is left. It always
 /// concerns the fiber that catches it, and is deliberately not a std::exception: a handler for
 /// failures lets it pass.
-class cancelled {
- public:
-  /// Returns: the reason that was given to cancel(), or that the scope has; a string literal, never
-  ///          null.
-  /// Not a switchpoint.
-  const char* reason() const noexcept { return reason_; }
-  /// Returns: the call that asked for the end, or that entered the scope whose time is up. Without
-  ///          a file if motet itself asked.
-  /// Not a switchpoint.
-  call_site asked_at() const noexcept { return asked_at_; }
-
+class cancelled : public cancel_reason {
  private:
   friend class detail::interruption;
-  cancelled(const char* reason, std::uint64_t id, call_site asked_at) noexcept
-      : reason_(reason), id_(id), asked_at_(asked_at) {}
+  cancelled(const cancel_reason& why, std::uint64_t id) noexcept : cancel_reason(why), id_(id) {}
 
-  const char* reason_;
   std::uint64_t id_;
-  call_site asked_at_;
 };
 
 /// Thrown by with_timeout() when the time was up; its code is std::errc::timed_out.
@@ -52,21 +40,26 @@ class timed_out : public std::system_error {
   explicit timed_out(call_site where);
 };
 
-/// Thrown by awaiting a fiber that ended because it was cancelled.
+/// Thrown by awaiting a fiber that ended because it was cancelled. what() tells the reason and its
+/// causes.
 class fiber_cancelled : public std::runtime_error {
  public:
   fiber_cancelled(const std::string& fiber, const char* reason);
+  fiber_cancelled(const std::string& fiber, const cancel_reason& why);
 
   /// Returns: why it was cancelled; a string literal.
   /// Not a switchpoint.
-  const char* reason() const noexcept { return reason_; }
+  const char* reason() const noexcept { return why_.reason(); }
+  /// Returns: the same, with where and by which fiber that was asked for, and why in turn.
+  /// Not a switchpoint.
+  const cancel_reason& why() const noexcept { return why_; }
   /// Returns: the name of the fiber that was cancelled, or its number.
   /// Not a switchpoint.
   const std::string& fiber() const noexcept { return fiber_; }
 
  private:
   std::string fiber_;
-  const char* reason_;
+  cancel_reason why_;
 };
 
 /// Thrown in the main fiber when no fiber and no thread is left that could end its wait. what()
@@ -207,11 +200,20 @@ namespace detail {
 [[noreturn]] void throw_errno(int error, const char* call, int fd);
 [[noreturn]] void throw_errno(int error, const char* call);
 
-/// The only class that makes a `cancelled` and reads its number.
+/// The only class that makes reasons, and a `cancelled` with its number.
 class interruption {
  public:
-  [[noreturn]] static void throw_cancelled(const char* reason, std::uint64_t id, call_site site) {
-    throw cancelled(reason, id, site);
+  static cancel_reason reason(const char* text, call_site asked_at = {}, std::uint64_t asked_by = 0,
+                              shared_reason* cause = nullptr) noexcept {
+    return cancel_reason(text, asked_at, asked_by, cause);
+  }
+  /// Returns: `what`, to be the cause of other reasons; null if there is no memory.
+  static shared_reason* share(const cancel_reason& what) noexcept;
+  static shared_reason* take_cause(cancel_reason& from) noexcept {
+    return std::exchange(from.cause_, nullptr);
+  }
+  [[noreturn]] static void throw_cancelled(const cancel_reason& why, std::uint64_t id = 0) {
+    throw cancelled(why, id);
   }
   static std::uint64_t id_of(const cancelled& c) noexcept { return c.id_; }
 };

@@ -7,6 +7,8 @@
 #include <motet/barrier.hpp>
 #include <motet/broadcast.hpp>
 #include <motet/cancel.hpp>
+#include <motet/cancel_reason.hpp>
+#include <motet/cancel_scope.hpp>
 #include <motet/channel.hpp>
 #include <motet/channel_ends.hpp>
 #include <motet/condition_variable.hpp>

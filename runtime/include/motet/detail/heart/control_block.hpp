@@ -88,8 +88,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   // The fiber's wait, and what it is to throw.
   wait_record* wait = nullptr;
   std::exception_ptr raised;
-  const char* cancel_reason = nullptr;  // null: nobody has asked
-  scope_entry* scopes = nullptr;        // the innermost one it is in
+  scope_entry* scopes = nullptr;  // the innermost one it is in
 
   // Its thread and its family.
   thread_core* home;
@@ -98,6 +97,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   control_block* parent;  // referred to for as long as this block lives
   int references;         // at home; those of other threads are in its remote_requests
   std::atomic<bool> known_remotely{false};
+  bool to_end = false;  // it has been cancelled: why, is in its cold part
   bool ending = false;  // the body has been left
 
   // The outcome; never changes once `state` is dead.

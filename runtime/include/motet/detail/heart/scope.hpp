@@ -16,8 +16,8 @@ struct control_block;
 
 /// An interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
-  std::uint64_t id = 0;           // by which its `cancelled` is known; no other has it
-  call_site site;                 // where it was asked for
+  std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
+  cancel_reason why = interruption::reason("");
   bool thrown = false;            // thrown at least once;
   std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
   bool handled = false;           // a handler has come to a switchpoint,
@@ -55,7 +55,8 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  scope(call_site site, const char* why, const std::atomic<bool>* asked = nullptr);
+  explicit scope(cancel_reason why, const std::atomic<bool>* asked = nullptr,
+                 const cancel_reason* given_then = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
 
@@ -70,8 +71,8 @@ class scope : public scope_entry {
   };
 
   lasting_interruption about;
-  const char* reason;
   const std::atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
+  const cancel_reason* given;               // if given, why it was ended, once it has been
   bool ended = false;
   scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };
@@ -80,6 +81,7 @@ class scope : public scope_entry {
 class timed_scope : public scope {
  public:
   timed_scope(clock::duration limit, call_site site);
+  timed_scope(clock::time_point due, call_site site);
 
   bool set_end(clock::time_point later);
   clock::time_point due() const noexcept { return alarm.due; }

@@ -11,10 +11,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Ends when a stop is requested, on whatever thread.
+/// Ends when a stop is requested, on whatever thread; for the reason that was `given` before then,
+/// or because of the stop.
 class stop_scope : public scope {
  public:
-  stop_scope(std::stop_token token, call_site site);
+  stop_scope(std::stop_token token, call_site site, const cancel_reason* given = nullptr);
 
  private:
   struct end_scope {

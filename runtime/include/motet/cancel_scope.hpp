@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Parts of bodies that are ended by hand.
+#pragma once
+
+#include <atomic>
+#include <motet/call_site.hpp>
+#include <motet/cancel.hpp>
+#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/errors.hpp>
+#include <stop_token>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Calls that end together when somebody says so, for a reason; other than fiber_ref::cancel(),
+/// which ends a whole fiber. A scope has any number of calls, in any fibers of any threads, and
+/// must outlive them. For code that has a std::stop_token already, there is move_on_when_stopped();
+/// for a time limit, with_timeout().
+class cancel_scope {
+ public:
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc.
+  cancel_scope() = default;
+  cancel_scope(const cancel_scope&) = delete;
+  cancel_scope& operator=(const cancel_scope&) = delete;
+
+  /// Calls `f`, and ends it when the scope is cancelled, as move_on_after() does when the time is
+  /// up; at its first switchpoint if the scope has been cancelled before.
+  /// Returns: what `f` returned, in an optional, or nothing if the scope has ended it; for a void
+  ///          `f`, whether it returned.
+  /// Switchpoint if `f` is.
+  /// Throws: what `f` throws; std::bad_alloc before `f` is called.
+  template <typename F>
+  auto call(F&& f, call_site site = call_site::here()) {
+    const detail::stop_scope entered(source_.get_token(), site, &why_);
+    return detail::unless_ended(entered, std::forward<F>(f));
+  }
+
+  /// Ends the calls in the scope, and those to come. Any thread. `reason` is a string literal.
+  /// Returns: false if that was done before, for a reason that stays.
+  /// Not a switchpoint.
+  bool cancel(const char* reason = "its scope was cancelled",
+              call_site site = call_site::here()) noexcept;
+
+  /// Returns: whether `c` was thrown because this very scope was cancelled; for the fiber that has
+  ///          caught it, inside of the call.
+  /// Not a switchpoint.
+  bool caused(const cancelled& c) const noexcept;
+
+ private:
+  std::stop_source source_;
+  std::atomic<bool> asked_{false};
+  cancel_reason why_ = detail::interruption::reason("");  // written once, before the stop
+};
+
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Reasons of requests to end, which say what fiber asks, and why that is to end itself.
+#pragma once
+
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/errors.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// `asker` runs, or has just died, or is one whose grace is over.
+cancel_reason asked_by(control_block& asker, const char* text, call_site site = {}) noexcept;
+/// The running fiber asks, or nobody on a thread without fibers. No text is "".
+cancel_reason asked_here(const char* text, call_site site = {}) noexcept;
+
+inline cancel_reason termination_by(control_block& asker, call_site site = {}) noexcept {
+  return asked_by(asker, "it was terminated", site);
+}
+inline cancel_reason termination_here(call_site site = {}) noexcept {
+  return asked_here("it was terminated", site);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
