@@ -26,61 +26,15 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "quiet.hpp"
-#include "support.hpp"
+#include "waiting/chaos.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
+using testing::chaos;
+using testing::disturbed;
+using testing::many;
 
 namespace {
-
-int many(std::size_t full) {
-  return static_cast<int>(testing::scaled(full, full / (testing::under_tsan ? 100 : 10)));
-}
-
-struct interruption : std::runtime_error {
-  interruption() : std::runtime_error("chaos") {}
-};
-
-options disturbed() {
-  return testing::poked<interruption>();
-}
-
-/// Interrupts fibers that it is told of, at random, until it is told to end.
-class chaos {
- public:
-  explicit chaos(unsigned seed) : dice_(seed) {}
-
-  /// Somebody who goes on after each interruption.
-  template <typename F>
-  void spin_stubborn(group& among, F again) {
-    among.spin([this, again] {
-      victims_.push_back(current());
-      for (bool more = true; more;) {
-        try {
-          more = again();
-        } catch (const interruption&) {
-          ++interrupted;
-        }
-      }
-      std::erase(victims_, current());
-    });
-  }
-
-  void run_until(const bool& over) {
-    while (!over) {
-      if (!victims_.empty()) victims_[dice_() % victims_.size()].raise(interruption());
-      for (unsigned n = dice_() % 5; n > 0; --n) snooze();
-      if (dice_() % 16 == 0) sleep_for(10us);
-    }
-  }
-
-  int interrupted = 0;
-
- private:
-  std::mt19937 dice_;
-  std::vector<fiber_ref> victims_;
-};
 
 struct item {
   int producer;

@@ -16,11 +16,13 @@ namespace testing {
 
 class meeting_points {
  public:
+  static constexpr std::uint32_t kinds = 8;  // of visits; the last one spins
+
   /// One visit, which `limit` may end. `child` may be called, and may throw.
   template <typename Child>
   void visit(std::uint32_t dice, std::chrono::microseconds limit, Child&& child) {
     motet::move_on_after(limit, [&] {
-      switch (dice % 8) {
+      switch (dice % kinds) {
         case 0:
           return hold_permit(dice);
         case 1:

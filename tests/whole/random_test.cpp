@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Random programs of spins, cancellations, shields, time limits, failures, handlers and groups,
-// nested at will, against a model of who may be interrupted where. A failure prints its seed;
-// MOTET_TEST_SEED runs that program alone.
+// Random programs of spins, cancellations, shields, time limits, failures, handlers, groups and
+// meetings, nested at will, against a model of who may be interrupted where. A failure prints its
+// seed; MOTET_TEST_SEED runs that program alone.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "catch.hpp"
 #include "support.hpp"
+#include "whole/meeting_points.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
@@ -68,7 +69,8 @@ class random_program {
   void act(model& me, int depth);
   void one_step(model& me, int depth);
   void wait(model& me);
-  void wait_somehow();
+  void wait_somehow(const model& me);
+  void meet_others(const model& me);
   void limited(model& me, int depth);
   void shielded(model& me, int depth);
   void handled(model& me, int depth);
@@ -92,6 +94,7 @@ class random_program {
   unsigned numbers_ = 0;
   std::uint64_t moments_ = 0;  // counts entries and tellings
   std::vector<std::pair<fiber_ref, model*>> others_;
+  testing::meeting_points points_;
 };
 
 bool random_program::in_handler_of(const model& me, const ended_by& which) const {
@@ -165,7 +168,15 @@ fiber_ref random_program::spin_in(group& together, model& me, Body body) {
   }
 }
 
-void random_program::wait_somehow() {
+/// At the primitives. Where a spin() throws that is told already, there is none.
+void random_program::meet_others(const model& me) {
+  auto dice = static_cast<std::uint32_t>(random_());
+  if (in_handler_of(me, me.body)) dice -= dice % testing::meeting_points::kinds;
+  points_.visit(dice, std::chrono::microseconds(pick(60)), [] { snooze(); });
+  snooze();  // some visits are no switchpoints
+}
+
+void random_program::wait_somehow(const model& me) {
   switch (pick(8)) {
     case 0:
       sleep_for(moment(60));
@@ -176,6 +187,9 @@ void random_program::wait_somehow() {
     case 2:
       move_on_after(moment(30), [] { sleep(); });
       break;
+    case 3:
+      meet_others(me);
+      break;
     default:
       snooze();
   }
@@ -184,7 +198,7 @@ void random_program::wait_somehow() {
 void random_program::wait(model& me) {
   const bool must = must_throw(me);
   try {
-    wait_somehow();
+    wait_somehow(me);
     check(!must, "what lasts was not told again");
   } catch (const cancelled& how) {
     note(me, how);
@@ -397,6 +411,7 @@ void random_program::run_it() {
     }
   }
   check(living_ == 0, "a fiber is left");
+  if (wrong_.empty()) wrong_ = points_.wrong();
 }
 
 }  // namespace
