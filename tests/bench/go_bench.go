@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"sort"
 	"strconv"
@@ -127,6 +128,67 @@ func selectOf4(rounds int) float64 {
 			case <-from[3]:
 			}
 		}
+	})
+}
+
+// Of a set that is not known before the program runs.
+func selectOfRange(rounds int) float64 {
+	var from [8]chan int
+	cases := make([]reflect.SelectCase, len(from))
+	for i := range from {
+		from[i] = make(chan int)
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(from[i])}
+	}
+	go func() {
+		for i := 0; i < rounds; i++ {
+			from[i%len(from)] <- 1
+		}
+	}()
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			reflect.Select(cases)
+		}
+	})
+}
+
+func latches(rounds int) float64 {
+	return cost(rounds, func() {
+		for i := 0; i < rounds; i++ {
+			var done sync.WaitGroup
+			done.Add(10)
+			for each := 0; each < 10; each++ {
+				go done.Done()
+			}
+			done.Wait()
+		}
+	})
+}
+
+// Go has none: each reader has a channel of its own.
+func broadcasts(items int) float64 {
+	var told [10]chan int
+	var readers sync.WaitGroup
+	sums := [10]int{}
+	for i := range told {
+		told[i] = make(chan int, 64)
+		readers.Add(1)
+		go func(i int) {
+			for item := range told[i] {
+				sums[i] += item
+			}
+			readers.Done()
+		}(i)
+	}
+	return cost(items, func() {
+		for i := 0; i < items; i++ {
+			for _, to := range told {
+				to <- 1
+			}
+		}
+		for _, to := range told {
+			close(to)
+		}
+		readers.Wait()
 	})
 }
 
@@ -318,6 +380,7 @@ func main() {
 	subjects := map[string]func(int) float64{
 		"ping_pong": pingPong, "mutex_free": mutexFree, "mutex_wanted": mutexWanted,
 		"condition": condition, "semaphores": semaphores, "select_of_4": selectOf4,
+		"select_of_range": selectOfRange, "latches": latches, "broadcasts": broadcasts,
 		"four_to_four": fourToFour, "request": request, "two_threads": pingPong,
 		"jobs": jobsInVector, "jobs_futures": jobsWithFutures,
 		"one_job": oneAtATime, "beside_long": besideLong,

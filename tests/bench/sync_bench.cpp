@@ -3,15 +3,18 @@
 // message; see figures.py. SIZE 0 is the form for one thread, 1 the one for any.
 #include <array>
 #include <motet/actor.hpp>
+#include <motet/broadcast.hpp>
 #include <motet/channel.hpp>
 #include <motet/condition_variable.hpp>
 #include <motet/future.hpp>
+#include <motet/latch.hpp>
 #include <motet/motet.hpp>
 #include <motet/mutex.hpp>
 #include <motet/select.hpp>
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "measure.hpp"
 
@@ -23,6 +26,8 @@ struct of_one_thread {
   using mutex = motet::local::mutex;
   using semaphore = motet::local::semaphore;
   using condition_variable = motet::local::condition_variable;
+  using latch = motet::local::latch;
+  using broadcast = motet::local::broadcast<int>;
   template <typename T>
   using channel = motet::local::channel<T>;
 };
@@ -31,6 +36,8 @@ struct of_any_thread {
   using mutex = motet::mutex;
   using semaphore = motet::semaphore;
   using condition_variable = motet::condition_variable;
+  using latch = motet::latch;
+  using broadcast = motet::broadcast<int>;
   template <typename T>
   using channel = motet::channel<T>;
 };
@@ -135,6 +142,59 @@ double select_of_4(std::size_t rounds) {
   });
 }
 
+/// Of a set that is not known before the program runs.
+template <typename Form>
+double select_of_range(std::size_t rounds) {
+  constexpr std::size_t size = 8;
+  std::array<typename Form::template channel<int>, size> from;
+  std::vector<decltype(motet::on_pop(from[0]))> cases;
+  for (auto& each : from) cases.push_back(motet::on_pop(each));
+  motet::group producer;
+  producer.spin([&] {
+    for (std::size_t i = 0; i < rounds; ++i) from[i % size].push(1);
+  });
+  return cost(rounds, [&] {
+    for (std::size_t i = 0; i < rounds; ++i) motet::select(cases);
+  });
+}
+
+/// 10 fibers count down and end.
+template <typename Form>
+double latches(std::size_t rounds) {
+  constexpr std::ptrdiff_t size = 10;
+  motet::group all;
+  return cost(rounds, [&] {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      typename Form::latch done(size);
+      for (std::ptrdiff_t each = 0; each < size; ++each) all.spin([&] { done.count_down(); });
+      done.wait();
+    }
+  });
+}
+
+/// An item is popped from 10 subscriptions, none of which misses any.
+template <typename Form>
+double broadcasts(std::size_t items) {
+  constexpr std::size_t at_once = 32;
+  typename Form::broadcast told(2 * at_once);
+  [[maybe_unused]] std::size_t sum = 0;
+  motet::group readers;
+  for (int i = 0; i < 10; ++i) {
+    readers.spin([&, mine = told.subscribe()]() mutable {
+      while (const auto item = mine.pop()) sum += static_cast<std::size_t>(*item);
+    });
+  }
+  motet::snooze();
+  return cost(items, [&] {
+    for (std::size_t i = 1; i <= items; ++i) {
+      told.push(1);
+      if (i % at_once == 0) motet::snooze();
+    }
+    told.close();
+    readers.await_all();
+  });
+}
+
 template <typename Form>
 double four_to_four(std::size_t messages) {
   typename Form::template channel<int> items(64);
@@ -213,6 +273,9 @@ constexpr bench::subject subjects[] = {
     {"condition", &either<&condition<of_one_thread>, &condition<of_any_thread>>},
     {"semaphores", &either<&semaphores<of_one_thread>, &semaphores<of_any_thread>>},
     {"select_of_4", &either<&select_of_4<of_one_thread>, &select_of_4<of_any_thread>>},
+    {"select_of_range", &either<&select_of_range<of_one_thread>, &select_of_range<of_any_thread>>},
+    {"latches", &either<&latches<of_one_thread>, &latches<of_any_thread>>},
+    {"broadcasts", &either<&broadcasts<of_one_thread>, &broadcasts<of_any_thread>>},
     {"four_to_four", &either<&four_to_four<of_one_thread>, &four_to_four<of_any_thread>>},
     {"request", &request},
     {"two_threads", &two_threads},

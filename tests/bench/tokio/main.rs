@@ -5,9 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot, Mutex, Notify, Semaphore};
+use tokio::sync::{broadcast, mpsc, oneshot, Mutex, Notify, Semaphore};
 use tokio::task::{spawn, spawn_blocking, yield_now, JoinHandle};
 use tokio::time::{sleep, timeout};
 
@@ -241,6 +242,78 @@ async fn select_of_4(_: usize, rounds: usize) -> f64 {
     each(from, rounds)
 }
 
+/// Of a set that is not known before the program runs.
+async fn select_of_range(_: usize, rounds: usize) -> f64 {
+    const SIZE: usize = 8;
+    let (to, mut from): (Vec<_>, Vec<_>) = (0..SIZE).map(|_| mpsc::channel::<i32>(1)).unzip();
+    spawn(async move {
+        for i in 0..rounds {
+            to[i % SIZE].send(1).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        std::future::poll_fn(|context| {
+            for each in from.iter_mut() {
+                if let Poll::Ready(item) = each.poll_recv(context) {
+                    return Poll::Ready(item);
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+    each(begun, rounds)
+}
+
+/// A semaphore without permits is the latch that tokio has.
+async fn latches(_: usize, rounds: usize) -> f64 {
+    const SIZE: usize = 10;
+    let from = Instant::now();
+    for _ in 0..rounds {
+        let done = Arc::new(Semaphore::new(0));
+        for _ in 0..SIZE {
+            let done = done.clone();
+            spawn(async move { done.add_permits(1) });
+        }
+        done.acquire_many(SIZE as u32).await.unwrap().forget();
+    }
+    each(from, rounds)
+}
+
+/// An item is received by 10 tasks, none of which misses any.
+async fn broadcasts(_: usize, items: usize) -> f64 {
+    const AT_ONCE: usize = 32;
+    let (told, _) = broadcast::channel::<usize>(2 * AT_ONCE);
+    let readers = (0..10)
+        .map(|_| {
+            let mut mine = told.subscribe();
+            spawn(async move {
+                let mut sum = 0;
+                loop {
+                    match mine.recv().await {
+                        Ok(item) => sum += item,
+                        Err(broadcast::error::RecvError::Closed) => return sum,
+                        Err(missed) => panic!("{}", missed),
+                    }
+                }
+            })
+        })
+        .collect::<Vec<_>>();
+    yield_now().await;
+    let from = Instant::now();
+    for i in 1..=items {
+        told.send(1).unwrap();
+        if i % AT_ONCE == 0 {
+            yield_now().await;
+        }
+    }
+    drop(told);
+    all_of(readers).await;
+    each(from, items)
+}
+
 async fn request(_: usize, rounds: usize) -> f64 {
     let (questions, mut asked) = mpsc::channel::<(usize, oneshot::Sender<usize>)>(64);
     spawn(async move {
@@ -340,6 +413,9 @@ fn measure(what: &str, size: usize, rounds: usize) -> Option<f64> {
         "mutex_wanted" => here(mutex_wanted(size, rounds)),
         "semaphores" => here(semaphores(size, rounds)),
         "select_of_4" => here(select_of_4(size, rounds)),
+        "select_of_range" => here(select_of_range(size, rounds)),
+        "latches" => here(latches(size, rounds)),
+        "broadcasts" => here(broadcasts(size, rounds)),
         "request" => here(request(size, rounds)),
         "two_threads" => on_workers(ping_pong(size, rounds)),
         "jobs" => on_workers(jobs(size, rounds)),
