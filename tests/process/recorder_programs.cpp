@@ -146,13 +146,19 @@ void traveller() {
 void convoy() {
   motet::run(recorded(), [] {
     motet::mutex lock;
+    int customers = 0;
     motet::group all;
     all.spin({.name = "keeper"}, [&] {
       const std::scoped_lock held(lock);
+      while (customers < 8) motet::snooze();
       motet::sleep_for(40ms);
     });
-    for (int i = 0; i < 8; ++i)
-      all.spin({.name = "customer"}, [&] { const std::scoped_lock held(lock); });
+    for (int i = 0; i < 8; ++i) {
+      all.spin({.name = "customer"}, [&] {
+        ++customers;
+        const std::scoped_lock held(lock);
+      });
+    }
     all.await_all();
   });
 }
