@@ -474,3 +474,21 @@ TEST_CASE("a child process leaves the scopes that its caller was in", "[fork]") 
     fork_inside(fork_inside, 6);
   });
 }
+
+TEST_CASE("a child's fiber can be cancelled, though its parent's was when it forked", "[fork]") {
+  if (testing::under_tsan) return;  // it allows no thread there
+  testing::run_here([] {
+    auto forks = spin([] {
+      const auto ask = [me = current()] {
+        cancel_result answer{};
+        std::thread([&] { answer = me.cancel(); }).join();
+        return answer;
+      };
+      CHECK(ask() == cancel_result::accepted);
+      CHECK(ask() == cancel_result::already);
+      CHECK(code_of_child([&] { return ask() == cancel_result::accepted ? 0 : 1; }) == 0);
+      sleep();
+    });
+    CHECK_THROWS_AS(forks.await(), fiber_cancelled);
+  });
+}

@@ -23,7 +23,7 @@ struct remote_requests : post {
   std::uint8_t resume_at = 0;
   std::uint8_t stop_at = 0;
   bool resumer_broken = false;
-  bool cancelled = false;  // at some time, for this reason
+  bool cancelled = false;  // has been asked for, perhaps long ago; `why` tells the reason
   int references = 0;
   cancel_reason why = interruption::reason("");
   bool insists = false;  // terminate(), with this grace
@@ -37,6 +37,7 @@ struct remote_requests : post {
   /// In a forked child: what other threads have asked for is forgotten.
   void abandon() noexcept {
     queued = false;
+    if (cancel_at != 0) cancelled = insists = false;
     asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
     raised = nullptr;
     token.reset();
