@@ -2,8 +2,6 @@
 // When the backend is looked at, and what comes of it: completions, timers and mail make fibers
 // runnable, nothing more.
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
@@ -63,19 +61,11 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
   tell(thread, thread.runnable() - runnable_before);
 }
 
-[[noreturn]] void refuse_to_switch(const control_block& fiber, const call_site& guard) noexcept {
-  const bool waits = fiber.wait != nullptr;
-  std::fprintf(stderr, "motet: fiber %s %s%s within the no_switch_guard made at %s:%u\n",
-               label_of(fiber).c_str(), waits ? "waits for " : "gives way",
-               waits ? fiber.wait->what : "", guard.file, guard.line);
-  std::abort();
-}
-
 }  // namespace
 
 void thread_state::look_around_now() noexcept {
-  if (no_switch_ != nullptr && !goes_on(*this)) [[unlikely]]
-    refuse_to_switch(running(), *no_switch_);
+  if (!may_leave() && !goes_on(*this)) [[unlikely]]
+    check_may_leave();
   if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
     return;
   give_back_left_stack();

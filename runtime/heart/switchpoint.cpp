@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What is beside the path of a switch. See detail/heart/switchpoint.hpp.
+#include <cstdio>
+#include <cstdlib>
 #include <motet/debug.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
+#include <string>
 #include <utility>
 
 #include "heart/recording/recorder.hpp"
@@ -51,6 +54,33 @@ const call_site* thread_core::forbid_switches(const call_site* site) noexcept {
   return before;
 }
 
+namespace {
+
+/// Of the fiber, or of the traveller that runs as it, whose block is another thread's.
+std::string name_for_people(control_block& fiber) {
+  const control_block& seen = identity_of(fiber);
+  const std::string name = copied_name_of(seen);
+  return name.empty() ? std::to_string(seen.id) : name;
+}
+
+std::string doing(const control_block& fiber) {
+  if (fiber.state.load(std::memory_order_relaxed) == fiber_state::running) return "goes elsewhere";
+  if (fiber.wait == nullptr) return "gives way";
+  const wait_record& wait = *fiber.wait;
+  const bool numbered = !wait.of_object && wait.subject >= 0;
+  return std::string("waits: ") + wait.what + (numbered ? " " + std::to_string(wait.subject) : "");
+}
+
+}  // namespace
+
+void thread_core::check_may_leave() const noexcept {
+  if (may_leave()) return;
+  std::fprintf(stderr, "motet: fiber %s %s, within the no_switch_guard made at %s:%u\n",
+               name_for_people(*running_).c_str(), doing(*running_).c_str(), no_switch_->file,
+               no_switch_->line);
+  std::abort();
+}
+
 void thread_core::rest() noexcept {
   static_cast<thread_state*>(this)->rest_now();
 }
@@ -66,6 +96,7 @@ void thread_core::sound_alarm() noexcept {
 }
 
 void thread_state::give_way() noexcept {
+  if (!may_leave()) return;
   if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
@@ -76,7 +107,7 @@ void thread_state::give_way() noexcept {
 void thread_state::checkpoint() noexcept {
   const bool overdue = schedule.overdue();
   if (overdue || calls.submitted()) poll(false);
-  if (overdue && !queue_.empty()) snooze();
+  if (overdue && !queue_.empty() && may_leave()) snooze();
 }
 
 void thread_state::park_until_over(wait_record& wait) noexcept {

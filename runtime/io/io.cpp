@@ -26,7 +26,8 @@ namespace {
 [[gnu::always_inline]] inline bool refuses(thread_state& thread) noexcept {
   end_passed_limits(thread);
   if (!thread.must_throw()) return false;
-  thread.snooze();  // a loop that ignores its errors must not starve the other fibers
+  if (thread.may_leave())
+    thread.snooze();  // a loop that ignores its errors must not starve the other fibers
   return true;
 }
 

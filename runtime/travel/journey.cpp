@@ -58,6 +58,7 @@ namespace {
 /// of another thread afterwards.
 void depart(journey& trip) noexcept {
   station& from = *trip.at;
+  from.thread.check_may_leave();
   trip.where.watched = from.block.where.watched;
   switch_context(trip.where, from.waiting);
   if (trip.home_closes) trip.home.close();

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <motet/debug.hpp>
 #include <motet/motet.hpp>
 #include <motet/stats.hpp>
 #include <mutex>
@@ -52,6 +53,11 @@ extern "C" {
   }
 }
 
+[[gnu::noinline]] void computes_with_guards_for(int ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  while (!passed(end)) const motet::no_switch_guard quiet;
+}
+
 [[gnu::noinline]] void blocks_in_read(int fd) {
   std::array<char, 16> text{};
   if (::read(fd, text.data(), text.size()) < 0) std::abort();
@@ -63,6 +69,11 @@ namespace {
 
 void hog() {
   motet::run(watched(), [] { motet::spin({.name = "hog"}, [] { computes_for(400); }).await(); });
+}
+
+void guarded_hog() {
+  motet::run(watched(),
+             [] { motet::spin({.name = "hog"}, [] { computes_with_guards_for(400); }).await(); });
 }
 
 /// A plain thread ends the read that the fiber blocks its thread with.
@@ -216,6 +227,7 @@ void impossible_option() {
 
 const std::map<std::string_view, void (*)()> programs = {
     {"hog", hog},
+    {"guarded_hog", guarded_hog},
     {"blocking_read", blocking_read},
     {"main_fiber", main_fiber},
     {"busy_but_well", busy_but_well},

@@ -37,11 +37,12 @@ def times(reports, pattern):
 
 
 def a_fiber_that_computes(path):
-    _, reports = told_by(path, "hog")
-    ms = times(reports, r'motet: fiber \d+ "hog", spun at \S*stall_programs.cpp:\d+, '
-                        r"has held thread \d+ for (\d+) ms: it computes, at")
-    assert ms[0] >= 50, ms
-    assert all("(computes_for+" in "".join(stack) for _, stack in reports), reports
+    for name, function in (("hog", "computes_for"), ("guarded_hog", "computes_with_guards_for")):
+        _, reports = told_by(path, name)
+        ms = times(reports, r'motet: fiber \d+ "hog", spun at \S*stall_programs.cpp:\d+, '
+                            r"has held thread \d+ for (\d+) ms: it computes, at")
+        assert ms[0] >= 50, ms
+        assert all(f"({function}+" in "".join(stack) for _, stack in reports), reports
 
 
 def a_blocking_call(path):

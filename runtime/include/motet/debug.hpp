@@ -55,10 +55,12 @@ void dump(std::ostream& out, const dump_options& how);
 std::size_t dump_leaks(std::ostream& out);
 
 /// While a guard lives, its fiber must not leave the thread to others: a switchpoint at which it
-/// does, because it waits or gives way, ends the process by abort(), and says where the guard was
-/// made and what the fiber waits for. For code that relies on nothing being changed by another
-/// fiber of its thread meanwhile. A call that need not wait passes. Guards nest. It costs some
-/// nanoseconds, and a switch costs nothing. On a thread without fibers a guard does nothing.
+/// would, because it waits, snoozes (even if no other fiber is there) or goes to another thread,
+/// ends the process by abort(), and says where the guard was made and what the fiber waits for. For
+/// code that relies on nothing being changed by another fiber of its thread meanwhile. A call that
+/// need not wait passes, and gives way to nobody, however many there are. A guard is a local
+/// variable; guards nest. A guard takes some nanoseconds, a switch no longer than without. On a
+/// thread without fibers a guard does nothing.
 class no_switch_guard {
  public:
   /// Not a switchpoint.

@@ -35,12 +35,13 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
   if (!peek(places.mail, mail) || mail == nullptr) return std::nullopt;
   if (!peek(mail->rest_place(), rest) || rest != 0) return std::nullopt;
   progress found;
-  const bool whole = peek(places.running, found.running) &&
-                     peek(places.until_look, found.until_look) &&
-                     peek(places.held_back, found.held_back) &&
-                     peek(thread.schedule.switches_place(), found.switches) &&
-                     peek(thread.schedule.polled_at_place(), found.polled_at);
+  int held_back = 0;
+  const bool whole =
+      peek(places.running, found.running) && peek(places.until_look, found.until_look) &&
+      peek(places.held_back, held_back) && peek(thread.schedule.switches_place(), found.switches) &&
+      peek(thread.schedule.polled_at_place(), found.polled_at);
   if (!whole || found.running == nullptr) return std::nullopt;
+  found.until_look += held_back;  // no switch has changed the sum if a guard moves one to the other
   // A fiber that has parked is still the last that ran while the thread polls on its stack.
   fiber_state state{};
   const auto* at = reinterpret_cast<const fiber_state*>(&found.running->state);

@@ -19,7 +19,6 @@ class thread_state;
 struct progress {
   control_block* running = nullptr;
   int until_look = 0;
-  int held_back = 0;
   std::size_t switches = 0;
   std::uint64_t polled_at = 0;
 

@@ -60,9 +60,12 @@ struct thread_core {
     if (alarm_ >= 0) [[unlikely]]
       sound_alarm();
   }
-  /// From now on the process ends if the running fiber leaves; a guard at `site`, if any, says so.
+  /// From now on the running fiber may not leave, as a guard at `site` wants it; null: it may.
   /// Returns: the `site` before.
   const call_site* forbid_switches(const call_site* site) noexcept;
+  bool may_leave() const noexcept { return no_switch_ == nullptr; }
+  /// Ends the process if it may not.
+  void check_may_leave() const noexcept;
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// Where another thread looks for the progress of this one.
@@ -89,9 +92,6 @@ struct thread_core {
   /// Claims the wait that a fiber is in, and makes it runnable.
   /// Returns: false if the wait was over.
   bool resume(wait_record& wait, wake_reason reason) noexcept;
-
-  /// Whether no other fiber can run.
-  bool alone() const noexcept { return queue_.empty(); }
 
   /// Returns: whether a switchpoint of the running fiber must throw now.
   bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
