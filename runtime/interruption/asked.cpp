@@ -9,14 +9,17 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Returns: why `fiber` is to end, or the outermost part of its body that is; null: neither.
-const cancel_reason* why_to_end(const control_block& fiber) noexcept {
-  if (fiber.to_end) return &cold_if_any(fiber)->cancellation.why;
-  const cancel_reason* outermost = nullptr;
-  for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+/// Returns: what was thrown last in `fiber`, of a cancellation and the scopes that have ended, if
+///          that is not over; else the cancellation, or the outermost of these scopes; or null.
+lasting_interruption* end_of(const control_block& fiber) noexcept {
+  cold_part* part = cold_if_any(fiber);
+  lasting_interruption* outermost = fiber.to_end ? &part->cancellation : nullptr;
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
-    const auto& entered = static_cast<const scope&>(*each);
-    if (entered.ended) outermost = &entered.about.why;
+    auto& entered = static_cast<scope&>(*each);
+    if (!entered.ended) continue;
+    if (part != nullptr && entered.about.id == part->thrown_last) return &entered.about;
+    if (!fiber.to_end) outermost = &entered.about;
   }
   return outermost;
 }
@@ -24,9 +27,12 @@ const cancel_reason* why_to_end(const control_block& fiber) noexcept {
 }  // namespace
 
 cancel_reason asked_by(control_block& asker, const char* text, call_site site) noexcept {
-  const cancel_reason* own = why_to_end(asker);
-  shared_reason* cause = own == nullptr ? nullptr : interruption::share(*own);
-  return interruption::reason(text, site, identity_of(asker).id, cause);
+  const cold_part* part = cold_if_any(asker);
+  if (asker.to_end && part->keeps) return part->cancellation.why;
+  lasting_interruption* own = end_of(asker);
+  if (own != nullptr && !own->as_cause) own->as_cause = interruption::share(own->why);
+  return interruption::reason(text, site, identity_of(asker).id,
+                              own == nullptr ? shared_cause() : own->as_cause);
 }
 
 cancel_reason asked_here(const char* text, call_site site) noexcept {

@@ -54,7 +54,7 @@ void insist(control_block& fiber) noexcept {
 /// The alarms of the others go off at once, so that a deep tree takes no stack.
 void insist_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
-  const cancel_reason why = termination_by(fiber, part.cancellation.why.asked_at());
+  const cancel_reason why = termination_by(fiber);
   for (control_block* other : {part.stands_for, part.callee}) {
     if (other != nullptr) terminate(*other, clock::duration::zero(), why);
   }

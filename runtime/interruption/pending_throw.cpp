@@ -103,12 +103,13 @@ void let_others_run_before(thread_state& home, const lasting_interruption& about
     return;
   }
   if (++part.swallowed == most_swallowed) report_swallowing(fiber);
-  home.snooze();
+  if (home.may_leave()) home.snooze();
 }
 
 void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
   if (held(home.running(), about)) return;  // spin() throws in a handler, too
   about.thrown = true;
+  cold(home.running()).thrown_last = about.id;
   about.scopes_then = home.store.last_scope();
 }
 

@@ -34,7 +34,7 @@ struct requests_taken {
     taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
     taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
     taken.resumer_broken = from.resumer_broken;
-    taken.why = from.why;
+    if (taken.cancel_at != 0) taken.why = from.why;
     taken.insists = std::exchange(from.insists, false);
     taken.grace = from.grace;
     taken.resume_number = std::exchange(from.resume_number, 0);

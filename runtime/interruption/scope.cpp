@@ -87,7 +87,7 @@ timed_scope::timed_scope(clock::duration limit, call_site site)
 timed_scope::timed_scope(clock::time_point due, call_site site)
     : scope(interruption::reason("its time was up", site)) {
   thread_state& thread = home_of(*fiber);
-  alarm.due = due;
+  alarm.due = std::max(due, clock::time_point());  // before the clock began: all that is past
   alarm.fire = [](timer& due_now) noexcept {
     if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
     static_cast<scope_timer&>(due_now).owner->end();
@@ -137,6 +137,7 @@ std::optional<clock::time_point> nearest_deadline() noexcept {
     if (!limit.alarm.armed()) continue;
     nearest = nearest ? std::min(*nearest, limit.alarm.due) : limit.alarm.due;
   }
+  if (nearest) nearest = std::max(*nearest, clock::now());
   return nearest;
 }
 

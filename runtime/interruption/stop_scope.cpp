@@ -42,12 +42,10 @@ void end_stopped_scopes(control_block& fiber) noexcept {
 
 }  // namespace detail
 
-/// The stop source is copied, for this object may go as soon as a call that it has ended is left.
 bool cancel_scope::cancel(const char* reason, call_site site) noexcept {
   if (asked_.exchange(true)) return false;
   why_ = detail::asked_here(reason, site);
-  std::stop_source source = source_;
-  return source.request_stop();
+  return source_.request_stop();
 }
 
 bool cancel_scope::caused(const cancelled& c) const noexcept {

@@ -16,7 +16,7 @@ race::race(std::size_t entrants, rule ends) : ends_(ends), entrants_(entrants) {
 
 void race::win(std::size_t place) {
   winner_ = place;
-  fibers_.cancel("another was first");
+  fibers_.cancel("another was first", {});
 }
 
 void race::fail(std::size_t place, std::exception_ptr error) {

@@ -29,7 +29,7 @@ bool comes_back(const supervised& child) noexcept {
 /// beginning.
 void ask_to_end(supervised& child) {
   child.unwanted = true;
-  if (child.body) child.body.cancel("its supervisor has ended it");
+  if (child.body) child.body.cancel("its supervisor has ended it", {});
 }
 
 /// Makes the keeper's parent the parent of `child`, so that no other fiber sees the running fiber,

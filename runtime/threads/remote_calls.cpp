@@ -132,7 +132,7 @@ void leave_unless_begun(request& asked, const fiber_ref& its_keeper, remote_wait
   const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
   if (never_begins) {
     asked.spinner = nullptr;
-    its_keeper.cancel("its spinner was interrupted");
+    its_keeper.cancel("its spinner was interrupted", {});
     throw_interruption();
   }
   answered.await_end();

@@ -9,6 +9,7 @@
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "travel/journey.hpp"
+#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -56,8 +57,10 @@ void station::unpack_scopes() noexcept {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     entered.alarm.fiber = &block;
-    entered.alarm.due += shift;
-    if (std::exchange(entered.alarm.packed, false)) arm_or_fire(entered.alarm);
+    if (std::exchange(entered.alarm.packed, false)) {
+      entered.alarm.due = by_other_clock(entered.alarm.due, shift);
+      arm_or_fire(entered.alarm);
+    }
     if (entered.ended) block.interrupts |= interrupt_scope;
   }
 }

@@ -1,41 +1,35 @@
 // SPDX-License-Identifier: MIT
-// See motet/cancel_reason.hpp. A reason that is the cause of others is shared by them; it is noted
-// once, when its fiber first ends somebody else.
+// See motet/cancel_reason.hpp. A reason that is the cause of others is in memory that they share.
 #include <atomic>
 #include <motet/errors.hpp>
 #include <new>
 
-namespace motet { inline namespace MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-namespace detail {
-
-struct shared_reason {
+struct noted_reason {
   std::atomic<std::size_t> owners{1};
   cancel_reason what;
 };
 
-shared_reason* interruption::share(const cancel_reason& what) noexcept {
-  return new (std::nothrow) shared_reason{.what = what};
+shared_cause interruption::share(const cancel_reason& what) noexcept {
+  return shared_cause(new (std::nothrow) noted_reason{.what = what});
 }
 
-shared_reason* retain(shared_reason* one) noexcept {
-  one->owners.fetch_add(1, std::memory_order_relaxed);
-  return one;
+void shared_cause::retain() const noexcept {
+  one_->owners.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// One after the other: the causes of a fiber deep in a tree are many, its stack is small.
-void release(shared_reason* last) noexcept {
-  while (last != nullptr && last->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    shared_reason* next = interruption::take_cause(last->what);
+void shared_cause::release() noexcept {
+  while (one_ != nullptr && one_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    noted_reason* last = std::exchange(one_, interruption::take_cause(one_->what));
     delete last;
-    last = next;
   }
+  one_ = nullptr;
 }
 
-}  // namespace detail
-
-const cancel_reason* cancel_reason::cause() const noexcept {
-  return cause_ == nullptr ? nullptr : &cause_->what;
+const cancel_reason* shared_cause::get() const noexcept {
+  return one_ == nullptr ? nullptr : &one_->what;
 }
 
-}}  // namespace motet::MOTET_ABI
+}}}  // namespace motet::MOTET_ABI::detail

@@ -9,18 +9,20 @@ namespace {
 /// What people are told of a long chain: so many causes, and the last of all.
 constexpr unsigned most_causes_told = 3;
 
-void add_cause(std::string& told, const cancel_reason& why) {
-  told += std::string("; because: ") + why.reason();
-  if (const call_site at = why.asked_at(); at.file[0] != '\0') {
-    told += std::string(" (") + at.file + ":" + std::to_string(at.line) + ")";
-  }
+std::string with_place(const cancel_reason& why) {
+  const call_site at = why.asked_at();
+  if (at.file[0] == '\0') return why.reason();
+  return std::string(why.reason()) + " (" + at.file + ":" + std::to_string(at.line) + ")";
 }
 
 std::string with_causes(const cancel_reason& why) {
-  std::string told = why.reason();
+  std::string told = with_place(why);
   unsigned count = 0;
   for (const cancel_reason* each = why.cause(); each != nullptr; each = each->cause()) {
-    if (count++ < most_causes_told || each->cause() == nullptr) add_cause(told, *each);
+    const bool last = each->cause() == nullptr;
+    if (++count > most_causes_told && !last) continue;
+    told += count > most_causes_told + 1 ? "; ...; because: " : "; because: ";
+    told += with_place(*each);
   }
   return told;
 }

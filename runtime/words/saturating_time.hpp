@@ -13,4 +13,11 @@ inline clock::time_point deadline_after(clock::time_point from, clock::duration 
   return span < left ? from + span : clock::time_point::max();
 }
 
+/// Returns: `due` by another clock, which is `shift` ahead. The last instant is never, on any
+/// clock.
+inline clock::time_point by_other_clock(clock::time_point due, clock::duration shift) noexcept {
+  if (shift > clock::duration::zero()) return deadline_after(due, shift);
+  return due == clock::time_point::max() ? due : due + shift;
+}
+
 }}}  // namespace motet::MOTET_ABI::detail

@@ -224,9 +224,7 @@ TEST_CASE("a fiber on another thread is told why its parent here was cancelled",
     while (!runs) sleep_for(100us);
     parent.cancel("the user hung up");
     CHECK_THROWS_AS(parent.await(), fiber_cancelled);
-    const words chain = told.get_future().get();
-    REQUIRE(chain.size() >= 2);
-    CHECK(chain.back() == "the user hung up");
+    CHECK(told.get_future().get() == words{"its parent has ended", "the user hung up"});
   });
 }
 
@@ -272,6 +270,84 @@ TEST_CASE("a fiber that is away is told why it was cancelled at home", "[reason]
     traveller.await();
     CHECK(chain_of(told.value()) == words{"its boss has left", "the shop closes"});
     CHECK(told->asked_by() == boss.id());
+  });
+}
+
+TEST_CASE("what ends in a destructor has the reason that speaks there", "[reason]") {
+  run([] {
+    words by_limit, by_hand;
+    auto body = spin([&] {
+      const testing::at_end tidies([&] {
+        move_on_after(1ms, [&] {
+          group late;
+          late.spin([&] { by_limit = chain_of(reason_of_the_end()); });
+          late.await_all();
+        });
+        group rest;
+        rest.spin([&] { by_hand = chain_of(reason_of_the_end()); });
+        snooze();
+      });
+      sleep();
+    });
+    snooze();
+    body.cancel("shutdown");
+    CHECK_THROWS_AS(body.await(), fiber_cancelled);
+    CHECK(by_limit == words{"its group has ended", "its time was up"});
+    CHECK(by_hand == words{"its group has ended", "shutdown"});
+  });
+}
+
+TEST_CASE("what motet asks for itself has no place", "[reason]") {
+  run([] {
+    std::optional<cancel_reason> loser, terminated;
+    await_any([] { return 1; },
+              [&] {
+                loser = reason_of_the_end();
+                return 2;
+              });
+    if (loser) {
+      CHECK(loser->reason() == std::string_view("another was first"));
+      CHECK(loser->asked_at().file == std::string_view());
+    }
+    auto parent = spin([&] {
+      spin([&] { shield([&] { terminated = reason_of_the_end(); }); });
+      sleep();
+    });
+    snooze();
+    snooze();
+    parent.cancel("enough");
+    parent.terminate(1ms);
+    CHECK_THROWS_AS(parent.await(), fiber_cancelled);
+    CHECK(chain_of(terminated.value()) == words{"its parent has ended", "enough"});
+    CHECK(terminated->asked_at().file == std::string_view());
+  });
+}
+
+TEST_CASE("who waits for a value is told why nobody gives it", "[reason]") {
+  run([] {
+    promise<int> never;
+    future<int> told = never.get_future();
+    auto maker = spin([&never] {
+      try {
+        sleep();
+      } catch (...) {
+        never.set_exception(std::current_exception());
+        throw;
+      }
+    });
+    auto boss = spin([&] {
+      const testing::at_end ends([&] { maker.cancel("its boss has left"); });
+      sleep();
+    });
+    snooze();
+    boss.cancel("the shop closes");
+    try {
+      told.get();
+      FAIL("it has no value");
+    } catch (const fiber_cancelled& ended) {
+      CHECK(chain_of(ended.why()) == words{"its boss has left", "the shop closes"});
+    }
+    CHECK_THROWS_AS(maker.await(), fiber_cancelled);
   });
 }
 

@@ -41,8 +41,11 @@ TEST_CASE("a call that returns has its value, though its scope was cancelled", "
   run([] {
     cancel_scope scope;
     CHECK(scope.call([] { return 7; }) == 7);
+    CHECK(scope.why() == nullptr);
     CHECK(scope.call([&] { return scope.cancel() ? 8 : 0; }) == 8);
     CHECK_FALSE(scope.cancel("again"));
+    CHECK(scope.why()->reason() == std::string_view("its scope was cancelled"));
+    CHECK(scope.why()->asked_by() == current().id());
   });
 }
 

@@ -10,6 +10,7 @@
 #include "catch.hpp"
 #include "compute.hpp"
 #include "fixtures.hpp"
+#include "places.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -263,14 +264,42 @@ TEST_CASE("a deadline that is past ends its call at the first wait", "[timeout]"
     for (const auto end : {clock::now(), clock::now() - 1h, clock::time_point::min()}) {
       begun = false;
       CHECK_THROWS_AS(with_deadline(end,
-                                    [&] {
+                                    [&](deadline& limit) {
                                       begun = true;
+                                      CHECK(time_left() == 0ms);
+                                      const auto nearest = nearest_deadline();
+                                      CHECK(nearest <= clock::now());
+                                      CHECK(limit.remaining() == 0ms);
+                                      CHECK_FALSE(limit.extend(1h));
                                       sleep();
                                     }),
                       timed_out);
       CHECK(begun);
     }
-    CHECK(with_deadline(clock::time_point::max(), [] { return snooze(), 4; }) == 4);
+    CHECK(with_deadline(clock::time_point::max(), [](deadline& limit) {
+      snooze();
+      return limit.extend(1h) && time_left() > 1h;
+    }));
+  });
+}
+
+TEST_CASE("a deadline is kept by a fiber that goes elsewhere", "[timeout]") {
+  run([] {
+    testing::idle_thread there;
+    const auto begun = clock::now();
+    CHECK_THROWS_AS(with_deadline(begun + 20ms,
+                                  [&] {
+                                    const portal away(there.itself);
+                                    CHECK(nearest_deadline().has_value());
+                                    sleep();
+                                  }),
+                    timed_out);
+    if (!testing::on_sim()) CHECK(clock::now() >= begun + 20ms);  // each thread has its time there
+    CHECK(with_deadline(clock::time_point::max(), [&] {
+      const portal away(there.itself);
+      snooze();
+      return true;
+    }));
   });
 }
 

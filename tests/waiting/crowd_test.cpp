@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <motet/barrier.hpp>
 #include <motet/broadcast.hpp>
 #include <motet/channel_ends.hpp>
@@ -43,10 +44,13 @@ struct item {
 };
 
 /// Calls `again`, with its number from 0 on, in each of several fibers on each of several threads,
-/// and after every interruption again, until it returns false.
+/// and after every interruption again, until it returns false; and `meanwhile`, here, as soon as
+/// each fiber has begun.
 /// Returns: how many interruptions there were.
-int crowd(const std::function<bool(int)>& again) {
+int crowd(const std::function<bool(int)>& again, const std::function<void()>& meanwhile = [] {}) {
   std::atomic<int> interrupted{0};
+  std::latch begun(runtimes * fibers);
+  std::array<bool, runtimes * fibers> has_begun{};
   std::vector<std::thread> threads;
   for (int place = 0; place < runtimes; ++place) {
     threads.emplace_back([&, place] {
@@ -54,7 +58,11 @@ int crowd(const std::function<bool(int)>& again) {
         chaos disorder(static_cast<unsigned>(place) + 1);
         group all;
         for (int i = 0; i < fibers; ++i) {
-          disorder.spin_stubborn(all, [&, number = place * fibers + i] { return again(number); });
+          disorder.spin_stubborn(all, [&, number = place * fibers + i] {
+            bool& counted = has_begun[static_cast<std::size_t>(number)];
+            if (!std::exchange(counted, true)) begun.count_down();
+            return again(number);
+          });
         }
         bool over = false;
         auto disturber = spin([&] { disorder.run_until(over); });
@@ -65,6 +73,8 @@ int crowd(const std::function<bool(int)>& again) {
       });
     });
   }
+  begun.wait();
+  meanwhile();
   for (std::thread& each : threads) each.join();
   return interrupted;
 }
@@ -84,10 +94,11 @@ struct progress {
   }
 };
 
-std::vector<std::thread> start_producers(const std::function<void(int)>& produce) {
+/// Calls `produce` on threads of their own, and waits for their end.
+void produce_all(const std::function<void(int)>& produce) {
   std::vector<std::thread> all;
   for (int i = 0; i < producers; ++i) all.emplace_back([produce, i] { produce(i); });
-  return all;
+  for (std::thread& each : all) each.join();
 }
 
 }  // namespace
@@ -98,17 +109,7 @@ TEST_CASE("each subscription is given or has missed each item of a broadcast", "
   std::array<broadcast<item>::subscription, runtimes * fibers> mine;
   for (auto& one : mine) one = news.subscribe();
   std::array<progress, runtimes * fibers> seen;
-  std::thread pushing([&] {
-    const auto push_all = [&](int producer) {
-      for (int i = 0; i < each; ++i) {
-        news.push({producer, i});
-        pause_at_times(i);
-      }
-    };
-    for (std::thread& one : start_producers(push_all)) one.join();
-    news.close();
-  });
-  const int interrupted = crowd([&](int number) {
+  const auto listen = [&](int number) {
     const auto place = static_cast<std::size_t>(number);
     try {
       const std::optional<item> got = mine[place].pop();
@@ -118,8 +119,17 @@ TEST_CASE("each subscription is given or has missed each item of a broadcast", "
       seen[place].missed += lost.count();
       return true;
     }
+  };
+  const auto push_all = [&](int producer) {
+    for (int i = 0; i < each; ++i) {
+      news.push({producer, i});
+      pause_at_times(i);
+    }
+  };
+  const int interrupted = crowd(listen, [&] {
+    produce_all(push_all);
+    news.close();
   });
-  pushing.join();
   CHECK(interrupted > 0);
   for (const progress& one : seen) {
     CHECK(one.ordered);
@@ -135,22 +145,21 @@ TEST_CASE("every watcher comes to see the last value, and none an older one afte
   for (auto& one : mine) one = state->subscribe();
   std::array<int, runtimes * fibers> last{};
   std::atomic<bool> ordered{true};
-  std::thread setting([&] {
-    for (int i = 1; i <= sets; ++i) {
-      state->set(i);
-      pause_at_times(i);
-    }
-    state.reset();
-  });
-  const int interrupted = crowd([&](int number) {
+  const auto watching = [&](int number) {
     const auto place = static_cast<std::size_t>(number);
     const std::optional<int> now = mine[place].next();
     if (!now) return false;
     if (*now < last[place]) ordered = false;
     last[place] = *now;
     return true;
+  };
+  const int interrupted = crowd(watching, [&] {
+    for (int i = 1; i <= sets; ++i) {
+      state->set(i);
+      pause_at_times(i);
+    }
+    state.reset();
   });
-  setting.join();
   CHECK(interrupted > 0);
   CHECK(ordered);
   for (const int number : last) CHECK(number == sets);
@@ -162,18 +171,21 @@ TEST_CASE("items reach interrupted receivers once each, until the last sender ha
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{4}}) {
     auto [to, from] = make_channel<item>(capacity);
     std::array<std::vector<item>, runtimes * fibers> got;
-    std::vector<std::thread> threads = start_producers([&each, shared = to](int producer) mutable {
-      const sender<item> mine = std::move(shared);
-      for (int i = 0; i < each; ++i) mine.push({producer, i});
-    });
-    to = {};
     const receiver<item>& receiving = from;
-    crowd([&](int number) {
+    const auto receive = [&](int number) {
       const std::optional<item> next = receiving.pop();
       if (next) got[static_cast<std::size_t>(number)].push_back(*next);
       return next.has_value();
+    };
+    const int interrupted = crowd(receive, [&, shared = std::move(to)]() mutable {
+      produce_all([&each, mine = std::move(shared)](int producer) {
+        for (int i = 0; i < each; ++i) {
+          mine.push({producer, i});
+          pause_at_times(i);
+        }
+      });
     });
-    for (std::thread& one : threads) one.join();
+    CHECK(interrupted > 0);
     std::vector<int> times(static_cast<std::size_t>(producers * each));
     bool ordered = true;
     for (const auto& some : got) {

@@ -326,7 +326,6 @@ void go_elsewhere() {
   require(ran == 2, "a fiber did not run");
 }
 
-/// The smallest queues: they are full all the time.
 /// The cause of what the child is told takes memory, and may be missing, but not be another.
 void end_a_family() {
   std::string told;
@@ -345,6 +344,7 @@ void end_a_family() {
   require(!came && told == "its time was up", "a child was told of another cause");
 }
 
+/// The smallest queues: they are full all the time.
 options tight() {
   options chosen;
   chosen.ring_submissions = 2;

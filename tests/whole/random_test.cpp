@@ -168,7 +168,7 @@ fiber_ref random_program::spin_in(group& together, model& me, Body body) {
   }
 }
 
-/// At the primitives. Where a spin() throws that is told already, there is none.
+/// At the primitives. In a handler of its cancellation the fiber does not spin, which would throw.
 void random_program::meet_others(const model& me) {
   auto dice = static_cast<std::uint32_t>(random_());
   if (in_handler_of(me, me.body)) dice -= dice % testing::meeting_points::kinds;

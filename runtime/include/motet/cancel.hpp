@@ -37,7 +37,7 @@ decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call
 /// The same, with an end instead of a limit: at `end`, which may be past.
 /// Returns: what `f` returned.
 /// Switchpoint if `f` is.
-/// Throws: as above.
+/// Throws: as with_timeout().
 template <typename F>
 decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site = call_site::here());
 
@@ -137,11 +137,11 @@ class deadline {
 };
 
 /// Returns: when the first of the time limits that are in force for the running fiber ends, for
-///          with_deadline() elsewhere; now, if one has ended; nothing if there is none. A limit
-///          outside of a shield is not in force inside.
+///          with_deadline() in another fiber; now, if its time is up; nothing if there is none. A
+///          limit outside of a shield is not in force inside.
 /// Not a switchpoint.
 std::optional<clock::time_point> nearest_deadline() noexcept;
-/// Returns: how much time is left until then, at least 0; nothing if there is no limit.
+/// Returns: how much time is left until nearest_deadline(), at least 0; nothing if there is none.
 /// Not a switchpoint.
 std::optional<clock::duration> time_left() noexcept;
 

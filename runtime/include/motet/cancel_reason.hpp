@@ -8,11 +8,43 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+class cancel_reason;
+
 namespace detail {
+
 class interruption;
-struct shared_reason;
-shared_reason* retain(shared_reason* one) noexcept;
-void release(shared_reason* last) noexcept;
+struct noted_reason;
+
+/// Owns, together with others, a reason that is the cause of other reasons; or nothing.
+class shared_cause {
+ public:
+  shared_cause() noexcept = default;
+  shared_cause(const shared_cause& from) noexcept : one_(from.one_) {
+    if (one_ != nullptr) [[unlikely]]
+      retain();
+  }
+  shared_cause(shared_cause&& from) noexcept : one_(std::exchange(from.one_, nullptr)) {}
+  shared_cause& operator=(shared_cause from) noexcept {
+    std::swap(one_, from.one_);
+    return *this;
+  }
+  ~shared_cause() {
+    if (one_ != nullptr) [[unlikely]]
+      release();
+  }
+
+  explicit operator bool() const noexcept { return one_ != nullptr; }
+  const cancel_reason* get() const noexcept;
+
+ private:
+  friend class interruption;
+  explicit shared_cause(noted_reason* one) noexcept : one_(one) {}
+  void retain() const noexcept;
+  void release() noexcept;
+
+  noted_reason* one_ = nullptr;
+};
+
 }  // namespace detail
 
 /// A request to end: why it was made, where, and by which fiber. If that fiber was to end itself,
@@ -21,28 +53,6 @@ void release(shared_reason* last) noexcept;
 /// read it.
 class cancel_reason {
  public:
-  cancel_reason(const cancel_reason& from) noexcept
-      : text_(from.text_), asked_at_(from.asked_at_), asked_by_(from.asked_by_) {
-    if (from.cause_ != nullptr) [[unlikely]]
-      cause_ = detail::retain(from.cause_);
-  }
-  cancel_reason(cancel_reason&& from) noexcept
-      : text_(from.text_),
-        asked_at_(from.asked_at_),
-        asked_by_(from.asked_by_),
-        cause_(std::exchange(from.cause_, nullptr)) {}
-  cancel_reason& operator=(cancel_reason from) noexcept {
-    text_ = from.text_;
-    asked_at_ = from.asked_at_;
-    asked_by_ = from.asked_by_;
-    std::swap(cause_, from.cause_);
-    return *this;
-  }
-  ~cancel_reason() {
-    if (cause_ != nullptr) [[unlikely]]
-      detail::release(cause_);
-  }
-
   /// Returns: the reason that was given to cancel(), or that the scope has; a string literal, never
   ///          null.
   /// Not a switchpoint.
@@ -58,18 +68,18 @@ class cancel_reason {
   /// Returns: why the fiber that asked was to end itself when it did so; null if it was not, or if
   ///          there was no memory to note it. Lives as long as this object, or a copy of it.
   /// Not a switchpoint.
-  const cancel_reason* cause() const noexcept;
+  const cancel_reason* cause() const noexcept { return cause_.get(); }
 
  private:
   friend class detail::interruption;
   explicit cancel_reason(const char* text, call_site asked_at = {}, std::uint64_t asked_by = 0,
-                         detail::shared_reason* cause = nullptr) noexcept
-      : text_(text), asked_at_(asked_at), asked_by_(asked_by), cause_(cause) {}
+                         detail::shared_cause cause = {}) noexcept
+      : text_(text), asked_at_(asked_at), asked_by_(asked_by), cause_(std::move(cause)) {}
 
   const char* text_;
   call_site asked_at_;
   std::uint64_t asked_by_;
-  detail::shared_reason* cause_ = nullptr;
+  detail::shared_cause cause_;
 };
 
 }}  // namespace motet::MOTET_ABI

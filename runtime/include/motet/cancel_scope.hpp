@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// Calls that end together when somebody says so, for a reason; other than fiber_ref::cancel(),
 /// which ends a whole fiber. A scope has any number of calls, in any fibers of any threads, and
-/// must outlive them. For code that has a std::stop_token already, there is move_on_when_stopped();
-/// for a time limit, with_timeout().
+/// must outlive them and cancel(). For code that has a std::stop_token already, there is
+/// move_on_when_stopped(); for a time limit, with_timeout().
 class cancel_scope {
  public:
   /// Not a switchpoint.
@@ -37,10 +37,14 @@ class cancel_scope {
   }
 
   /// Ends the calls in the scope, and those to come. Any thread. `reason` is a string literal.
-  /// Returns: false if that was done before, for a reason that stays.
+  /// Returns: false if another fiber or thread has done that, or just does; its reason stays.
   /// Not a switchpoint.
   bool cancel(const char* reason = "its scope was cancelled",
               call_site site = call_site::here()) noexcept;
+
+  /// Returns: why the scope was cancelled; null if it was not. As long as the scope lives.
+  /// Not a switchpoint. Any thread.
+  const cancel_reason* why() const noexcept { return source_.stop_requested() ? &why_ : nullptr; }
 
   /// Returns: whether `c` was thrown because this very scope was cancelled; for the fiber that has
   ///          caught it, inside of the call.

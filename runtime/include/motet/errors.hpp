@@ -204,13 +204,14 @@ namespace detail {
 class interruption {
  public:
   static cancel_reason reason(const char* text, call_site asked_at = {}, std::uint64_t asked_by = 0,
-                              shared_reason* cause = nullptr) noexcept {
-    return cancel_reason(text, asked_at, asked_by, cause);
+                              shared_cause cause = {}) noexcept {
+    return cancel_reason(text, asked_at, asked_by, std::move(cause));
   }
-  /// Returns: `what`, to be the cause of other reasons; null if there is no memory.
-  static shared_reason* share(const cancel_reason& what) noexcept;
-  static shared_reason* take_cause(cancel_reason& from) noexcept {
-    return std::exchange(from.cause_, nullptr);
+  /// Returns: `what`, to be the cause of other reasons; nothing if there is no memory.
+  static shared_cause share(const cancel_reason& what) noexcept;
+  /// Returns: the cause of `from`, which has none from now on; the caller owns it.
+  static noted_reason* take_cause(cancel_reason& from) noexcept {
+    return std::exchange(from.cause_.one_, nullptr);
   }
   [[noreturn]] static void throw_cancelled(const cancel_reason& why, std::uint64_t id = 0) {
     throw cancelled(why, id);

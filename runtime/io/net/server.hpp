@@ -114,7 +114,7 @@ class server {
     close();
     if (move_on_after(how_.grace, [&] { connections_.await_all(); })) return 0;
     const std::size_t cut = connections_.size();
-    connections_.cancel("its server has drained");
+    connections_.cancel("its server has drained", {});
     return cut;
   }
 

@@ -43,6 +43,7 @@ struct cold_part {
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
+  std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
   timer grace;                        // of a handler of that
   timer insistence;                   // of terminate()
   bool insisted = false;

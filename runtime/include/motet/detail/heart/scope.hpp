@@ -18,6 +18,7 @@ struct control_block;
 struct lasting_interruption {
   std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
   cancel_reason why = interruption::reason("");
+  shared_cause as_cause;          // `why`, once its fiber has asked others to end
   bool thrown = false;            // thrown at least once;
   std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
   bool handled = false;           // a handler has come to a switchpoint,
