@@ -2,7 +2,6 @@
 // What is beside the path of a switch. See detail/heart/switchpoint.hpp.
 #include <cstdio>
 #include <cstdlib>
-#include <motet/debug.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 #include <string>
 #include <utility>
@@ -11,9 +10,7 @@
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
 
-namespace motet { inline namespace MOTET_ABI {
-
-namespace detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
@@ -119,15 +116,4 @@ void thread_state::park_until_over(wait_record& wait) noexcept {
   --pending_[0];
 }
 
-}  // namespace detail
-
-no_switch_guard::no_switch_guard(call_site site) noexcept
-    : site_(site), thread_(detail::self_core()) {
-  if (thread_ != nullptr) outer_ = thread_->forbid_switches(&site_);
-}
-
-no_switch_guard::~no_switch_guard() {
-  if (thread_ != nullptr) thread_->forbid_switches(outer_);
-}
-
-}}  // namespace motet::MOTET_ABI
+}}}  // namespace motet::MOTET_ABI::detail

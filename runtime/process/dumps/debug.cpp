@@ -53,4 +53,13 @@ std::size_t dump_leaks(std::ostream& out) {
   return found;
 }
 
+no_switch_guard::no_switch_guard(call_site site) noexcept
+    : site_(site), thread_(detail::self_core()) {
+  if (thread_ != nullptr) outer_ = thread_->forbid_switches(&site_);
+}
+
+no_switch_guard::~no_switch_guard() {
+  if (thread_ != nullptr) thread_->forbid_switches(outer_);
+}
+
 }}  // namespace motet::MOTET_ABI
