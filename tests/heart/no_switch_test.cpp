@@ -139,6 +139,9 @@ TEST_CASE("what need not wait passes a guard, however often", "[guard]") {
       for (int i = 0; i < 1'000; ++i) {
         const std::lock_guard held(lock);
         if (i < 100) numbers.push(1);
+        CHECK(io::write(pipe.second(), testing::bytes_of("x")) == 1);
+        std::byte one[1];
+        CHECK(io::read(pipe.first(), one) == 1);
         checkpoint();
       }
       for (int i = 0; i < 100; ++i) seen += numbers.pop().value();

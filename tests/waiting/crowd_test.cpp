@@ -209,11 +209,11 @@ TEST_CASE("interrupted senders have sent what they have sent", "[channel]") {
   to = {};
   std::array<int, runtimes * fibers> next{};
   std::vector<int> last(runtimes * fibers, -1);
-  bool in_order = true;
-  std::thread receiving([&last, &in_order, taken = std::move(from)] {
+  bool ordered = true;
+  std::thread receiving([&last, &ordered, taken = std::move(from)] {
     for (const item& one : taken) {
       int& before = last[static_cast<std::size_t>(one.producer)];
-      in_order = in_order && one.number == before + 1;
+      ordered = ordered && one.number == before + 1;
       before = one.number;
     }
   });
@@ -229,7 +229,7 @@ TEST_CASE("interrupted senders have sent what they have sent", "[channel]") {
   });
   receiving.join();
   CHECK(interrupted > 0);
-  CHECK(in_order);
+  CHECK(ordered);
   for (const int number : last) CHECK(number == each - 1);
 }
 
