@@ -128,6 +128,7 @@ TEST_CASE("what need not wait passes a guard, however often", "[guard]") {
     local::mutex lock;
     local::channel<int> numbers(100);
     const auto pipe = testing::make_pipe();
+    const bool every_operation_waits = backend_name() == std::string_view("io_uring");
     int seen = 0, turns = 0;
     auto other = spin([&] {
       for (;; ++turns) snooze();
@@ -139,9 +140,11 @@ TEST_CASE("what need not wait passes a guard, however often", "[guard]") {
       for (int i = 0; i < 1'000; ++i) {
         const std::lock_guard held(lock);
         if (i < 100) numbers.push(1);
-        CHECK(io::write(pipe.second(), testing::bytes_of("x")) == 1);
-        std::byte one[1];
-        CHECK(io::read(pipe.first(), one) == 1);
+        if (!every_operation_waits) {
+          CHECK(io::write(pipe.second(), testing::bytes_of("x")) == 1);
+          std::byte one[1];
+          CHECK(io::read(pipe.first(), one) == 1);
+        }
         checkpoint();
       }
       for (int i = 0; i < 100; ++i) seen += numbers.pop().value();
