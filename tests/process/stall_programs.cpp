@@ -53,9 +53,15 @@ extern "C" {
   }
 }
 
+/// Between two looks at it, a guard begins or ends many times; in the middle of one, hardly ever.
 [[gnu::noinline]] void computes_with_guards_for(int ms) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-  while (!passed(end)) const motet::no_switch_guard quiet;
+  while (!passed(end)) {
+    const motet::no_switch_guard quiet;
+    const auto pause = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    while (!passed(pause)) {
+    }
+  }
 }
 
 [[gnu::noinline]] void blocks_in_read(int fd) {

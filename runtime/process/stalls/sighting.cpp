@@ -41,7 +41,8 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
       peek(places.held_back, held_back) && peek(thread.schedule.switches_place(), found.switches) &&
       peek(thread.schedule.polled_at_place(), found.polled_at);
   if (!whole || found.running == nullptr) return std::nullopt;
-  found.until_look += held_back;  // no switch has changed the sum if a guard moves one to the other
+  // A guard keeps the sum, but for one that begins or ends between these two looks.
+  found.until_look += held_back;
   // A fiber that has parked is still the last that ran while the thread polls on its stack.
   fiber_state state{};
   const auto* at = reinterpret_cast<const fiber_state*>(&found.running->state);
