@@ -16,14 +16,20 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
+/// What few fibers have.
+[[gnu::noinline]] void destroy_rare_parts(control_block& block) noexcept {
+  if (cold_part* part = cold_if_any(block)) part->~cold_part();
+  if (block.known_remotely.load(std::memory_order_relaxed)) requests_of(block).~remote_requests();
+}
+
 /// Destroys what a block that nobody refers to holds, but not its memory.
 void destroy_block(control_block& block) noexcept {
   if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
   if (block.kind != nullptr && !block.kind->result_is_small) {
     ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }
-  if (cold_part* part = cold_if_any(block)) part->~cold_part();
-  if (block.known_remotely.load(std::memory_order_relaxed)) requests_of(block).~remote_requests();
+  if (block.has_cold_part || block.known_remotely.load(std::memory_order_relaxed)) [[unlikely]]
+    destroy_rare_parts(block);
   block.~control_block();
 }
 

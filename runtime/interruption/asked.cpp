@@ -13,13 +13,13 @@ namespace {
 ///          that is not over; else the cancellation, or the outermost of these scopes; or null.
 lasting_interruption* end_of(const control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
-  lasting_interruption* outermost = fiber.to_end ? &part->cancellation : nullptr;
+  lasting_interruption* outermost = fiber.to_end_for != nullptr ? &part->cancellation : nullptr;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     if (!entered.ended) continue;
     if (part != nullptr && entered.about.id == part->thrown_last) return &entered.about;
-    if (!fiber.to_end) outermost = &entered.about;
+    if (fiber.to_end_for == nullptr) outermost = &entered.about;
   }
   return outermost;
 }
@@ -28,7 +28,7 @@ lasting_interruption* end_of(const control_block& fiber) noexcept {
 
 cancel_reason asked_by(control_block& asker, const char* text, call_site site) noexcept {
   const cold_part* part = cold_if_any(asker);
-  if (asker.to_end && part->keeps) return part->cancellation.why;
+  if (asker.to_end_for != nullptr && part->keeps) return *asker.to_end_for;
   lasting_interruption* own = end_of(asker);
   if (own != nullptr && !own->as_cause) own->as_cause = interruption::share(own->why);
   return interruption::reason(text, site, identity_of(asker).id,

@@ -26,11 +26,11 @@ bool raise_here(control_block& fiber, std::exception_ptr error) noexcept {
 
 cancel_result cancel_here(control_block& fiber, const cancel_reason& why) noexcept {
   if (fiber.ending) return cancel_result::finished;
-  if (fiber.to_end) return cancel_result::already;
-  fiber.to_end = true;
+  if (fiber.to_end_for != nullptr) return cancel_result::already;
   lasting_interruption& about = cold(fiber).cancellation;
   about.id = home_of(fiber).store.next_scope();
   about.why = why;
+  fiber.to_end_for = &about.why;
   interrupt_fiber(fiber, interrupt_cancel);
   return cancel_result::accepted;
 }

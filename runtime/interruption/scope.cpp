@@ -28,12 +28,12 @@ scope_entry::~scope_entry() noexcept {
   fiber->scopes = outer;
 }
 
-scope::scope(cancel_reason why, const std::atomic<bool>* asked, const cancel_reason* given_then)
-    : scope_entry(scope_kind::ends), asked_remotely(asked), given(given_then) {
+scope::scope(call_site site, const char* why, const std::atomic<bool>* asked,
+             const cancel_reason* given_then)
+    : scope_entry(scope_kind::ends), about(why, site), asked_remotely(asked), given(given_then) {
   thread_state& thread = home_of(*fiber);
   thread.time.reserve(1);
   about.id = thread.store.next_scope();
-  about.why = std::move(why);
   alarm.owner = this;
   alarm.fiber = fiber;
 }
@@ -81,18 +81,29 @@ void end_passed_limits_now(thread_state& thread) noexcept {
   }
 }
 
-timed_scope::timed_scope(clock::duration limit, call_site site)
-    : timed_scope(here().time.after(limit), site) {}
+namespace {
 
-timed_scope::timed_scope(clock::time_point due, call_site site)
-    : scope(interruption::reason("its time was up", site)) {
-  thread_state& thread = home_of(*fiber);
-  alarm.due = std::max(due, clock::time_point());  // before the clock began: all that is past
-  alarm.fire = [](timer& due_now) noexcept {
+constexpr const char* too_late = "its time was up";
+
+void end_at(scope& entered, thread_state& thread, clock::time_point due) noexcept {
+  entered.alarm.due = due;
+  entered.alarm.fire = [](timer& due_now) noexcept {
     if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
-    static_cast<scope_timer&>(due_now).owner->end();
+    static_cast<scope::scope_timer&>(due_now).owner->end();
   };
-  thread.time.arm(alarm);
+  thread.time.arm(entered.alarm);
+}
+
+}  // namespace
+
+timed_scope::timed_scope(clock::duration limit, call_site site) : scope(site, too_late) {
+  thread_state& thread = home_of(*fiber);
+  end_at(*this, thread, thread.time.after(limit));
+}
+
+/// What is before the clock began is past.
+timed_scope::timed_scope(clock::time_point due, call_site site) : scope(site, too_late) {
+  end_at(*this, home_of(*fiber), std::max(due, clock::time_point()));
 }
 
 bool timed_scope::set_end(clock::time_point later) {

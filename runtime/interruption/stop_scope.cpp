@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI {
 namespace detail {
 
 stop_scope::stop_scope(std::stop_token token, call_site site, const cancel_reason* why)
-    : scope(interruption::reason("a stop was requested", site), &asked_, why),
+    : scope(site, "a stop was requested", &asked_, why),
       owner_(identity_of(*fiber)),
       callback_(std::move(token), end_scope{this}) {}
 

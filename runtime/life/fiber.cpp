@@ -50,7 +50,7 @@ void refuse_self(const control_block& fiber) {
 void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::error) std::rethrow_exception(dead.error);
   if (dead.ended_by == outcome::cancelled) {
-    throw fiber_cancelled(label_of(dead), cold_if_any(dead)->cancellation.why);
+    throw fiber_cancelled(label_of(dead), *dead.to_end_for);
   }
   throw std::logic_error("that fiber will never end: its thread is gone");
 }

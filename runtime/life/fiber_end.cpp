@@ -31,6 +31,13 @@ std::exception_ptr foreign_exception() noexcept {
   return made_exception<std::runtime_error>("an exception of another language");
 }
 
+/// The body of a fiber that nobody has cancelled has ended by what was told of something else.
+[[gnu::noinline]] void note_reason(control_block& fiber, const cancelled& how) noexcept {
+  cancel_reason& why = cold(fiber).cancellation.why;
+  why = how;
+  fiber.to_end_for = &why;
+}
+
 }  // namespace
 
 void run_body(control_block& fiber) noexcept {
@@ -43,7 +50,7 @@ void run_body(control_block& fiber) noexcept {
     }
     fiber.ended_by = outcome::value;
   } catch (const cancelled& how) {
-    if (!std::exchange(fiber.to_end, true)) cold(fiber).cancellation.why = how;
+    if (fiber.to_end_for == nullptr) note_reason(fiber, how);
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();

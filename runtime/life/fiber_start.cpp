@@ -32,7 +32,7 @@ control_block& make_in(thread_state& thread, family& joined, spin_options* how,
                        const body_kind& kind, call_site site) {
   control_block& spinner = thread.running();
   if (joined.closed) refuse_to_spin(thread);
-  if (spinner.to_end && !in_shield(spinner)) throw_cancellation(thread);
+  if (spinner.to_end_for != nullptr && !in_shield(spinner)) throw_cancellation(thread);
   const std::size_t usual = thread.settings().stack_size;
   control_block& made = make_fiber(thread, joined, kind, site,
                                    how == nullptr ? usual : how->stack_size.value_or(usual));

@@ -141,8 +141,8 @@ void station::take_result() noexcept {
 /// if that block's own thread has cancelled it already.
 void station::lend_end() noexcept {
   if (!is_home()) {
-    if (block.to_end && !lent_end) return;
-    block.to_end = true;
+    if (block.to_end_for != nullptr && !lent_end) return;
+    block.to_end_for = &cold(block).cancellation.why;
   }
   cold_part& part = cold(block);
   if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
@@ -164,7 +164,7 @@ void station::take_back_end() noexcept {
   trip.end = {true, part.insisted, part.cancellation};
   lent_end = false;
   if (is_home()) return;
-  block.to_end = false;
+  block.to_end_for = nullptr;
   part.cancellation = {};
   part.insisted = false;
 }

@@ -16,7 +16,11 @@
 #include <motet/detail/words/list.hpp>
 #include <motet/detail/words/states.hpp>
 
-namespace motet { inline namespace MOTET_ABI { namespace detail {
+namespace motet { inline namespace MOTET_ABI {
+
+class cancel_reason;
+
+namespace detail {
 
 class mailbox;
 class scope_entry;
@@ -88,7 +92,8 @@ struct alignas(std::max_align_t) control_block : switch_line,
   // The fiber's wait, and what it is to throw.
   wait_record* wait = nullptr;
   std::exception_ptr raised;
-  scope_entry* scopes = nullptr;  // the innermost one it is in
+  const cancel_reason* to_end_for = nullptr;  // in its cold part; null: nobody has asked
+  scope_entry* scopes = nullptr;              // the innermost one it is in
 
   // Its thread and its family.
   thread_core* home;
@@ -97,7 +102,6 @@ struct alignas(std::max_align_t) control_block : switch_line,
   control_block* parent;  // referred to for as long as this block lives
   int references;         // at home; those of other threads are in its remote_requests
   std::atomic<bool> known_remotely{false};
-  bool to_end = false;  // it has been cancelled: why, is in its cold part
   bool ending = false;  // the body has been left
 
   // The outcome; never changes once `state` is dead.
@@ -125,4 +129,6 @@ struct alignas(std::max_align_t) control_block : switch_line,
 static_assert(sizeof(switch_line) == 64 && sizeof(control_block) == 256);
 #endif
 
-}}}  // namespace motet::MOTET_ABI::detail
+}  // namespace detail
+
+}}  // namespace motet::MOTET_ABI

@@ -16,6 +16,10 @@ struct control_block;
 
 /// An interruption that lasts until its scope, or the fiber's body, is left.
 struct lasting_interruption {
+  lasting_interruption() noexcept = default;
+  lasting_interruption(const char* text, call_site site) noexcept
+      : why(interruption::reason(text, site)) {}
+
   std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
   cancel_reason why = interruption::reason("");
   shared_cause as_cause;          // `why`, once its fiber has asked others to end
@@ -56,8 +60,8 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  explicit scope(cancel_reason why, const std::atomic<bool>* asked = nullptr,
-                 const cancel_reason* given_then = nullptr);
+  scope(call_site site, const char* why, const std::atomic<bool>* asked = nullptr,
+        const cancel_reason* given_then = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
 
