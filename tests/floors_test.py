@@ -24,6 +24,7 @@ ROOMS = [
     "io",
     "process",
     "travel",
+    "tls",
 ]
 # Above which a room also uses the public headers, as any program does.
 LAST_WITHOUT_PUBLIC = "failures"

@@ -8,30 +8,24 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 template <bool Writes>
 struct socket_stream::moving {
-  static direction& way(state& used) noexcept {
-    if constexpr (Writes) {
-      return used.out;
-    } else {
-      return used.in;
-    }
-  }
+  static stream_queue& turn(state& used) noexcept { return Writes ? used.writing : used.reading; }
   static void* take(void* stream, std::error_code& error) noexcept {
     state* used = static_cast<socket_stream*>(stream)->state_.get();
     quietly(error, [&] {
       constexpr const char* what = Writes ? "turn to write on fd" : "turn to read on fd";
-      return used == nullptr ? -EBADF : net::take_turn(way(*used).queue, what, used->socket.get());
+      return used == nullptr ? -EBADF : net::take_turn(turn(*used), what, used->socket.get());
     });
-    if (!error) way(*used).queue.keep();
+    if (!error) turn(*used).keep();
     return used;
   }
   static void pass(void* held) noexcept {
     auto* used = static_cast<state*>(held);
-    state::pass(used, way(*used));
+    state::pass(used, turn(*used));
   }
   static std::size_t move(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept {
     constexpr verb kind = Writes ? verb::send : verb::recv;
     auto& used = *static_cast<state*>(held);
-    return quietly(error, [&] { return used.move(kind, way(used), bytes.data(), bytes.size()); });
+    return quietly(error, [&] { return used.move(kind, turn(used), bytes.data(), bytes.size()); });
   }
   static int descriptor(void* held) noexcept { return static_cast<state*>(held)->socket.get(); }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// TLS 1.2 and 1.3 over any stream, by OpenSSL 3. A program that includes this links with motet-tls.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/detail/io/any_stream.hpp>
+#include <motet/detail/words/abi.hpp>
+#include <motet/detail/words/owned.hpp>
+#include <motet/stream.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+/// Why a connection is of no use, as the code of a std::system_error; the text of the exception
+/// says more.
+enum class errc {
+  bad_certificate = 1,  // the peer's has expired, is for another name, or nobody trusted signed it
+  refused,              // the peer has said that it will not go on, and why
+  protocol_error,       // the peer does not speak TLS, or none that is agreed to, or not as it must
+  truncated,            // the connection ended without a farewell: perhaps not all has come
+};
+
+/// Not a switchpoint.
+const std::error_category& category() noexcept;
+/// Not a switchpoint.
+std::error_code make_error_code(errc which) noexcept;
+
+/// A certificate and its key, in files of PEM; behind the certificate those that have signed it.
+struct certificate {
+  std::string chain_file;
+  std::string key_file;
+};
+
+struct client_options {
+  /// The certificates to be trusted, in PEM; if there is no file, those that the system trusts.
+  std::string trusted_file = {};
+  /// The client's own, for servers that ask for it.
+  certificate own = {};
+  /// Protocols that the client speaks, the best first, as "http/1.1" (RFC 7301).
+  std::vector<std::string> protocols = {};
+  /// Without it whoever answers is believed to be the server.
+  bool verify = true;
+};
+
+struct server_options {
+  /// At least one. A client is shown the first that has the name which it asks for, else the first.
+  std::vector<certificate> certificates;
+  /// Clients must show a certificate that one of these has signed. If there is no file, they need
+  /// none.
+  std::string client_trusted_file = {};
+  /// Protocols that the server speaks, the best first. A client that speaks others only is refused;
+  /// one that names none is not.
+  std::vector<std::string> protocols = {};
+};
+
+/// What all connections of a client have in common. It keeps the sessions that servers offer for
+/// resumption, so it is worth having one for many connections. A copy is the same one. Any thread.
+class client_context {
+ public:
+  /// Reads files, and blocks the thread meanwhile.
+  /// Not a switchpoint.
+  /// Throws: std::system_error that names a file; std::invalid_argument for a protocol that is
+  ///         empty or longer than 255 bytes.
+  explicit client_context(const client_options& how = {});
+
+ private:
+  friend class stream;
+  class kept;
+  std::shared_ptr<kept> kept_;
+};
+
+/// What all connections of a server have in common. A copy is the same one. To show other
+/// certificates make another one: connections stay with theirs. Any thread.
+class server_context {
+ public:
+  /// As for clients; also std::invalid_argument if there is no certificate.
+  /// Not a switchpoint.
+  explicit server_context(const server_options& how);
+
+ private:
+  friend class stream;
+  class kept;
+  std::shared_ptr<kept> kept_;
+};
+
+/// A stream on which nobody in between can read, or change anything. Move-only. One fiber may read
+/// while another writes; several that read, or that write, take turns in the order in which they
+/// called, and write_all() keeps its turn until all is written. It is used on one thread at a time.
+///
+/// An interruption leaves it as it was, except in connect() and accept(). After an error with a
+/// code of errc nothing more can be read or written, and every call ends with the same error.
+class stream {
+ public:
+  /// Agrees with the server at the other end of `under` on how to go on, and makes sure that it is
+  /// `host`, a name or an IP address. The server is told the name.
+  /// Switchpoint.
+  /// Throws: std::system_error with a code of errc, or of `under`; std::invalid_argument for a
+  ///         `host` that is no name; what is pending for this fiber. `under` is closed then.
+  /// Source: RFC 8446, RFC 6125, RFC 6066.
+  template <motet::stream S>
+    requires(!std::is_reference_v<S>)
+  static stream connect(S&& under, const client_context& by, std::string_view host) {
+    return connect_over(detail::any_stream(std::move(under)), by, host);
+  }
+  /// Waits for what a client at the other end of `under` says, and agrees with it.
+  /// Switchpoint.
+  /// Throws: as connect().
+  template <motet::stream S>
+    requires(!std::is_reference_v<S>)
+  static stream accept(S&& under, const server_context& by) {
+    return accept_over(detail::any_stream(std::move(under)), by);
+  }
+
+  /// A stream without a connection; every call fails with bad_file_descriptor.
+  /// Not a switchpoint.
+  stream() noexcept;
+  stream(stream&&) noexcept;
+  stream& operator=(stream&&) noexcept;
+  /// As close(). Ends the process if a fiber of another thread is reading or writing.
+  /// Switchpoint; nothing interrupts it.
+  ~stream();
+
+  /// Reads at most `buffer.size()` bytes.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer has said that there is no more.
+  /// Switchpoint.
+  /// Throws: std::system_error, with errc::truncated if the connection ended and the peer has not
+  ///         said so; what is pending for this fiber, and then nothing was read; std::logic_error
+  ///         if another thread's fiber is reading or writing.
+  std::size_t read(std::span<std::byte> buffer);
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Writes at most `buffer.size()` bytes, perhaps fewer.
+  /// Returns: bytes that are on their way: if the call is interrupted after it has sealed some, it
+  ///          returns, and what has not been sent goes ahead of what is written next.
+  /// Switchpoint.
+  /// Throws: as read().
+  std::size_t write(std::span<const std::byte> buffer);
+  std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+  /// Writes all of `buffer`.
+  /// Switchpoint.
+  /// Throws: as read(); part of `buffer` may have been written then.
+  void write_all(std::span<const std::byte> buffer);
+  void write_all(std::string_view text);
+  void write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
+
+  /// With SHUT_WR, tells the peer, behind what has been written, that no more will come; what the
+  /// peer sends can still be read. SHUT_RD and SHUT_RDWR also shut the stream below down.
+  /// Switchpoint.
+  /// Throws: as write().
+  void shutdown(int how);
+
+  /// Ends every read and write with bad_file_descriptor, tells the peer, for which the stream below
+  /// has 100 ms, and closes that. A peer that stalls is not told, and takes the end for a
+  /// truncation: where it matters, shutdown(SHUT_WR) in a time limit of your own comes first.
+  /// Switchpoint; nothing interrupts it.
+  /// Throws: std::logic_error if a fiber of another thread is reading or writing.
+  void close();
+
+  /// Returns: the protocol that both speak; empty if none was agreed on. Lives as long as the
+  ///          connection.
+  /// Not a switchpoint.
+  std::string_view protocol() const noexcept;
+  /// Returns: "TLSv1.3" or "TLSv1.2"; empty if there is no connection.
+  /// Not a switchpoint.
+  std::string_view version() const noexcept;
+  /// Returns: the name that the client has asked for; empty if it has not. Lives as long as the
+  ///          connection.
+  /// Not a switchpoint.
+  std::string_view server_name() const noexcept;
+  /// Returns: whether the handshake was a short one, by a session of a connection before.
+  /// Not a switchpoint.
+  bool resumed() const noexcept;
+  /// Returns: the peer's certificate in PEM; empty if it has shown none.
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc.
+  std::string peer_certificate() const;
+
+  /// Returns: the descriptor of the stream below, which still owns it; -1 if it has none.
+  /// Not a switchpoint.
+  int native_handle() const noexcept;
+
+  /// For reader, writer and copy().
+  /// Not a switchpoint.
+  detail::stream_direction input_direction() noexcept;
+  detail::stream_direction output_direction() noexcept;
+
+ private:
+  struct state;
+  template <bool Writes>
+  struct moving;
+
+  explicit stream(detail::owned<state> connected) noexcept;
+  static stream connect_over(detail::any_stream under, const client_context& by,
+                             std::string_view host);
+  static stream accept_over(detail::any_stream under, const server_context& by);
+
+  detail::owned<state> state_;
+};
+
+}}}  // namespace motet::MOTET_ABI::tls
+
+template <>
+struct std::is_error_code_enum<motet::tls::errc> : std::true_type {};

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Bytes that have been put in and not taken yet.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+#include <motet/detail/words/owned.hpp>
+#include <new>
+#include <span>
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+class byte_queue {
+ public:
+  bool empty() const noexcept { return begin_ == end_; }
+  std::span<const std::byte> held() const noexcept {
+    return {bytes_.get() + begin_, end_ - begin_};
+  }
+  std::size_t capacity() const noexcept { return capacity_; }
+
+  void take(std::size_t size) noexcept {
+    begin_ += size;
+    if (empty()) begin_ = end_ = 0;
+  }
+
+  /// Returns: the place behind what is held; bytes that are written there are held after added().
+  std::span<std::byte> room() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
+  void added(std::size_t size) noexcept { end_ += size; }
+
+  /// Returns: false if there is no memory; then nothing was put in.
+  bool put(std::span<const std::byte> more) noexcept {
+    if (more.size() > room().size() && !reserve(std::max(end_ + more.size(), capacity_ * 2))) {
+      return false;
+    }
+    std::copy(more.begin(), more.end(), room().data());
+    added(more.size());
+    return true;
+  }
+
+  /// Returns: false if there is no memory.
+  bool reserve(std::size_t capacity) noexcept {
+    if (capacity <= capacity_) return true;
+    detail::owned<std::byte[]> larger(new (std::nothrow) std::byte[capacity]);
+    if (larger == nullptr) return false;
+    std::copy_n(bytes_.get(), end_, larger.get());
+    bytes_ = std::move(larger);
+    capacity_ = capacity;
+    return true;
+  }
+
+  void swap(byte_queue& other) noexcept {
+    bytes_.swap(other.bytes_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+  }
+
+ private:
+  detail::owned<std::byte[]> bytes_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::tls

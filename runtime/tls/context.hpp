@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What connections have in common, for OpenSSL.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+#include <motet/tls.hpp>
+#include <string>
+#include <vector>
+
+#include "tls/sessions.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+struct context_free {
+  void operator()(SSL_CTX* one) const noexcept { SSL_CTX_free(one); }
+};
+using context = std::unique_ptr<SSL_CTX, context_free>;
+
+class client_context::kept {
+ public:
+  /// Throws: std::system_error; std::invalid_argument.
+  explicit kept(const client_options& how);
+  kept(const kept&) = delete;
+  kept& operator=(const kept&) = delete;
+
+  SSL_CTX* get() const noexcept { return context_.get(); }
+  bool verifies() const noexcept { return verifies_; }
+  sessions offered;
+  /// `host` outlives the connection.
+  static void keep_sessions_as(SSL* connection, const std::string& host) noexcept;
+
+ private:
+  static int keep_session(SSL* connection, SSL_SESSION* offered) noexcept;
+
+  const bool verifies_;
+  context context_;
+};
+
+class server_context::kept {
+ public:
+  /// Throws: as for clients.
+  explicit kept(const server_options& how);
+  kept(const kept&) = delete;
+  kept& operator=(const kept&) = delete;
+
+  SSL_CTX* get() const noexcept { return by_certificate_.front().get(); }
+
+ private:
+  context with(const certificate& own, const server_options& how);
+  static int choose_certificate(SSL* connection, int* alert, void* self) noexcept;
+  static int choose_protocol(SSL* connection, const unsigned char** chosen,
+                             unsigned char* chosen_length, const unsigned char* offered,
+                             unsigned int offered_length, void* self) noexcept;
+
+  std::vector<unsigned char> protocols_;
+  std::vector<context> by_certificate_;
+};
+
+}}}  // namespace motet::MOTET_ABI::tls

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The sessions that servers have offered for resumption.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+struct session_free {
+  void operator()(SSL_SESSION* one) const noexcept { SSL_SESSION_free(one); }
+};
+using session = std::unique_ptr<SSL_SESSION, session_free>;
+
+/// Of one client; any thread.
+class sessions {
+ public:
+  /// The oldest one makes room. Without memory the session is dropped.
+  void put(const std::string& host, session offered) noexcept {
+    const std::lock_guard in(guard_);
+    try {
+      if (kept_.size() == most) kept_.erase(kept_.begin());
+      kept_.push_back({host, std::move(offered)});
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  /// Returns: the one that `host` has offered last; null if there is none. It is used once: two
+  ///          connections by the same one could be told to be of the same client.
+  /// Source: RFC 8446, appendix C.4.
+  session take(std::string_view host) noexcept {
+    const std::lock_guard in(guard_);
+    const auto last = std::find_if(kept_.rbegin(), kept_.rend(),
+                                   [&](const entry& each) { return each.host == host; });
+    if (last == kept_.rend()) return {};
+    session taken = std::move(last->offered);
+    kept_.erase(std::next(last).base());
+    return taken;
+  }
+
+ private:
+  struct entry {
+    std::string host;
+    session offered;
+  };
+
+  static constexpr std::size_t most = 256;
+
+  std::mutex guard_;
+  std::vector<entry> kept_;
+};
+
+}}}  // namespace motet::MOTET_ABI::tls

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// See tls/stream_state.hpp. Source: SSL_read_ex(3), SSL_shutdown(3).
+#include "tls/stream_state.hpp"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <motet/cancel.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+#include "io/io.hpp"
+#include "io/net/socket.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+namespace {
+
+constexpr std::chrono::milliseconds last_moment(100);
+
+/// What is asked of the stream below at a time: little of one that says little.
+constexpr std::size_t least_room = std::size_t{4} * 1024;
+constexpr std::size_t most_room = std::size_t{64} * 1024;
+
+/// What is sealed at a time: four records of the largest size. Source: RFC 8446, 5.1.
+constexpr std::size_t most_sealed = std::size_t{4} * 16 * 1024;
+
+std::error_code code_of(std::errc which) noexcept {
+  return std::make_error_code(which);
+}
+
+bool is_address(const std::string& host) noexcept {
+  in6_addr room;
+  return ::inet_pton(AF_INET, host.c_str(), &room) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
+}
+
+/// The peer must prove to be `host`. Returns: false if that is no name.
+bool expect(SSL* connection, const std::string& host) noexcept {
+  if (is_address(host)) {
+    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), host.c_str()) == 1;
+  }
+  SSL_set_hostflags(connection, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return SSL_set1_host(connection, host.c_str()) == 1;
+}
+
+/// Returns: false if that is no name.
+bool tell_name(SSL* connection, const std::string& host) noexcept {
+  return SSL_ctrl(connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                  const_cast<char*>(host.c_str())) == 1;
+}
+
+void refuse_if_pending(std::error_code& error) noexcept {
+  detail::quietly(error, [] { return detail::refused_by_pending() ? -ECANCELED : 0; });
+}
+
+}  // namespace
+
+stream::state::state(detail::any_stream below, SSL_CTX* by)
+    : below_(std::move(below)), ssl_(SSL_new(by)) {
+  if (ssl_ == nullptr || !wire_.connect_to(get())) {
+    ERR_clear_error();
+    throw std::bad_alloc();
+  }
+}
+
+void stream::state::be_client(std::shared_ptr<client_context::kept> by, std::string_view host) {
+  client_ = std::move(by);
+  host_ = host;
+  if (host_.ends_with('.')) host_.pop_back();
+  const bool named = !host_.empty() && host_.find('\0') == std::string::npos;
+  const bool told = !named || is_address(host_) || tell_name(get(), host_);
+  if (!told || (client_->verifies() && !(named && expect(get(), host_)))) {
+    ERR_clear_error();
+    throw std::invalid_argument("not the name of a host: '" + host_ + "'");
+  }
+  client_context::kept::keep_sessions_as(get(), host_);
+  const session offered = client_->offered.take(host_);
+  if (offered != nullptr) SSL_set_session(get(), offered.get());
+  SSL_set_connect_state(get());
+}
+
+void stream::state::be_server(std::shared_ptr<server_context::kept> by) noexcept {
+  server_ = std::move(by);
+  SSL_set_accept_state(get());
+}
+
+/// Calls OpenSSL, and leaves no error behind for other users of the thread's queue.
+template <typename Call>
+stream::state::outcome stream::state::attempt(Call call) noexcept {
+  ERR_clear_error();
+  const int result = call();
+  if (result > 0) return outcome::done;
+  switch (SSL_get_error(get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return outcome::wants_bytes;
+    case SSL_ERROR_ZERO_RETURN:
+      return outcome::ended;
+    case SSL_ERROR_SYSCALL:  // the wire has refused bytes, which it does without memory only
+      failure_.code = code_of(std::errc::not_enough_memory);
+      return outcome::failed;
+    default:
+      failure_ = failure_of(get());
+      return outcome::failed;
+  }
+}
+
+/// What the server sends after the handshake, its client need not wait for: that one may have said
+/// all that it has to say, and be gone.
+void stream::state::handshake() {
+  const std::string what = host_.empty() ? "TLS handshake" : "TLS handshake with " + host_;
+  for (;;) {
+    const outcome now = attempt([&] { return SSL_do_handshake(get()); });
+    std::error_code error;
+    send(error);
+    is_up_ = now == outcome::done;
+    if (is_up_ && error != std::errc::operation_canceled) return;
+    if (failure_ && error != std::errc::operation_canceled) throw_error(failure_.code, what);
+    if (!error) fetch(error);
+    if (error) throw_error(error, what);
+    if (failure_) throw_error(failure_.code, what);
+  }
+}
+
+/// Returns: whether there is a reason, in `error`, why nothing can be read or written.
+bool stream::state::must_not(std::error_code& error) const noexcept {
+  if (failure_) error = failure_.code;
+  return static_cast<bool>(failure_);
+}
+
+std::size_t stream::state::read(std::span<std::byte> room, std::error_code& error) noexcept {
+  for (refuse_if_pending(error); !error && !room.empty() && !must_not(error); fetch(error)) {
+    std::size_t size = 0;
+    const outcome now =
+        attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
+    if (!wire_.queued.empty()) send_unasked();
+    if (now == outcome::done) return size;
+    if (now == outcome::ended || must_not(error)) break;
+  }
+  return 0;
+}
+
+/// Bytes that are sealed count as written, whatever interrupts the call then.
+std::size_t stream::state::write(std::span<const std::byte> bytes,
+                                 std::error_code& error) noexcept {
+  refuse_if_pending(error);
+  if (error || must_not(error)) return 0;
+  if (writing_has_ended_) error = code_of(std::errc::broken_pipe);
+  if (!error) send(error);
+  if (error || bytes.empty()) return 0;
+  std::size_t size = 0;
+  const std::size_t most = std::min(bytes.size(), most_sealed);
+  const outcome now = attempt([&] { return SSL_write_ex(get(), bytes.data(), most, &size); });
+  if (now != outcome::done && !must_not(error)) error = make_error_code(errc::protocol_error);
+  if (error) return 0;
+  send(error);
+  if (error == std::errc::operation_canceled) error.clear();
+  return error ? 0 : size;
+}
+
+void stream::state::write_all(std::span<const std::byte> bytes, std::error_code& error) noexcept {
+  do {
+    bytes = bytes.subspan(write(bytes, error));
+  } while (!error && !bytes.empty());
+}
+
+void stream::state::end_writing(std::error_code& error) noexcept {
+  refuse_if_pending(error);
+  if (error || must_not(error)) return;
+  if (!std::exchange(writing_has_ended_, true)) {
+    // That the peer has not said the same is no failure.
+    attempt([&] { return std::max(SSL_shutdown(get()), 0) + 1; });
+  }
+  send(error);
+}
+
+/// Fetches bytes for OpenSSL, which has taken all that were there.
+void stream::state::fetch(std::error_code& error) noexcept {
+  byte_queue& arrived = wire_.arrived;
+  const std::size_t wanted = last_was_full_ ? arrived.capacity() * 2 : least_room;
+  if (!arrived.reserve(std::min(wanted, most_room))) {
+    error = code_of(std::errc::not_enough_memory);
+    return;
+  }
+  detail::held_direction from(below_.input(), error);
+  if (error) return;
+  const std::size_t size = from.read(arrived.room(), error);
+  if (error) return;
+  if (size == 0) failure_.code = make_error_code(errc::truncated);
+  arrived.added(size);
+  last_was_full_ = arrived.room().empty();
+}
+
+/// Sends all that is sealed. An interruption leaves the rest for the next call.
+void stream::state::send(std::error_code& error) noexcept {
+  error = cannot_write_;
+  if (error || (on_way_.empty() && wire_.queued.empty())) return;
+  detail::held_direction to(below_.output(), error);
+  while (!error) {
+    if (on_way_.empty()) on_way_.swap(wire_.queued);
+    if (on_way_.empty()) return;
+    on_way_.take(to.write(on_way_.held(), error));
+  }
+  if (error != std::errc::operation_canceled) cannot_write_ = error;
+}
+
+/// Sends what a fiber that reads has to answer, as an alert. A fiber that writes sends it as well.
+void stream::state::send_unasked() noexcept {
+  if (writing.in_use() || writing.kept()) return;
+  std::error_code error;
+  detail::quietly(error, [&] {
+    return net::take_turn(writing, "turn to write on fd", below_.native_handle());
+  });
+  if (error) return;
+  send(error);
+  writing.pass();
+}
+
+/// A forked child has a copy of the connection, which goes on in its parent.
+void stream::state::say_farewell() noexcept {
+  if (detail::self() == nullptr || process_ != detail::this_process()) return;
+  if (!is_up_ || writing.in_use() || writing.kept()) return;
+  try {
+    const detail::internal_shield safe;
+    move_on_after(last_moment, [this] {
+      std::error_code error;
+      end_writing(error);
+    });
+  } catch (...) {  // the peer is not told
+  }
+}
+
+void stream::state::throw_error(const std::error_code& error, const std::string& what) const {
+  if (error == std::errc::operation_canceled) detail::throw_stream_error(error, "");
+  throw std::system_error(
+      error, error == failure_.code && !failure_.text.empty() ? what + ": " + failure_.text : what);
+}
+
+}}}  // namespace motet::MOTET_ABI::tls

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// See tls/wire.hpp. Source: BIO_meth_new(3).
+#include "tls/wire.hpp"
+
+#include <openssl/bio.h>
+
+#include <algorithm>
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+namespace {
+
+wire& of(BIO* user) noexcept {
+  return *static_cast<wire*>(BIO_get_data(user));
+}
+
+/// That there is no more yet is no end: whether an end has come, the stream below says.
+int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* moved) noexcept {
+  byte_queue& arrived = of(user).arrived;
+  BIO_clear_retry_flags(user);
+  *moved = std::min(size, arrived.held().size());
+  if (*moved == 0) {
+    BIO_set_retry_read(user);
+    return 0;
+  }
+  std::copy_n(arrived.held().data(), *moved, reinterpret_cast<std::byte*>(room));
+  arrived.take(*moved);
+  return 1;
+}
+
+int queue_to_send(BIO* user, const char* bytes, std::size_t size, std::size_t* moved) noexcept {
+  BIO_clear_retry_flags(user);
+  *moved = 0;
+  if (!of(user).queued.put(std::as_bytes(std::span(bytes, size)))) return 0;
+  *moved = size;
+  return 1;
+}
+
+long control(BIO*, int what, long, void*) noexcept {
+  return what == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+int create(BIO* made) noexcept {
+  BIO_set_init(made, 1);
+  return 1;
+}
+
+/// Returns: null if there is no memory.
+const BIO_METHOD* method() noexcept {
+  static BIO_METHOD* const made = [] {
+    BIO_METHOD* table = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motet wire");
+    if (table == nullptr) return table;
+    BIO_meth_set_read_ex(table, read_arrived);
+    BIO_meth_set_write_ex(table, queue_to_send);
+    BIO_meth_set_ctrl(table, control);
+    BIO_meth_set_create(table, create);
+    return table;
+  }();
+  return made;
+}
+
+}  // namespace
+
+bool wire::connect_to(SSL* user) noexcept {
+  BIO* made = method() == nullptr ? nullptr : BIO_new(method());
+  if (made == nullptr) return false;
+  BIO_set_data(made, this);
+  SSL_set_bio(user, made, made);
+  return true;
+}
+
+}}}  // namespace motet::MOTET_ABI::tls

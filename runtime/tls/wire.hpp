@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What OpenSSL takes for the connection: memory. Fibers carry the bytes between it and the stream
+// below, so OpenSSL never waits, and never calls anything that switches.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstddef>
+#include <motet/detail/words/abi.hpp>
+
+#include "tls/byte_queue.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace tls {
+
+class wire {
+ public:
+  wire() noexcept = default;
+  wire(const wire&) = delete;
+  wire& operator=(const wire&) = delete;
+
+  byte_queue arrived;  // from the peer, for OpenSSL
+  byte_queue queued;   // from OpenSSL, for the peer
+
+  /// `user` reads from this and writes to it, and must not outlive it.
+  /// Returns: false if there is no memory.
+  bool connect_to(SSL* user) noexcept;
+};
+
+}}}  // namespace motet::MOTET_ABI::tls

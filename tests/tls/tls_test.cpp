@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+// What two ends of a TLS connection can rely on.
+#include <string>
+
+#include "fixtures.hpp"
+#include "io/scripted_stream.hpp"
+#include "quiet.hpp"
+#include "tls/pairs.hpp"
+
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("what a client writes, its server reads, and the other way round") {
+  auto [client, server] = trust().pair();
+  client.write_all("question");
+  CHECK(read_text(server) == "question");
+  server.write_all("answer");
+  CHECK(read_text(client) == "answer");
+  CHECK(client.version() == "TLSv1.3");
+  CHECK(server.server_name() == "example.test");
+  CHECK(client.protocol().empty());
+}
+
+TEST_CASE("no byte that goes over the wire is what was written") {
+  plain_pair ends = plain();
+  plain_pair relayed = plain();
+  std::string seen;
+  group between;
+  const auto carry = [&](tcp_stream& from, tcp_stream& to) {
+    return [&] {
+      std::vector<std::byte> buffer(1 << 16);
+      while (const std::size_t size = from.read(buffer)) {
+        seen += text_of(std::span(buffer).first(size));
+        to.write_all(std::span<const std::byte>(buffer).first(size));
+      }
+    };
+  };
+  between.spin(carry(ends.server, relayed.client));
+  between.spin(carry(relayed.client, ends.server));
+  auto [client, server] = await_all(
+      [&] { return tls::stream::connect(std::move(ends.client), trust().client, "example.test"); },
+      [&] { return tls::stream::accept(std::move(relayed.server), trust().server); });
+  client.write_all("a secret");
+  CHECK(read_text(server) == "a secret");
+  CHECK(seen.size() > 100);
+  CHECK(seen.find("secret") == std::string::npos);
+}
+
+TEST_CASE("pieces of any size arrive whole and in order, both ways at once") {
+  secure_pair ends = trust().pair();
+  tls::stream& client = ends.client;
+  tls::stream& server = ends.server;
+  const auto pattern = [](std::size_t size, char first) {
+    std::string made(size, '\0');
+    for (char& each : made) each = first++;
+    return made;
+  };
+  for (const std::size_t size : {1u, 100u, 4096u, 16384u, 16385u, 70000u, 1000000u}) {
+    CAPTURE(size);
+    const std::string forth = pattern(size, 'a');
+    const std::string back = pattern(size, 'z');
+    const auto take = [&](tls::stream& from) {
+      reader in(from, size);
+      return text_of(in.exactly(size));
+    };
+    auto [first, second, third, fourth] = await_all(
+        [&] {
+          client.write_all(forth);
+          return 0;
+        },
+        [&] {
+          server.write_all(back);
+          return 0;
+        },
+        [&] { return take(server) == forth; }, [&] { return take(client) == back; });
+    CHECK(third);
+    CHECK(fourth);
+  }
+}
+
+TEST_CASE("several fibers that write take turns, and write_all() keeps its turn") {
+  secure_pair ends = trust().pair();
+  tls::stream& client = ends.client;
+  tls::stream& server = ends.server;
+  group writers;
+  for (const char letter : {'a', 'b', 'c'}) {
+    writers.spin([&client, letter] { client.write_all(std::string(100000, letter)); });
+  }
+  std::string expected = std::string(100000, 'a') + std::string(100000, 'b');
+  expected += std::string(100000, 'c');
+  reader in(server, expected.size());
+  CHECK(text_of(in.exactly(expected.size())) == expected);
+}
+
+TEST_CASE("several fibers that read take turns in the order in which they called") {
+  secure_pair ends = trust().pair();
+  tls::stream& client = ends.client;
+  tls::stream& server = ends.server;
+  std::string order;
+  group readers;
+  for (const char letter : {'a', 'b', 'c'}) {
+    readers.spin([&server, &order, letter] { order += letter + read_text(server, 1); });
+  }
+  snooze();
+  client.write_all("123");
+  readers.await_all();
+  CHECK(order == "a1b2c3");
+}
+
+TEST_CASE("a reader, a writer and copy() work on TLS as on any stream") {
+  auto [client, server] = trust().pair();
+  {
+    writer out(client);
+    out.write("a line\r\n");
+    out.flush();
+    reader in(server);
+    CHECK(in.line() == "a line");
+  }
+  scripted_stream from({"another", "one"});
+  scripted_stream to;
+  CHECK(copy(from, client) == 10);
+  client.shutdown(SHUT_WR);
+  CHECK(copy(server, to) == 10);
+  CHECK(to.written() == "anotherone");
+}
+
+TEST_CASE("after shutdown(SHUT_WR) the peer reads to the end, and can still answer") {
+  secure_pair ends = trust().pair();
+  tls::stream& client = ends.client;
+  tls::stream& server = ends.server;
+  client.write_all("all");
+  client.shutdown(SHUT_WR);
+  CHECK(read_all(server) == "all");
+  CHECK(read_text(server).empty());
+  server.write_all("understood");
+  CHECK(read_text(client) == "understood");
+  CHECK(code_thrown_by([&] { client.write_all("more"); }) == std::errc::broken_pipe);
+  client.shutdown(SHUT_WR);  // again: nothing happens
+}
+
+TEST_CASE("a stream that is closed, or destroyed, tells its peer so") {
+  SECTION("closed") {
+    auto [client, server] = trust().pair();
+    client.close();
+    CHECK(read_text(server).empty());
+  }
+  SECTION("destroyed") {
+    auto [client, server] = trust().pair();
+    {
+      const tls::stream gone = std::move(client);
+    }
+    CHECK(read_text(server).empty());
+  }
+  SECTION("destroyed by an exception") {
+    auto [client, server] = trust().pair();
+    try {
+      const tls::stream gone = std::move(client);
+      throw oops();
+    } catch (const oops&) {
+    }
+    CHECK(read_text(server).empty());
+  }
+  SECTION("destroyed in a fiber that is cancelled") {
+    auto [client, server] = trust().pair();
+    auto holder = spin([gone = std::move(client)]() mutable { read_text(gone); });
+    snooze();
+    holder.cancel();
+    CHECK(read_text(server).empty());
+  }
+}
+
+TEST_CASE("closing ends the calls of other fibers with bad_file_descriptor") {
+  secure_pair ends = trust().pair();
+  tls::stream& client = ends.client;
+  std::error_code of_reader;
+  std::error_code of_second;
+  std::error_code of_writer;
+  group waiting;
+  waiting.spin([&] { of_reader = code_thrown_by([&] { read_text(client); }); });
+  waiting.spin([&] { of_second = code_thrown_by([&] { read_text(client); }); });
+  waiting.spin(
+      [&] { of_writer = code_thrown_by([&] { client.write_all(std::string(10'000'000, 'x')); }); });
+  snooze();
+  client.close();
+  waiting.await_all();
+  CHECK(of_reader == std::errc::bad_file_descriptor);
+  CHECK(of_second == std::errc::bad_file_descriptor);
+  CHECK(of_writer == std::errc::bad_file_descriptor);
+  CHECK(code_thrown_by([&] { client.write_all("x"); }) == std::errc::bad_file_descriptor);
+  CHECK(client.version().empty());
+  CHECK(client.native_handle() == -1);
+}
+
+TEST_CASE("the two ends agree on the protocol that the server likes best") {
+  const tls::server_context server(
+      {.certificates = {trust().own}, .protocols = {"second", "first"}});
+  const auto with = [&](std::vector<std::string> protocols) {
+    return tls::client_context({.trusted_file = trust().by.file(), .protocols = protocols});
+  };
+  {
+    auto [client, answering] = secured(with({"first", "second"}), server);
+    CHECK(client.protocol() == "second");
+    CHECK(answering.protocol() == "second");
+  }
+  {
+    auto [client, answering] = secured(with({}), server);
+    CHECK(client.protocol().empty());
+    CHECK(answering.protocol().empty());
+  }
+  {
+    auto [client, answering] = secured(with({"first"}), trust().server);
+    CHECK(client.protocol().empty());
+  }
+  const refusals none = refused(with({"third"}), server);
+  CHECK(none.client == tls::errc::refused);
+  CHECK(none.server == tls::errc::protocol_error);
+  CHECK(contains(none.text_of_client, "no application protocol"));
+}
+
+TEST_CASE("the next connection to a server resumes the session of the one before") {
+  const tls::client_context client({.trusted_file = trust().by.file()});
+  for (int round = 0; round < 3; ++round) {
+    auto [asking, answering] = secured(client, trust().server);
+    CHECK(asking.resumed() == (round > 0));
+    CHECK(answering.resumed() == (round > 0));
+    answering.write_all("ticket");  // behind the tickets, which the client reads with it
+    CHECK(read_text(asking) == "ticket");
+  }
+}
+
+TEST_CASE("a session is of one host, and is not resumed for another") {
+  authority by;
+  const tls::certificate own = by.issue("server", {.names = "DNS:a.test,DNS:b.test"});
+  const tls::server_context server({.certificates = {own}});
+  const tls::client_context client({.trusted_file = by.file()});
+  for (const auto& [host, resumes] :
+       {std::pair("a.test", false), std::pair("b.test", false), std::pair("a.test", true)}) {
+    CAPTURE(host);
+    auto [asking, answering] = secured(client, server, host);
+    CHECK(asking.resumed() == resumes);
+    answering.write_all("ticket");
+    CHECK(read_text(asking) == "ticket");
+  }
+}
+
+TEST_CASE("a third of a default stack is enough for a handshake, with keys of any kind") {
+  if (under_asan || under_tsan) return;  // whose frames are larger
+  const spin_options small{.stack_size = std::size_t{32} * 1024};
+  for (const char* kind : {"P-256", "P-521", "RSA", "ED25519"}) {
+    CAPTURE(kind);
+    authority by(kind);
+    const tls::certificate own = by.issue("own", {.names = "DNS:example.test"});
+    const tls::server_context server({.certificates = {own}, .client_trusted_file = by.file()});
+    const tls::client_context client({.trusted_file = by.file(), .own = own});
+    plain_pair ends = plain();
+    auto answering = spin(small, [&] {
+      tls::stream peer = tls::stream::accept(std::move(ends.server), server);
+      peer.write_all(read_text(peer));
+    });
+    auto asking = spin(small, [&] {
+      tls::stream peer = tls::stream::connect(std::move(ends.client), client, "example.test");
+      peer.write_all("echo");
+      return read_text(peer);
+    });
+    CHECK(asking.await() == "echo");
+    answering.await();
+  }
+}
+
+TEST_CASE("a stream travels with its fiber, and is not used on two threads at once") {
+  std::thread([] {
+    run_here([] {
+      secure_pair ends = trust().pair();
+      tls::stream& client = ends.client;
+      tls::stream& server = ends.server;
+      motet::thread other(quiet(), [] { motet::sleep(); });
+      auto waiting = spin([&] { return read_text(client); });
+      snooze();
+      other.call([&] {
+        CHECK_THROWS_AS(client.write_all("x"), std::logic_error);
+        std::error_code error;
+        client.write_all(bytes_of("x"), error);
+        CHECK(error == std::errc::operation_not_permitted);
+      });
+      server.write_all("one");
+      CHECK(waiting.await() == "one");
+      other.call([&] { server.write_all("two"); });
+      CHECK(other.call([&] { return read_text(client); }) == "two");
+    });
+  }).join();
+}
+
+}  // namespace
