@@ -25,6 +25,7 @@ ROOMS = [
     "process",
     "travel",
     "tls",
+    "http",
 ]
 # Above which a room also uses the public headers, as any program does.
 LAST_WITHOUT_PUBLIC = "failures"

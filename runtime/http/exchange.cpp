@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// See http/exchange.hpp. Source: RFC 9112, 9.
+#include "http/exchange.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
+#include <system_error>
+
+#include "http/reason.hpp"
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a connection without a request waits for another when the server drains: a client that
+/// is about to ask may not know yet.
+constexpr clock::duration last_chance = 200ms;
+
+/// What a client may still send when it has been refused, and how long that may take, until the
+/// connection is closed: a close before would be a reset, and could overtake the answer.
+constexpr std::uint64_t most_after_refusal = std::uint64_t{1024} * 1024;
+constexpr clock::duration longest_after_refusal = 1s;
+
+/// What of a body that a handler has not read is read for it, so that the connection can be used
+/// again.
+constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
+
+constexpr std::string_view end_of_head = "\r\n\r\n";
+
+std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Returns: a number of seconds, with a fraction; nothing if `text` is none.
+std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !(seconds >= 0 && seconds < 1e9)) return std::nullopt;
+  return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+exchange::exchange(detail::any_stream connected, const serve_options& how, const handler& called)
+    : stream_(std::move(connected)),
+      how_(how),
+      called_(called),
+      in_(stream_.input(), std::max(how.head, std::size_t{16} * 1024) + end_of_head.size()),
+      body_(in_, parser_),
+      answer_(stream_.output(), how.stall) {}
+
+void exchange::serve() {
+  std::exception_ptr failure;
+  try {
+    while (failure == nullptr && !is_over_ && await_head()) failure = answer_one();
+  } catch (const std::system_error&) {
+    if (!answer_.lost()) throw;  // else the client is gone, or as good as that
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+/// Returns: what the handler has failed by, and whoever serves is to be told.
+std::exception_ptr exchange::answer_one() {
+  const clock::time_point begun = clock::now();
+  const std::exception_ptr failure = handle();
+  finish(begun);
+  is_over_ = answer_.broken() || !answer_.keeps_alive();
+  if (is_over_ && !answer_.broken()) {
+    answer_.send();
+    linger();
+  }
+  return failure;
+}
+
+/// Returns: whether there is a request to be handled. What has been answered is sent before this
+///          waits.
+bool exchange::await_head() {
+  const bool is_there = text_of(in_.peek(0)).find(end_of_head) != std::string_view::npos;
+  if (!is_there) {
+    answer_.send();
+    if (!await_first_byte()) return false;
+  }
+  is_first_ = false;
+  answer_.begin(false, true, false);
+  try {
+    bool came = false;
+    if (is_there) {
+      came = take_head();
+    } else if (!move_on_after(how_.rest_of_head, [&] { came = take_head(); })) {
+      refuse(408, "the head of the request has not come in time");
+      return false;
+    }
+    return came;
+  } catch (const limit_exceeded&) {
+    refuse(431, "the head of the request is too large");
+  } catch (const unexpected_eof&) {
+  } catch (const std::system_error&) {  // the client is gone
+  }
+  return false;
+}
+
+bool exchange::await_first_byte() {
+  const std::stop_token& drain = how_.connections.drain;
+  try {
+    if (!drain.stop_possible()) return has_come(is_first_ ? how_.first_byte : how_.idle);
+    bool came = false;
+    if (move_on_when_stopped(drain,
+                             [&] { came = has_come(is_first_ ? how_.first_byte : how_.idle); })) {
+      return came;
+    }
+    return has_come(last_chance);
+  } catch (const std::system_error&) {  // the client is gone
+    return false;
+  }
+}
+
+bool exchange::has_come(clock::duration limit) {
+  bool came = false;
+  return move_on_after(limit, [&] { came = !in_.peek(1).empty(); }) && came;
+}
+
+/// Takes the head, and refuses what is none. Returns: whether there is a request to be handled.
+bool exchange::take_head() {
+  // An empty line before a request is a leftover of a client that ends its bodies by one.
+  for (int lines = 0; lines < 4 && text_of(in_.peek(2)).starts_with("\r\n"); ++lines) in_.skip(2);
+  const std::string_view begin = text_of(in_.peek(0));
+  if (!begin.empty() && !is_token(begin.substr(0, 1))) {
+    refuse(400, "this is no HTTP");
+    return false;
+  }
+  const std::optional<std::string_view> text = in_.until(end_of_head, how_.head);
+  if (!text.has_value()) return false;
+  int status = parser_.parse_request(*text, how_.fields, head_);
+  if (status == 0) status = read_target();
+  if (status != 0) {
+    refuse(status, "this request cannot be understood as one, or in one way only");
+    return false;
+  }
+  body_.begin(head_, how_.body, how_.stall);
+  const bool drains = how_.connections.drain.stop_requested();
+  answer_.begin(head_.method == "HEAD", head_.is_1_1, head_.keep_alive && !drains);
+  return true;
+}
+
+int exchange::read_target() {
+  const std::optional<target> found = parse_target(head_.target);
+  path_.clear();
+  parameters_.clear();
+  if (!found.has_value() || !decode(found->path, false, path_)) return 400;
+  query_ = found->query;
+  return 0;
+}
+
+std::exception_ptr exchange::handle() {
+  request asked(*this);
+  response answer(*this);
+  try {
+    call_handler(asked, answer);
+  } catch (const cancelled&) {
+    throw;
+  } catch (const status_error& error) {
+    fail(error.status(), error.what());
+  } catch (...) {
+    if (body_.lost()) answer_.cut();
+    if (body_.lost() || answer_.lost()) return nullptr;  // the client is gone, or as good as that
+    fail(500, "the server has failed");
+    answer_.close_after();
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void exchange::call_handler(request& asked, response& answer) {
+  const std::optional<clock::duration> limit = limit_of_handler();
+  if (!limit.has_value()) return called_(asked, answer);
+  if (!move_on_after(*limit, [&] { called_(asked, answer); })) {
+    fail(503, "the answer was not there in time");
+    answer_.close_after();
+  }
+}
+
+/// Returns: nothing if the handler may take as long as it likes.
+std::optional<clock::duration> exchange::limit_of_handler() const {
+  std::optional<clock::duration> limit;
+  if (how_.handling > clock::duration(0)) limit = how_.handling;
+  if (const auto said = head_.headers.find("request-timeout")) {
+    const std::optional<clock::duration> asked = seconds_of(*said);
+    if (asked.has_value() && (!limit.has_value() || *asked < *limit)) limit = asked;
+  }
+  return limit;
+}
+
+/// Answers with an error if nothing has been sent; else the answer is cut, and with it the
+/// connection: that it is not whole is all that a client can be told.
+void exchange::fail(int status, std::string_view text) {
+  if (answer_.begun()) {
+    answer_.cut();
+    return;
+  }
+  answer_.forget();
+  answer_.status = status;
+  answer_.headers.set("Content-Type", "text/plain; charset=utf-8");
+  answer_.write(std::as_bytes(std::span(text)));
+  answer_.write(std::as_bytes(std::span("\n", 1)));
+}
+
+void exchange::finish(clock::time_point begun) {
+  if (answer_.broken()) return;
+  // A client that waits to be asked for its body may send it, or not: nobody can tell.
+  const bool unread =
+      !body_.ended() && (head_.headers.find("expect").has_value() || !body_.skip(most_unread));
+  if (unread || how_.connections.drain.stop_requested()) answer_.close_after();
+  answer_.finish();
+  if (how_.log) {
+    how_.log({head_.method, head_.target, answer_.status, answer_.written(), clock::now() - begun});
+  }
+}
+
+void exchange::refuse(int status, std::string_view text) {
+  try {
+    fail(status, text);
+    answer_.close_after();
+    answer_.finish();
+    answer_.send();
+    linger();
+  } catch (const std::system_error&) {  // the client is gone
+  }
+}
+
+void exchange::linger() noexcept {
+  try {
+    stream_.shutdown(SHUT_WR);
+    move_on_after(longest_after_refusal, [&] {
+      std::array<std::byte, 4096> dropped;
+      std::uint64_t size = 0;
+      while (size < most_after_refusal) {
+        const std::size_t part = in_.read(dropped);
+        if (part == 0) return;
+        size += part;
+      }
+    });
+  } catch (...) {  // the connection is closed anyway
+  }
+}
+
+std::size_t exchange::read_body(std::span<std::byte> room) {
+  const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
+                                 equal_but_for_case(head_.headers.get("expect"), "100-continue");
+  if (waits_to_be_asked && !answer_.begun() && in_.peek(0).empty()) answer_.ask_to_continue();
+  return body_.read(room);
+}
+
+}}}  // namespace motet::MOTET_ABI::http
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void serve_http(any_stream connected, const http::serve_options& how, const http::handler& called) {
+  http::exchange(std::move(connected), how, called).serve();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

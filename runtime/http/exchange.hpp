@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// A server's side of a connection: one request and its answer after another.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <motet/clock.hpp>
+#include <motet/detail/io/any_stream.hpp>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/http/request.hpp>
+#include <motet/http/serve.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "http/incoming_body.hpp"
+#include "http/outgoing.hpp"
+#include "http/parser.hpp"
+#include "http/target.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+class exchange {
+ public:
+  exchange(detail::any_stream connected, const serve_options& how, const handler& called);
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
+
+  /// Answers until the connection ends, or is to end. Throws: as serve_connection().
+  void serve();
+
+  // What request and response show.
+  const message_head& asked() const noexcept { return head_; }
+  const std::string& path() const noexcept { return path_; }
+  std::string_view query() const noexcept { return query_; }
+  std::vector<std::pair<std::string, std::string>>& parameters() noexcept { return parameters_; }
+  std::size_t read_body(std::span<std::byte> room);
+  outgoing& answer() noexcept { return answer_; }
+  int native_handle() const noexcept { return stream_.native_handle(); }
+
+ private:
+  bool await_head();
+  bool await_first_byte();
+  bool has_come(clock::duration limit);
+  bool take_head();
+  int read_target();
+  std::exception_ptr answer_one();
+  std::exception_ptr handle();
+  void call_handler(request& asked, response& answer);
+  std::optional<clock::duration> limit_of_handler() const;
+  void fail(int status, std::string_view text);
+  void finish(clock::time_point begun);
+  void refuse(int status, std::string_view text);
+  void linger() noexcept;
+
+  detail::any_stream stream_;
+  const serve_options& how_;
+  const handler& called_;
+  detail::read_buffer in_;
+  message_parser parser_;
+  incoming_body body_;
+  outgoing answer_;
+  message_head head_;
+  std::string path_;
+  std::string_view query_;
+  std::vector<std::pair<std::string, std::string>> parameters_;
+  bool is_first_ = true;
+  bool is_over_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/fields.hpp.
+#include <algorithm>
+#include <motet/http/fields.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "http/text.hpp"
+#include "http/wire_of.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+void check(std::string_view name, std::string_view value) {
+  if (!is_token(name)) {
+    throw std::invalid_argument("not the name of a header: '" + std::string(name) + "'");
+  }
+  if (!is_field_value(value)) {
+    throw std::invalid_argument("a value of " + std::string(name) +
+                                " with a line end or another control character");
+  }
+}
+
+}  // namespace
+
+void fields::add(std::string_view name, std::string_view value) {
+  check(name, value);
+  const auto begin = static_cast<std::uint32_t>(text_.size());
+  text_.append(name).append(": ").append(value).append("\r\n");
+  const auto name_size = static_cast<std::uint32_t>(name.size());
+  places_.push_back(
+      {begin, name_size, begin + name_size + 2, static_cast<std::uint32_t>(value.size())});
+}
+
+void fields::set(std::string_view name, std::string_view value) {
+  check(name, value);
+  remove(name);
+  add(name, value);
+}
+
+void fields::remove(std::string_view name) {
+  if (!find(name).has_value()) return;
+  fields left;
+  for (const field& each : *this) {
+    if (!equal_but_for_case(each.name, name)) left.add(each.name, each.value);
+  }
+  *this = std::move(left);
+}
+
+void fields::clear() noexcept {
+  text_.clear();
+  places_.clear();
+}
+
+field fields::at(std::size_t index) const noexcept {
+  const place& one = places_[index];
+  const std::string_view all = text_;
+  return {all.substr(one.name, one.name_size), all.substr(one.value, one.value_size)};
+}
+
+std::optional<std::string_view> fields::find(std::string_view name) const noexcept {
+  for (const field& each : *this) {
+    if (equal_but_for_case(each.name, name)) return each.value;
+  }
+  return std::nullopt;
+}
+
+std::string_view fields::get(std::string_view name) const noexcept {
+  return find(name).value_or(std::string_view());
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/files.hpp. Source: RFC 9110, 13.2.2 and 14.2.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/errors.hpp>
+#include <motet/file.hpp>
+#include <motet/http/files.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "http/date.hpp"
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+constexpr std::size_t largest_piece = std::size_t{128} * 1024;
+
+constexpr std::pair<std::string_view, std::string_view> kinds[] = {
+    {"html", "text/html; charset=utf-8"},
+    {"htm", "text/html; charset=utf-8"},
+    {"css", "text/css; charset=utf-8"},
+    {"js", "text/javascript; charset=utf-8"},
+    {"mjs", "text/javascript; charset=utf-8"},
+    {"json", "application/json"},
+    {"txt", "text/plain; charset=utf-8"},
+    {"md", "text/markdown; charset=utf-8"},
+    {"csv", "text/csv; charset=utf-8"},
+    {"xml", "application/xml"},
+    {"svg", "image/svg+xml"},
+    {"png", "image/png"},
+    {"jpg", "image/jpeg"},
+    {"jpeg", "image/jpeg"},
+    {"gif", "image/gif"},
+    {"webp", "image/webp"},
+    {"ico", "image/x-icon"},
+    {"pdf", "application/pdf"},
+    {"wasm", "application/wasm"},
+    {"woff2", "font/woff2"},
+    {"mp4", "video/mp4"},
+    {"gz", "application/gzip"},
+    {"zip", "application/zip"},
+};
+
+std::string_view kind_of(std::string_view path) noexcept {
+  const std::size_t dot = path.rfind('.');
+  const std::string_view ending = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+  const auto* found = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& each) {
+    return equal_but_for_case(each.first, ending);
+  });
+  return found == std::end(kinds) ? "application/octet-stream" : found->second;
+}
+
+file open_to_read(const std::string& path) {
+  std::error_code error;
+  file opened = file::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, error);
+  switch (error.value()) {
+    case 0:
+      return opened;
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+      throw status_error(404, "there is no such file");
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+      throw status_error(403, "the file cannot be read");
+    default:
+      throw std::system_error(error, "open");
+  }
+}
+
+/// What is known of a file without reading it.
+struct facts {
+  std::uint64_t size = 0;
+  std::time_t changed = 0;
+  std::string tag;  // another one whenever the file has changed
+};
+
+std::string hexadecimal(std::uint64_t number) {
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return {digits.data(), end};
+}
+
+facts facts_of(const file& opened) {
+  struct stat found{};
+  if (::fstat(opened.native_handle(), &found) != 0) {
+    throw std::system_error(errno, std::system_category(), "fstat");
+  }
+  if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
+  const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
+                           static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
+  const auto size = static_cast<std::uint64_t>(found.st_size);
+  return {size, found.st_mtim.tv_sec,
+          '"' + hexadecimal(nanoseconds) + '-' + hexadecimal(size) + '"'};
+}
+
+bool lists(std::string_view tags, std::string_view tag) noexcept {
+  while (!tags.empty()) {
+    std::string_view each = trimmed(take_before(tags, ','));
+    if (each == "*") return true;
+    if (each.starts_with("W/")) each.remove_prefix(2);
+    if (each == tag) return true;
+  }
+  return false;
+}
+
+/// Whether the client has the file as it is.
+bool is_known(const request& asked, const facts& what) noexcept {
+  if (const auto tags = asked.headers().find("if-none-match")) return lists(*tags, what.tag);
+  const std::optional<std::time_t> known = time_of(asked.header("if-modified-since"));
+  return known.has_value() && what.changed <= *known;
+}
+
+struct part {
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+};
+
+/// Returns: nothing for all of the file: no part is asked for, or several, or not in bytes.
+/// Throws: status_error if there is no such part.
+std::optional<part> part_asked_for(const request& asked, const facts& what) {
+  std::string_view text = asked.header("range");
+  if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;
+  const std::string_view only_if = asked.header("if-range");
+  if (!only_if.empty() && only_if != what.tag && time_of(only_if) != what.changed) {
+    return std::nullopt;
+  }
+  text.remove_prefix(6);
+  const std::string_view first = trimmed(take_before(text, '-'));
+  const std::string_view last = trimmed(text);
+  const std::optional<std::uint64_t> begin = number_of(first);
+  const std::optional<std::uint64_t> end = number_of(last);
+  if ((!first.empty() && !begin) || (!last.empty() && !end) || (!begin && !end) ||
+      (begin && end && *end < *begin)) {
+    return std::nullopt;
+  }
+  if (!begin) {
+    const std::uint64_t size = std::min(*end, what.size);
+    if (size > 0) return part{what.size - size, size};
+  } else if (*begin < what.size) {
+    return part{*begin, std::min(end.value_or(what.size - 1), what.size - 1) - *begin + 1};
+  }
+  throw status_error(416, "there is no such part of the file");
+}
+
+/// Throws: std::runtime_error if the file is shorter than it was.
+void send_part(file& from, const part& what, response& answer) {
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(what.size, largest_piece));
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(most);
+  for (std::uint64_t sent = 0; sent < what.size;) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(what.size - sent, most));
+    const std::size_t size =
+        from.read_at({buffer.get(), wanted}, static_cast<off_t>(what.begin + sent));
+    if (size == 0) throw std::runtime_error("a file was cut while it was being sent");
+    answer.write(std::span(buffer.get(), size));
+    sent += size;
+  }
+}
+
+bool leads_out(std::string_view path) noexcept {
+  while (!path.empty()) {
+    if (take_before(path, '/') == "..") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void send_file(request& asked, response& answer, const std::string& path) {
+  const bool to_head = asked.method() == "HEAD";
+  if (!to_head && asked.method() != "GET") {
+    answer.status(405).header("Allow", "GET, HEAD");
+    return;
+  }
+  file opened = open_to_read(path);
+  const facts what = facts_of(opened);
+  answer.header("ETag", what.tag).header("Last-Modified", date_of(what.changed));
+  answer.header("Accept-Ranges", "bytes");
+  if (is_known(asked, what)) {
+    answer.status(304);
+    return;
+  }
+  std::optional<part> only;
+  try {
+    only = part_asked_for(asked, what);
+  } catch (const status_error& error) {
+    answer.status(error.status()).header("Content-Range", "bytes */" + std::to_string(what.size));
+    return;
+  }
+  if (only.has_value()) {
+    answer.status(206).header("Content-Range", "bytes " + std::to_string(only->begin) + '-' +
+                                                   std::to_string(only->begin + only->size - 1) +
+                                                   '/' + std::to_string(what.size));
+  }
+  const part sent = only.value_or(part{0, what.size});
+  if (!answer.headers().find("content-type").has_value()) {
+    answer.header("Content-Type", kind_of(path));
+  }
+  answer.header("Content-Length", std::to_string(sent.size));
+  if (!to_head) send_part(opened, sent, answer);
+}
+
+handler files(std::string directory) {
+  return [directory = std::move(directory)](request& asked, response& answer) {
+    const std::string_view path = asked.parameter("path");
+    if (leads_out(path)) throw status_error(404, "there is no such file");
+    std::string whole = directory + '/' + std::string(path);
+    if (whole.ends_with('/')) whole += "index.html";
+    send_file(asked, answer, whole);
+  };
+}
+
+}}}  // namespace motet::MOTET_ABI::http

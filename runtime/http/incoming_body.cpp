@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// See http/incoming_body.hpp.
+#include "http/incoming_body.hpp"
+
+#include <algorithm>
+#include <array>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
+#include <motet/http/request.hpp>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+/// The most of a line before a chunk, and of what may come behind the last.
+constexpr std::size_t longest_line = std::size_t{4} * 1024;
+
+std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+void incoming_body::begin(const message_head& head, std::uint64_t most,
+                          clock::duration stall) noexcept {
+  left_ = head.length.value_or(0);
+  kind_ = head.chunked ? kind::chunked : left_ > 0 ? kind::of_length : kind::none;
+  begun_ = lost_ = false;
+  may_come_ = most;
+  stall_ = stall;
+}
+
+std::size_t incoming_body::read(std::span<std::byte> room) {
+  if (room.empty()) return 0;
+  begun_ = true;
+  lost_ = true;
+  try {
+    const std::size_t size = read_piece(room);
+    lost_ = false;
+    return size;
+  } catch (const status_error&) {
+    lost_ = false;
+    throw;
+  }
+}
+
+std::size_t incoming_body::read_piece(std::span<std::byte> room) {
+  switch (kind_) {
+    case kind::none:
+      return 0;
+    case kind::of_length:
+      return read_some(room);
+    case kind::chunked:
+      return read_chunk(room);
+  }
+  return 0;
+}
+
+std::size_t incoming_body::read_some(std::span<std::byte> room) {
+  if (left_ > may_come_) throw status_error(413, "the body is too large");
+  room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left_)));
+  std::size_t size = 0;
+  if (!from_.peek(0).empty()) {
+    size = from_.read(room);
+  } else if (!move_on_after(stall_, [&] { size = from_.read(room); })) {
+    throw status_error(408, "the body has not come in time");
+  }
+  if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(left_));
+  count(size);
+  left_ -= size;
+  if (left_ == 0) kind_ = kind::none;
+  return size;
+}
+
+std::size_t incoming_body::read_chunk(std::span<std::byte> room) {
+  for (;;) {
+    const std::string_view held = text_of(from_.peek(0));
+    if (held.empty()) {
+      await_more(1);
+      continue;
+    }
+    const message_parser::step next = chunks_.next_piece(held, room.size());
+    const bool too_long = next.needs_more && held.size() - next.taken > longest_line;
+    if (next.bad || too_long) throw status_error(400, "the body is not in chunks as it should be");
+    std::copy_n(std::as_bytes(std::span(next.piece)).begin(), next.piece.size(), room.begin());
+    const std::size_t left = held.size() - next.taken;
+    from_.skip(next.taken);
+    if (next.done) kind_ = kind::none;
+    count(next.piece.size());
+    if (next.done || !next.piece.empty()) return next.piece.size();
+    if (next.needs_more) await_more(left + 1);
+  }
+}
+
+/// Waits until `wanted` bytes are there.
+void incoming_body::await_more(std::size_t wanted) {
+  std::size_t size = 0;
+  if (!move_on_after(stall_, [&] { size = from_.peek(wanted).size(); })) {
+    throw status_error(408, "the body has not come in time");
+  }
+  if (size < wanted) throw unexpected_eof(size, wanted);
+}
+
+void incoming_body::count(std::size_t size) {
+  if (size > may_come_) throw status_error(413, "the body is too large");
+  may_come_ -= size;
+}
+
+bool incoming_body::skip(std::uint64_t most) {
+  std::array<std::byte, 4096> dropped;
+  may_come_ = most;
+  try {
+    while (read(dropped) > 0) continue;
+  } catch (const status_error&) {
+  } catch (const unexpected_eof&) {
+  } catch (const std::system_error&) {
+  }
+  return ended();
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The body of a message that is coming.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <motet/clock.hpp>
+#include <motet/detail/io/read_buffer.hpp>
+#include <span>
+
+#include "http/parser.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+class incoming_body {
+ public:
+  incoming_body(detail::read_buffer& from, message_parser& chunks) noexcept
+      : from_(from), chunks_(chunks) {}
+
+  /// The body of `head` begins; of at most `most` bytes. A pause is at most as long as `stall`.
+  void begin(const message_head& head, std::uint64_t most, clock::duration stall) noexcept;
+  bool ended() const noexcept { return kind_ == kind::none; }
+  bool begun() const noexcept { return begun_; }
+  /// Whether the connection ended, or failed, before the body did.
+  bool lost() const noexcept { return lost_; }
+
+  /// Returns: bytes read; 0 at the end.
+  /// Throws: status_error; unexpected_eof; std::system_error; what is pending for the fiber.
+  std::size_t read(std::span<std::byte> room);
+  /// Drops what is left, if that is at most `most` bytes.
+  /// Returns: whether it is dropped.
+  bool skip(std::uint64_t most);
+
+ private:
+  enum class kind { none, of_length, chunked };
+
+  std::size_t read_piece(std::span<std::byte> room);
+  std::size_t read_some(std::span<std::byte> room);
+  std::size_t read_chunk(std::span<std::byte> room);
+  void await_more(std::size_t wanted);
+  void count(std::size_t size);
+
+  detail::read_buffer& from_;
+  message_parser& chunks_;
+  kind kind_ = kind::none;
+  bool begun_ = false;
+  bool lost_ = false;
+  std::uint64_t left_ = 0;  // of a known length
+  std::uint64_t may_come_ = 0;
+  clock::duration stall_{};
+};
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// See http/outgoing.hpp.
+#include "http/outgoing.hpp"
+
+#include <array>
+#include <charconv>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
+#include <stdexcept>
+
+#include "http/date.hpp"
+#include "http/reason.hpp"
+#include "http/text.hpp"
+#include "http/wire_of.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+/// What is gathered before it is sent, and before a body whose length is not known goes in chunks.
+constexpr std::size_t most_gathered = std::size_t{16} * 1024;
+
+void add_number(std::string& to, std::uint64_t number, int base = 10) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
+  to.append(digits.data(), end);
+}
+
+}  // namespace
+
+void outgoing::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept {
+  status = 200;
+  headers.clear();
+  body_.clear();
+  promised_.reset();
+  written_ = 0;
+  to_head_ = to_head;
+  is_1_1_ = is_1_1;
+  keep_alive_ = keep_alive;
+  begun_ = false;
+  chunked_ = false;
+}
+
+void outgoing::forget() noexcept {
+  headers.clear();
+  body_.clear();
+  written_ = 0;
+}
+
+/// `length` is that of the body if it is whole.
+void outgoing::add_head(std::optional<std::uint64_t> length) {
+  if (const auto said = headers.find("content-length")) {
+    promised_ = number_of(*said);
+    if (!promised_.has_value()) throw std::invalid_argument("a Content-Length that is no number");
+  }
+  if (headers.find("transfer-encoding").has_value()) {
+    throw std::invalid_argument("Transfer-Encoding is not for a handler to set");
+  }
+  if (equal_but_for_case(headers.get("connection"), "close")) {
+    headers.remove("connection");
+    close_after();
+  }
+  begun_ = true;
+  chunked_ = has_body() && !length.has_value() && !promised_.has_value() && is_1_1_;
+  // A client of before 1.1 knows no chunks: what has no length ends with the connection.
+  if (has_body() && !length.has_value() && !promised_.has_value() && !is_1_1_) close_after();
+  out_.append("HTTP/1.1 ");
+  add_number(out_, static_cast<std::uint64_t>(status));
+  out_.append(" ").append(reason_of(status)).append("\r\nDate: ").append(date_of_now());
+  out_.append("\r\n").append(wire_of::text(headers));
+  if (has_body() && length.has_value() && !promised_.has_value()) {
+    out_.append("Content-Length: ");
+    add_number(out_, *length);
+    out_.append("\r\n");
+  }
+  if (chunked_) out_.append("Transfer-Encoding: chunked\r\n");
+  if (!keep_alive_) {
+    out_.append("Connection: close\r\n");
+  } else if (!is_1_1_) {
+    out_.append("Connection: keep-alive\r\n");
+  }
+  out_.append("\r\n");
+}
+
+void outgoing::write(std::span<const std::byte> bytes) {
+  if (!has_body() || bytes.empty()) return;
+  if (broken()) throw std::system_error(std::make_error_code(std::errc::broken_pipe), "write");
+  written_ += bytes.size();
+  if (promised_.has_value() && written_ > *promised_) {
+    cut();
+    throw std::logic_error("a longer body than its Content-Length says");
+  }
+  if (to_head_) return;
+  if (body_.size() + bytes.size() <= most_gathered) {
+    body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return;
+  }
+  frame(bytes);
+}
+
+/// Sends what has been written, and `more`, which is not copied.
+void outgoing::frame(std::span<const std::byte> more) {
+  if (!begun_) add_head(std::nullopt);
+  const std::size_t size = body_.size() + more.size();
+  if (chunked_ && size > 0) add_chunk_size(size);
+  out_.append(body_);
+  body_.clear();
+  if (!more.empty()) {
+    send();
+    send(more);
+  }
+  if (chunked_ && size > 0) out_.append("\r\n");
+}
+
+void outgoing::add_chunk_size(std::size_t size) {
+  add_number(out_, size, 16);
+  out_.append("\r\n");
+}
+
+void outgoing::flush() {
+  frame({});
+  send();
+}
+
+void outgoing::finish() {
+  if (!begun_) {
+    add_head(written_);
+    out_.append(body_);
+    body_.clear();
+  } else {
+    frame({});
+    if (chunked_ && !to_head_) out_.append("0\r\n\r\n");
+  }
+  // Who waits for the rest of what was promised, would take the next answer for it.
+  if (promised_.has_value() && !to_head_ && has_body() && written_ < *promised_) cut();
+  if (out_.size() > most_gathered) send();
+}
+
+void outgoing::send() {
+  send(std::as_bytes(std::span(out_)));
+  out_.clear();
+}
+
+/// Whatever interrupts this leaves part of an answer, behind which nothing can be sent.
+void outgoing::send(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  is_lost_ = true;
+  const bool in_time = move_on_after(stall_, [&] {
+    std::error_code error;
+    detail::held_direction to(to_, error);
+    while (!error && !bytes.empty()) bytes = bytes.subspan(to.write(bytes, error));
+    if (error) detail::throw_stream_error(error, "write");
+  });
+  if (!in_time) throw timed_out(call_site::here());
+  is_lost_ = false;
+}
+
+void outgoing::ask_to_continue() {
+  out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+  send();
+}
+
+}}}  // namespace motet::MOTET_ABI::http

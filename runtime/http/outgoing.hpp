@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Answers on their way: gathered, framed and sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/clock.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/http/fields.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+class outgoing {
+ public:
+  outgoing(const detail::stream_direction& to, clock::duration stall) noexcept
+      : to_(to), stall_(stall) {}
+
+  /// The answer to the next request begins, perhaps one to HEAD; `keep_alive`: the client waits for
+  /// others on the same connection.
+  void begin(bool to_head, bool is_1_1, bool keep_alive) noexcept;
+
+  int status = 200;
+  fields headers;
+  /// No request is answered after this one.
+  void close_after() noexcept { keep_alive_ = false; }
+  bool keeps_alive() const noexcept { return keep_alive_; }
+  bool begun() const noexcept { return begun_; }
+  /// Whether nothing more can be sent: an answer was cut, or the stream has failed or takes
+  /// nothing.
+  bool broken() const noexcept { return is_cut_ || is_lost_; }
+  bool lost() const noexcept { return is_lost_; }
+  /// How many bytes the body has had.
+  std::uint64_t written() const noexcept { return written_; }
+  /// The answer is not whole, and will not be: its client is to notice.
+  void cut() noexcept { is_cut_ = true; }
+  /// Drops what has been written of an answer that has not begun.
+  void forget() noexcept;
+
+  // These throw as response::write() does.
+  void write(std::span<const std::byte> bytes);
+  /// Sends what has been written.
+  void flush();
+  /// The answer is whole; it may be sent later.
+  void finish();
+  /// Sends what is whole. Whether that must be, holds() tells.
+  void send();
+  bool holds() const noexcept { return !out_.empty(); }
+  /// Says that more of a request is wanted. Source: RFC 9110, 10.1.1.
+  void ask_to_continue();
+
+ private:
+  bool has_body() const noexcept { return status >= 200 && status != 204 && status != 304; }
+  void add_head(std::optional<std::uint64_t> length);
+  void frame(std::span<const std::byte> more);
+  void add_chunk_size(std::size_t size);
+  void send(std::span<const std::byte> bytes);
+
+  const detail::stream_direction to_;
+  const clock::duration stall_;
+  std::string out_;   // framed
+  std::string body_;  // not framed yet
+  std::optional<std::uint64_t> promised_;
+  std::uint64_t written_ = 0;
+  bool to_head_ = false;
+  bool is_1_1_ = true;
+  bool keep_alive_ = true;
+  bool begun_ = false;
+  bool chunked_ = false;
+  bool is_cut_ = false;
+  bool is_lost_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

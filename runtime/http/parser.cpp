@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// See http/parser.hpp. Source: RFC 9112, 3, 6 and 11.2; basic_parser of Boost.Beast.
+#include "http/parser.hpp"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/optional.hpp>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "http/text.hpp"
+#include "http/wire_of.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+namespace beast = boost::beast;
+using beast_error = boost::system::error_code;
+
+std::string_view of(beast::string_view text) noexcept {
+  return {text.data(), text.size()};
+}
+
+beast_error refusal() noexcept {
+  return beast::http::make_error_code(beast::http::error::bad_value);
+}
+
+/// Two ways to read where a body ends are a way to smuggle a request past somebody who reads the
+/// other: so a message has one field for that at most, and nothing in it to be interpreted.
+class framing {
+ public:
+  /// Returns: false if the message is refused.
+  bool note(std::string_view name, std::string_view value) noexcept {
+    if (equal_but_for_case(name, "transfer-encoding")) {
+      return ++encodings_ == 1 && equal_but_for_case(value, "chunked");
+    }
+    if (equal_but_for_case(name, "content-length")) {
+      length_ = number_of(value);
+      return ++lengths_ == 1 && length_.has_value();
+    }
+    if (equal_but_for_case(name, "host")) ++hosts_;
+    return true;
+  }
+
+  bool may_be_request(bool is_1_1) const noexcept {
+    return encodings_ + lengths_ <= 1 && (is_1_1 ? hosts_ == 1 : hosts_ <= 1 && encodings_ == 0);
+  }
+  bool chunked() const noexcept { return encodings_ > 0; }
+  const std::optional<std::uint64_t>& length() const noexcept { return length_; }
+
+ private:
+  int encodings_ = 0;
+  int lengths_ = 0;
+  int hosts_ = 0;
+  std::optional<std::uint64_t> length_;
+};
+
+class request_parser final : public beast::http::basic_parser<true> {
+ public:
+  request_parser(message_head& into, std::size_t most_fields) noexcept
+      : into_(into), most_fields_(most_fields) {
+    header_limit(std::numeric_limits<std::uint32_t>::max());
+    body_limit(std::numeric_limits<std::uint64_t>::max());  // the body itself is counted elsewhere
+  }
+
+  bool has_too_many_fields() const noexcept { return has_too_many_fields_; }
+  const framing& where_it_ends() const noexcept { return framing_; }
+
+  std::string_view take_piece(std::size_t most, std::string_view held, std::size_t& taken,
+                              beast_error& error) {
+    most_ = most;
+    piece_ = {};
+    taken = put(boost::asio::const_buffer(held.data(), held.size()), error);
+    return piece_;
+  }
+
+ private:
+  void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target,
+                       int version, beast_error&) override {
+    into_.method = of(method);
+    into_.target = of(target);
+    into_.is_1_1 = version == 11;
+  }
+  void on_response_impl(int, beast::string_view, int, beast_error&) override {}
+
+  /// The parser has put the lines of such a value together, elsewhere, unless the first was empty.
+  bool goes_over_lines(std::string_view name, std::string_view value) const noexcept {
+    const std::string& text = wire_of::text(into_.headers);
+    const char* behind_name = name.data() + name.size();
+    if (value.empty()) return false;
+    if (value.data() < behind_name || value.data() >= text.data() + text.size()) return true;
+    return std::find(behind_name, value.data(), '\n') != value.data();
+  }
+
+  void on_field_impl(beast::http::field, beast::string_view name, beast::string_view value,
+                     beast_error& error) override {
+    if (in_trailer_) return;
+    const bool is_folded = goes_over_lines(of(name), of(value));
+    has_too_many_fields_ = into_.headers.size() == most_fields_;
+    if (is_folded || has_too_many_fields_ || !framing_.note(of(name), of(value))) {
+      error = refusal();
+      return;
+    }
+    wire_of::note(into_.headers, of(name), value.empty() ? of(name).substr(0, 0) : of(value));
+  }
+
+  void on_header_impl(beast_error&) override { in_trailer_ = true; }
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, beast_error&) override {}
+  std::size_t on_body_impl(beast::string_view, beast_error&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, beast::string_view, beast_error&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view body, beast_error&) override {
+    piece_ = of(body).substr(0, most_);
+    return piece_.size();
+  }
+  void on_finish_impl(beast_error&) override {}
+
+  message_head& into_;
+  const std::size_t most_fields_;
+  framing framing_;
+  bool has_too_many_fields_ = false;
+  bool in_trailer_ = false;
+  std::size_t most_ = 0;
+  std::string_view piece_;
+};
+
+}  // namespace
+
+class message_parser::implementation {
+ public:
+  std::optional<request_parser> request;
+};
+
+message_parser::message_parser() : of_request_(std::make_unique<implementation>()) {}
+message_parser::~message_parser() = default;
+
+int message_parser::parse_request(std::string_view text, std::size_t most_fields,
+                                  message_head& into) {
+  into.headers.clear();
+  std::string& kept = wire_of::text(into.headers);
+  kept.append(text).append("\r\n\r\n");
+  request_parser& parser = of_request_->request.emplace(into, most_fields);
+  std::size_t taken = 0;
+  beast_error error;
+  parser.take_piece(0, kept, taken, error);
+  if (parser.has_too_many_fields()) return 431;
+  if (error == beast::http::error::bad_version) return 505;
+  if (error || taken != kept.size() || !parser.where_it_ends().may_be_request(into.is_1_1)) {
+    return 400;
+  }
+  into.keep_alive = parser.keep_alive();
+  into.chunked = parser.where_it_ends().chunked();
+  into.length = parser.where_it_ends().length();
+  return 0;
+}
+
+message_parser::step message_parser::next_piece(std::string_view held, std::size_t most) noexcept {
+  step made;
+  try {
+    request_parser& parser = *of_request_->request;
+    beast_error error;
+    made.piece = parser.take_piece(most, held, made.taken, error);
+    made.needs_more = error == beast::http::error::need_more;
+    made.bad = error && !made.needs_more;
+    made.done = parser.is_done();
+  } catch (...) {
+    made.bad = true;
+  }
+  return made;
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Heads and chunks of messages, read by Boost.Beast's parser. What that lets pass and two programs
+// could understand differently is refused here: see parser.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+#include <motet/http/fields.hpp>
+#include <optional>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// What a head says. The views are of the text that `headers` keep.
+struct message_head {
+  std::string_view method;  // of a request
+  std::string_view target;
+  int status = 0;  // of a response
+  fields headers;
+  bool is_1_1 = false;
+  bool keep_alive = false;
+  bool chunked = false;
+  std::optional<std::uint64_t> length;
+};
+
+class message_parser {
+ public:
+  message_parser();
+  message_parser(const message_parser&) = delete;
+  message_parser& operator=(const message_parser&) = delete;
+  ~message_parser();
+
+  /// `text` is a head without the empty line behind it.
+  /// Returns: 0, or the status of an answer to a request that is refused.
+  int parse_request(std::string_view text, std::size_t most_fields, message_head& into);
+
+  struct step {
+    std::size_t taken = 0;   // bytes that are done with
+    std::string_view piece;  // of the body
+    bool done = false;
+    bool bad = false;
+    bool needs_more = false;
+  };
+  /// Takes the next piece, of at most `most` bytes, of a body in chunks.
+  step next_piece(std::string_view held, std::size_t most) noexcept;
+
+ private:
+  class implementation;
+  std::unique_ptr<implementation> of_request_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

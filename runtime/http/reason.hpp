@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What a status is called. Source: RFC 9110, 15; RFC 6585.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// Returns: an empty text for a status without a name.
+std::string_view reason_of(int status) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::http

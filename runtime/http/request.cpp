@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/request.hpp; what the two show is in http/exchange.hpp.
+#include <array>
+#include <motet/http/request.hpp>
+#include <stdexcept>
+
+#include "http/exchange.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+std::string_view request::method() const noexcept {
+  return of_.asked().method;
+}
+
+std::string_view request::target() const noexcept {
+  return of_.asked().target;
+}
+
+std::string_view request::path() const noexcept {
+  return of_.path();
+}
+
+std::optional<std::string> request::query(std::string_view name) const {
+  return parameter_of(of_.query(), name);
+}
+
+std::string_view request::parameter(std::string_view name) const noexcept {
+  for (const auto& [each, value] : of_.parameters()) {
+    if (each == name) return value;
+  }
+  return {};
+}
+
+const fields& request::headers() const noexcept {
+  return of_.asked().headers;
+}
+
+std::string_view request::header(std::string_view name) const noexcept {
+  return headers().get(name);
+}
+
+std::optional<std::uint64_t> request::length() const noexcept {
+  if (of_.asked().chunked) return std::nullopt;
+  return of_.asked().length.value_or(0);
+}
+
+std::size_t request::read(std::span<std::byte> room) {
+  return of_.read_body(room);
+}
+
+std::string request::text() {
+  std::string all;
+  std::array<std::byte, 4096> buffer;
+  while (const std::size_t size = read(buffer)) {
+    all.append(reinterpret_cast<const char*>(buffer.data()), size);
+  }
+  return all;
+}
+
+int request::native_handle() const noexcept {
+  return of_.native_handle();
+}
+
+fields& response::headers() {
+  if (begun()) throw std::logic_error("the head of the answer has been sent");
+  return of_.answer().headers;
+}
+
+response& response::status(int code) {
+  if (code < 200 || code > 599) {
+    throw std::invalid_argument("not the status of an answer: " + std::to_string(code));
+  }
+  (void)headers();
+  of_.answer().status = code;
+  return *this;
+}
+
+response& response::header(std::string_view name, std::string_view value) {
+  headers().set(name, value);
+  return *this;
+}
+
+void response::write(std::span<const std::byte> bytes) {
+  of_.answer().write(bytes);
+}
+
+void response::write(std::string_view text) {
+  write(std::as_bytes(std::span(text)));
+}
+
+void response::flush() {
+  of_.answer().flush();
+}
+
+bool response::begun() const noexcept {
+  return of_.answer().begun();
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/router.hpp.
+#include <algorithm>
+#include <motet/http/router.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "http/exchange.hpp"
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+bool is_named(std::string_view part) noexcept {
+  return part.starts_with('{');
+}
+
+bool is_rest(std::string_view part) noexcept {
+  return part.ends_with("...}");
+}
+
+/// Returns: what is between the braces, without the dots.
+std::string_view name_of(std::string_view part) noexcept {
+  part = part.substr(1, part.size() - 2);
+  if (part.ends_with("...")) part.remove_suffix(3);
+  return part;
+}
+
+std::vector<std::string> parts_of(std::string_view pattern) {
+  const std::string text(pattern);
+  if (!pattern.starts_with('/')) throw std::invalid_argument("no slash begins '" + text + "'");
+  std::vector<std::string> parts;
+  pattern.remove_prefix(1);
+  do {
+    const std::string_view part = take_before(pattern, '/');
+    const bool has_brace = part.find_first_of("{}") != std::string_view::npos;
+    const bool is_whole = part.size() > 2 && part.starts_with('{') &&
+                          part.find_first_of("{}", 1) == part.size() - 1 && !name_of(part).empty();
+    if (has_brace && (!is_whole || (is_rest(part) && !pattern.empty()))) {
+      throw std::invalid_argument("a name in braces is a whole part, in '" + text + "'");
+    }
+    parts.emplace_back(part);
+  } while (!pattern.empty());
+  if (text.size() > 1 && text.ends_with('/')) parts.emplace_back();
+  return parts;
+}
+
+/// Whether `method` is answered by a handler for `by`.
+bool answers(std::string_view by, std::string_view method) noexcept {
+  return by == method || (by == "GET" && method == "HEAD");
+}
+
+/// Whether a request that fits both patterns is for the first.
+bool is_nearer(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  const auto rank = [](const std::string& part) {
+    return !is_named(part) ? 0 : !is_rest(part) ? 1 : 2;
+  };
+  return std::lexicographical_compare(
+      one.begin(), one.end(), other.begin(), other.end(),
+      [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+router& router::on(std::string_view method, std::string_view pattern, handler called) {
+  route made{std::string(method), parts_of(pattern), std::move(called)};
+  const auto place = std::find_if(routes_.begin(), routes_.end(), [&](const route& each) {
+    return is_nearer(made.parts, each.parts);
+  });
+  routes_.insert(place, std::move(made));
+  return *this;
+}
+
+router& router::get(std::string_view pattern, handler called) {
+  return on("GET", pattern, std::move(called));
+}
+
+router& router::post(std::string_view pattern, handler called) {
+  return on("POST", pattern, std::move(called));
+}
+
+router& router::put(std::string_view pattern, handler called) {
+  return on("PUT", pattern, std::move(called));
+}
+
+router& router::del(std::string_view pattern, handler called) {
+  return on("DELETE", pattern, std::move(called));
+}
+
+/// Notes in `asked`, unless that is null, what the names of the pattern stand for.
+bool router::fits(const route& one, std::string_view path, request* asked) {
+  if (!path.starts_with('/')) return false;
+  path.remove_prefix(1);
+  bool more = true;
+  for (const std::string& part : one.parts) {
+    if (!more) return false;
+    std::string_view rest = path;
+    const std::string_view here = is_rest(part) && is_named(part) ? path : take_before(rest, '/');
+    if (is_named(part) ? here.empty() && !is_rest(part) : here != part) return false;
+    if (is_named(part) && asked != nullptr) {
+      asked->of_.parameters().emplace_back(name_of(part), here);
+    }
+    more = here.size() < path.size();
+    path = more ? path.substr(here.size() + 1) : std::string_view();
+  }
+  return !more;
+}
+
+void router::operator()(request& asked, response& answer) const {
+  std::string allowed;
+  for (const route& each : routes_) {
+    if (!fits(each, asked.path(), nullptr)) continue;
+    if (answers(each.method, asked.method())) {
+      fits(each, asked.path(), &asked);
+      return each.called(asked, answer);
+    }
+    allowed += (allowed.empty() ? "" : ", ") + each.method;
+  }
+  if (allowed.empty()) throw status_error(404, "there is nothing here");
+  answer.status(405).header("Allow", allowed);
+}
+
+}}}  // namespace motet::MOTET_ABI::http

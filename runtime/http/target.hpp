@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What a request is for. Source: RFC 9112, 3.2; RFC 3986.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct target {
+  std::string_view path;   // encoded; it begins with a slash, or is "*"
+  std::string_view query;  // without the question mark
+};
+
+/// Returns: nothing if `text` is neither a path nor "*" nor an address with one.
+std::optional<target> parse_target(std::string_view text) noexcept;
+
+/// Appends `text`, with "%20" and the like as what they stand for.
+/// Returns: false for "%" without two digits behind, and for "%00", which no path has.
+bool decode(std::string_view text, bool plus_is_space, std::string& to);
+
+/// Returns: the value of `name` in a query, decoded; nothing if there is none.
+std::optional<std::string> parameter_of(std::string_view query, std::string_view name);
+
+}}}  // namespace motet::MOTET_ABI::http

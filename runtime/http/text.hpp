@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What texts in a head may be made of. Source: RFC 9110, 5.5 and 5.6.2.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+#include <optional>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+constexpr char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+constexpr bool equal_but_for_case(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return lower(x) == lower(y); });
+}
+
+constexpr bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+constexpr bool is_token(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  });
+}
+
+constexpr bool is_field_value(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
+  });
+}
+
+/// Returns: the number that is all of `text`, in digits; nothing if it is none, or too large.
+constexpr std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return number;
+}
+
+/// Returns: what is before `separator`, or all; `text` has the rest behind it.
+constexpr std::string_view take_before(std::string_view& text, char separator) noexcept {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
+constexpr std::string_view trimmed(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+}}}  // namespace motet::MOTET_ABI::http

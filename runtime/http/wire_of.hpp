@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Fields as they come and as they go.
+#pragma once
+
+#include <cstdint>
+#include <motet/http/fields.hpp>
+#include <string>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct wire_of {
+  /// Of fields that have come: all of the head that they are in. Of others: as they are sent.
+  static std::string& text(fields& of) noexcept { return of.text_; }
+  static const std::string& text(const fields& of) noexcept { return of.text_; }
+
+  /// `name` and `value` are in text(of).
+  static void note(fields& of, std::string_view name, std::string_view value) {
+    const char* begin = of.text_.data();
+    of.places_.push_back({static_cast<std::uint32_t>(name.data() - begin),
+                          static_cast<std::uint32_t>(name.size()),
+                          static_cast<std::uint32_t>(value.data() - begin),
+                          static_cast<std::uint32_t>(value.size())});
+  }
+};
+
+}}}  // namespace motet::MOTET_ABI::http

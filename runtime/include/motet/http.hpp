@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+// HTTP/1.1, by Boost.Beast's parser. A program that includes this links with motet-http.
+#pragma once
+
+#include <motet/http/fields.hpp>
+#include <motet/http/files.hpp>
+#include <motet/http/request.hpp>
+#include <motet/http/router.hpp>
+#include <motet/http/serve.hpp>

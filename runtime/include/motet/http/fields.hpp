@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The fields of a message's head, which people call its headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/words/abi.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct field {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// Names and values in their order; several may have the same name. Case does not count in names.
+class fields {
+ public:
+  class iterator {
+   public:
+    using value_type = field;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() noexcept = default;
+    field operator*() const noexcept { return of_->at(index_); }
+    iterator& operator++() noexcept {
+      ++index_;
+      return *this;
+    }
+    iterator operator++(int) noexcept {
+      iterator was = *this;
+      ++*this;
+      return was;
+    }
+    bool operator==(const iterator& other) const noexcept { return index_ == other.index_; }
+
+   private:
+    friend class fields;
+    iterator(const fields& of, std::size_t index) noexcept : of_(&of), index_(index) {}
+
+    const fields* of_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+  /// Adds a field behind the others.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument for a name that is no token, and for a value with a line end or
+  ///         another control character: what a stranger has written cannot add fields of its own.
+  /// Source: RFC 9110, 5.
+  void add(std::string_view name, std::string_view value);
+  /// The same in place of all fields of this name.
+  /// Not a switchpoint.
+  void set(std::string_view name, std::string_view value);
+  /// Not a switchpoint.
+  void remove(std::string_view name);
+  /// Not a switchpoint.
+  void clear() noexcept;
+
+  /// Returns: the value of the first field of this name; nothing if there is none. Lives until the
+  ///          fields are changed.
+  /// Not a switchpoint.
+  std::optional<std::string_view> find(std::string_view name) const noexcept;
+  /// Returns: the same, or an empty text.
+  /// Not a switchpoint.
+  std::string_view get(std::string_view name) const noexcept;
+
+  /// Not a switchpoint.
+  std::size_t size() const noexcept { return places_.size(); }
+  /// Not a switchpoint.
+  bool empty() const noexcept { return places_.empty(); }
+  /// Not a switchpoint.
+  iterator begin() const noexcept { return {*this, 0}; }
+  /// Not a switchpoint.
+  iterator end() const noexcept { return {*this, size()}; }
+
+ private:
+  friend struct wire_of;
+
+  struct place {
+    std::uint32_t name;
+    std::uint32_t name_size;
+    std::uint32_t value;
+    std::uint32_t value_size;
+  };
+
+  field at(std::size_t index) const noexcept;
+
+  std::string text_;  // as it is sent, and where what has come was
+  std::vector<place> places_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

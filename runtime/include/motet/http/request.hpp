@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// What a server is asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/http/fields.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+class exchange;
+
+/// Thrown by a handler to answer with a status of an error: 400 to 599. What is wrong with a
+/// request's body comes as this, too: a handler that lets it pass answers the right thing.
+class status_error : public std::runtime_error {
+ public:
+  /// `text` is told to the client.
+  status_error(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
+
+  /// Not a switchpoint.
+  int status() const noexcept { return status_; }
+
+ private:
+  int status_;
+};
+
+/// A request and its body, which is read as it comes. Lives as long as its handler; used by one
+/// fiber at a time.
+class request {
+ public:
+  request(const request&) = delete;
+  request& operator=(const request&) = delete;
+
+  /// Returns: "GET" and the like, in the case in which it came.
+  /// Not a switchpoint.
+  std::string_view method() const noexcept;
+  /// Returns: what is asked for, as it came: "/a%20page?size=3".
+  /// Not a switchpoint.
+  std::string_view target() const noexcept;
+  /// Returns: the path in it, decoded: "/a page".
+  /// Not a switchpoint.
+  std::string_view path() const noexcept;
+  /// Returns: the value of a parameter behind the path, decoded: "3" for "size"; nothing if there
+  /// is
+  ///          none.
+  /// Not a switchpoint.
+  std::optional<std::string> query(std::string_view name) const;
+  /// Returns: the part of the path that stands for `{name}` in the router's pattern; empty if there
+  ///          is no such name.
+  /// Not a switchpoint.
+  std::string_view parameter(std::string_view name) const noexcept;
+
+  /// Not a switchpoint.
+  const fields& headers() const noexcept;
+  /// Returns: the value of the first header of this name; empty if there is none.
+  /// Not a switchpoint.
+  std::string_view header(std::string_view name) const noexcept;
+  /// Returns: how many bytes the body has; nothing if that is not known before it ends.
+  /// Not a switchpoint.
+  std::optional<std::uint64_t> length() const noexcept;
+
+  /// Reads the next bytes of the body. A client that waits to be asked for it (Expect) is asked.
+  /// Returns: bytes read, at most as many as `room` has; 0 at the end.
+  /// Switchpoint.
+  /// Throws: status_error: 400 for a body that is none, 413 for more than serve_options::body, 408
+  /// if
+  ///         nothing comes in serve_options::stall; std::system_error; unexpected_eof; what is
+  ///         pending for this fiber.
+  std::size_t read(std::span<std::byte> room);
+  /// Returns: all that is left of the body.
+  /// Switchpoint.
+  /// Throws: as read().
+  std::string text();
+
+  /// Returns: the descriptor of the connection, for move_on_when_closed(); -1 if it has none.
+  /// Not a switchpoint.
+  int native_handle() const noexcept;
+
+ private:
+  friend class exchange;
+  friend class router;
+  explicit request(exchange& of) noexcept : of_(of) {}
+
+  exchange& of_;
+};
+
+/// What a server answers. A body of at most 16 KiB is sent with its length when the handler
+/// returns; a longer one, or one that is flushed, goes in chunks, unless a Content-Length was set.
+class response {
+ public:
+  response(const response&) = delete;
+  response& operator=(const response&) = delete;
+
+  /// 200 unless something else is set.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if the head has been sent; std::invalid_argument for anything but 200
+  ///         to 599.
+  response& status(int code);
+  /// Sets a header in place of any others of its name. Date, Content-Length, Transfer-Encoding and
+  /// Connection are added by themselves.
+  /// Not a switchpoint.
+  /// Throws: as fields::set(); std::logic_error if the head has been sent.
+  response& header(std::string_view name, std::string_view value);
+  /// Not a switchpoint.
+  /// Throws: std::logic_error if the head has been sent.
+  fields& headers();
+
+  /// Adds to the body. What is written in answer to HEAD is not sent.
+  /// Switchpoint.
+  /// Throws: std::system_error if the client is gone; timed_out if it takes nothing in
+  ///         serve_options::stall; std::logic_error for more than Content-Length said; what is
+  ///         pending for this fiber.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  /// Sends what has been written.
+  /// Switchpoint.
+  /// Throws: as write().
+  void flush();
+
+  /// Returns: whether the head has been sent, so that the status can no longer be changed.
+  /// Not a switchpoint.
+  bool begun() const noexcept;
+
+ private:
+  friend class exchange;
+  friend void send_file(request& asked, response& answer, const std::string& path);
+  explicit response(exchange& of) noexcept : of_(of) {}
+
+  exchange& of_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

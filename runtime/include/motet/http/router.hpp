@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Handlers by method and path.
+#pragma once
+
+#include <motet/http/serve.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// A handler that calls others. In a pattern `{name}` stands for one part of the path between two
+/// slashes, and `{name...}`, at its end, for all the rest. Parts that stand for themselves go
+/// before those with names; of two patterns that fit, the one that was added first is taken.
+class router {
+ public:
+  /// Calls `called` for requests of this method. Handlers for GET also answer HEAD.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument for a pattern that does not begin with a slash, or with braces
+  ///         that are not a whole part.
+  router& on(std::string_view method, std::string_view pattern, handler called);
+  router& get(std::string_view pattern, handler called);
+  router& post(std::string_view pattern, handler called);
+  router& put(std::string_view pattern, handler called);
+  router& del(std::string_view pattern, handler called);
+
+  /// Answers 404 if no pattern fits, and 405 if none does for the method.
+  /// Switchpoint if the handler is.
+  /// Throws: what the handler throws.
+  void operator()(request& asked, response& answer) const;
+
+ private:
+  struct route {
+    std::string method;
+    std::vector<std::string> parts;  // "{name}", "{name...}" or a part that stands for itself
+    handler called;
+  };
+
+  static bool fits(const route& one, std::string_view path, request* asked);
+
+  std::vector<route> routes_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

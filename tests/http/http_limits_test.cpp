@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// What an HTTP server does with requests that are no requests, too large or too slow: others are
+// answered as ever.
+#include <string>
+
+#include "http/talk.hpp"
+
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+/// The connection of a refused request answers nothing that comes behind it.
+void check_refused(const std::string& text, const std::string& status,
+                   const http::serve_options& how = {}) {
+  CAPTURE(text.substr(0, 200));
+  const std::string answer = answer_to(text + get("/smuggled"), echo, how);
+  CHECK(answer.substr(0, 9 + status.size()) == "HTTP/1.1 " + status);
+  CHECK(contains(answer, "Connection: close\r\n"));
+  CHECK(count_of(answer, "HTTP/1.1") == 1);
+  CHECK_FALSE(contains(answer, "smuggled"));
+}
+
+std::string post(const std::string& fields, const std::string& body) {
+  return "POST / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n" + body;
+}
+
+TEST_CASE("a message whose end can be understood in two ways is refused") {
+  for (const char* fields : {
+           "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+           "Content-Length: 4\r\nContent-Length: 4\r\n",
+           "Content-Length: 4\r\nContent-Length: 5\r\n",
+           "Content-Length: 4, 4\r\n",
+           "Content-Length: +4\r\n",
+           "Content-Length: -4\r\n",
+           "Content-Length: 0x4\r\n",
+           "Content-Length: 4 \t4\r\n",
+           "Content-Length: \r\n",
+           "Content-Length: 99999999999999999999\r\n",
+           "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+           "Transfer-Encoding: chunked, identity\r\n",
+           "Transfer-Encoding: identity, chunked\r\n",
+           "Transfer-Encoding: xchunked\r\n",
+           "Transfer-Encoding: \"chunked\"\r\n",
+           "Transfer-Encoding: identity\r\n",
+           "Transfer-Encoding:\r\n chunked\r\n",
+           "Content-Length : 4\r\n",
+           " Content-Length: 4\r\n",
+           "X: a\r\n Content-Length: 4\r\n",
+           "X: a\nContent-Length: 4\r\n",
+           "X: a\rContent-Length: 4\r\n",
+           "Content-Length\r\n",
+           ": 4\r\n",
+           "Content\x01-Length: 4\r\n",
+       }) {
+    check_refused(post(fields, "0\r\n\r\n"), "400");
+  }
+  check_refused(post(std::string("X: a\0b\r\n", 8), ""), "400");
+  check_refused("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400");
+}
+
+TEST_CASE("a head that is none is refused") {
+  for (const char* text : {
+           "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET /\r\nHost: a\r\n\r\n",
+           "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+           " GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET / http/1.1\r\nHost: a\r\n\r\n",
+           "G\x01T / HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET /%0 HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET / HTTP/1.1\r\n\r\n",
+           "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+           "\x16\x03\x01\x02\x05\x01\r\n\r\n",
+       }) {
+    CAPTURE(text);
+    const std::string answer = answer_to(text + get("/smuggled"), echo);
+    const std::string status = answer.substr(0, 12);
+    CHECK((status == "HTTP/1.1 400" || status == "HTTP/1.1 505"));
+    CHECK_FALSE(contains(answer, "smuggled"));
+  }
+  check_refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n", "505");
+}
+
+TEST_CASE("what is no HTTP at all is refused at its first byte") {
+  served one(echo);
+  one.say("\x16\x03\x01\x02\x05\x01");
+  CHECK(contains(one.hear_out(), "400 Bad Request"));
+}
+
+TEST_CASE("empty lines before a request are overlooked, a few of them") {
+  CHECK(contains(answer_to("\r\n\r\n" + get("/a"), echo), "GET /a"));
+  check_refused("\r\n\r\n\r\n\r\n\r\n\r\n" + get("/a"), "400");
+}
+
+TEST_CASE("a request may name a whole address, as a proxy is asked") {
+  CHECK(contains(answer_to(get("http://b/c?d"),
+                           [](request& asked, response& answer) {
+                             answer.write(asked.path());
+                             answer.write(asked.target());
+                           }),
+                 "/chttp://b/c?d"));
+}
+
+TEST_CASE("a body in chunks that are none is refused") {
+  for (const char* body : {"x\r\n", "4\r\nabcdX\r\n", "4\nabcd\r\n0\r\n\r\n", "-4\r\nabcd\r\n",
+                           "ffffffffffffffffff\r\n", "4 ;\x01\r\nabcd\r\n0\r\n\r\n", "\r\n"}) {
+    CAPTURE(body);
+    const std::string answer =
+        answer_to(post("Transfer-Encoding: chunked\r\n", body) + get("/smuggled"), echo);
+    CHECK(contains(answer, "HTTP/1.1 400"));
+    CHECK_FALSE(contains(answer, "smuggled"));
+  }
+  const std::string endless = "4;" + std::string(100000, 'x');
+  CHECK(contains(answer_to(post("Transfer-Encoding: chunked\r\n", endless), echo), "HTTP/1.1 400"));
+  const std::string trailers = "0\r\n" + std::string(100000, 'x');
+  CHECK(
+      contains(answer_to(post("Transfer-Encoding: chunked\r\n", trailers), echo), "HTTP/1.1 400"));
+}
+
+TEST_CASE("what is larger than its limit is refused, and what is as large is not") {
+  http::serve_options how;
+  how.head = 1000;
+  how.fields = 5;
+  how.body = 100;
+  const std::string start = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+  CHECK(contains(answer_to(start + std::string(1000 - start.size(), 'x') + "\r\n\r\n", echo, how),
+                 "200"));
+  check_refused(start + std::string(1001 - start.size(), 'x') + "\r\n\r\n", "431", how);
+  check_refused("GET /" + std::string(5000, 'x'), "431", how);
+  std::string fields = "A: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n";
+  CHECK(contains(answer_to(get("/", fields), echo, how), "200"));
+  check_refused(get("/", fields + "E: 5\r\n"), "431", how);
+
+  CHECK(contains(answer_to(post("Content-Length: 100\r\n", std::string(100, 'x')), echo, how),
+                 "200"));
+  CHECK(contains(answer_to(post("Content-Length: 101\r\n", std::string(101, 'x')), echo, how),
+                 "413"));
+  check_refused(post("Content-Length: 200000\r\n", std::string(200000, 'x')), "413", how);
+  const std::string chunk = "32\r\n" + std::string(50, 'x') + "\r\n";
+  CHECK(contains(
+      answer_to(post("Transfer-Encoding: chunked\r\n", chunk + chunk + "0\r\n\r\n"), echo, how),
+      "200"));
+  CHECK(contains(
+      answer_to(post("Transfer-Encoding: chunked\r\n", chunk + chunk + "1\r\nx\r\n0\r\n\r\n"), echo,
+                how),
+      "413"));
+}
+
+TEST_CASE("a client that is too slow is left, and told so if it has begun") {
+  http::serve_options how;
+  SECTION("with its first byte") {
+    how.first_byte = 5ms;
+    CHECK(served(echo, how).hear_out().empty());
+  }
+  SECTION("with its head") {
+    how.rest_of_head = 5ms;
+    served one(echo, how);
+    one.say("GET / HT");
+    CHECK(contains(one.hear_out(), "408 Request Timeout"));
+  }
+  SECTION("with its next request") {
+    how.idle = 5ms;
+    served one(echo, how);
+    one.say(get("/"));
+    const std::string all = one.hear_out();
+    CHECK(contains(all, "200 OK"));
+    CHECK_FALSE(contains(all, "408"));
+  }
+  SECTION("with its body") {
+    how.stall = 5ms;
+    served one(echo, how);
+    one.say(post("Content-Length: 10\r\n", "12345"));
+    CHECK(contains(one.hear_out(), "408 Request Timeout"));
+    served chunked(echo, how);
+    chunked.say(post("Transfer-Encoding: chunked\r\n", "5\r\n12"));
+    CHECK(contains(chunked.hear_out(), "408 Request Timeout"));
+  }
+  SECTION("with reading its answer") {
+    how.stall = 5ms;
+    served one([](request&, response& answer) { answer.write(std::string(10'000'000, 'x')); }, how);
+    one.say(get("/"));
+    one.await_end();
+  }
+}
+
+TEST_CASE("a byte now and then does not hold a connection longer than its head may take") {
+  http::serve_options how;
+  how.rest_of_head = 50ms;
+  served one(echo, how);
+  one.say("G");
+  CHECK_THROWS_AS(([&] {
+                    for (;;) {
+                      sleep_for(1ms);
+                      one.say("E");
+                    }
+                  }()),
+                  std::system_error);
+}
+
+TEST_CASE("a client that is gone in the middle of anything disturbs nobody") {
+  net::tcp_listener listener(net::endpoint::loopback(0));
+  std::size_t failures = 0;
+  std::stop_source stop;
+  http::serve_options how;
+  how.connections.drain = stop.get_token();
+  how.connections.on_error = [&](const std::exception_ptr&) { ++failures; };
+  auto serving = spin([&] { http::serve(listener, how, echo); });
+  const std::string text =
+      post("Transfer-Encoding: chunked\r\n", "4\r\nbody\r\n0\r\n\r\n") + get("/");
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    for (const bool resets : {false, true}) {
+      tcp_stream client = tcp_stream::connect(listener.local_endpoint());
+      client.write_all(text.substr(0, size));
+      if (resets) reset_when_closed(client);
+      client.close();
+    }
+  }
+  tcp_stream last = tcp_stream::connect(listener.local_endpoint());
+  last.write_all(text);
+  last.shutdown(SHUT_WR);
+  CHECK(count_of(read_to_end(last), "200 OK") == 2);
+  stop.request_stop();
+  serving.await();
+  CHECK(failures == 0);
+}
+
+}  // namespace

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Which handler a request gets, and files as answers.
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "http/talk.hpp"
+#include "io/scratch.hpp"
+
+namespace {
+
+using namespace testing;
+
+/// Returns: the body, or the status if that is not 200.
+std::string result(const std::string& answer) {
+  if (!contains(answer, "HTTP/1.1 200")) return answer.substr(9, 3);
+  return answer.substr(answer.find("\r\n\r\n") + 4);
+}
+
+http::handler says(const std::string& word) {
+  return [word](request& asked, response& answer) {
+    answer.write(word + std::string(asked.parameter("name")) +
+                 std::string(asked.parameter("rest")));
+  };
+}
+
+TEST_CASE("a router finds a handler by method and path") {
+  http::router routes;
+  routes.get("/", says("root"));
+  routes.get("/users/{name}", says("user "));
+  routes.get("/users/me", says("me"));
+  routes.get("/users/{name}/posts", says("posts of "));
+  routes.get("/files/{rest...}", says("file "));
+  routes.get("/files/secret", says("secret"));
+  routes.post("/users", says("new user"));
+  routes.put("/users/{name}", says("changed "));
+  routes.del("/users/{name}", says("deleted "));
+  routes.on("PATCH", "/users/{name}", says("patched "));
+  routes.get("/end/", says("with a slash"));
+  const auto to = [&](const std::string& method, const std::string& target) {
+    return result(answer_to(method + " " + target + " HTTP/1.1\r\nHost: a\r\n\r\n", routes));
+  };
+  CHECK(to("GET", "/") == "root");
+  CHECK(to("GET", "/users/ada") == "user ada");
+  CHECK(to("GET", "/users/a%2Fb") == "404");
+  CHECK(to("GET", "/users/a%20b?x=1") == "user a b");
+  CHECK(to("GET", "/users/me") == "me");
+  CHECK(to("GET", "/users/ada/posts") == "posts of ada");
+  CHECK(to("GET", "/users/") == "404");
+  CHECK(to("GET", "/users") == "405");
+  CHECK(to("GET", "/files/a/b/c") == "file a/b/c");
+  CHECK(to("GET", "/files/") == "file ");
+  CHECK(to("GET", "/files/secret") == "secret");
+  CHECK(to("POST", "/users") == "new user");
+  CHECK(to("PUT", "/users/ada") == "changed ada");
+  CHECK(to("DELETE", "/users/ada") == "deleted ada");
+  CHECK(to("PATCH", "/users/ada") == "patched ada");
+  CHECK(to("get", "/") == "405");
+  CHECK(to("GET", "/end/") == "with a slash");
+  CHECK(to("GET", "/end") == "404");
+  CHECK(to("GET", "/nowhere") == "404");
+  CHECK(to("OPTIONS", "*") == "404");
+  CHECK(to("HEAD", "/").empty());
+  const std::string not_allowed = answer_to("DELETE /users HTTP/1.1\r\nHost: a\r\n\r\n", routes);
+  CHECK(contains(not_allowed, "Allow: POST\r\n"));
+}
+
+TEST_CASE("a pattern must begin with a slash, and its names be whole parts") {
+  http::router routes;
+  for (const char* pattern :
+       {"", "a", "/a{b}", "/{}", "/{...}", "/{a...}/b", "/{a", "/a}", "/{a}{b}"}) {
+    CAPTURE(pattern);
+    CHECK_THROWS_AS(routes.get(pattern, says("")), std::invalid_argument);
+  }
+}
+
+class web_directory {
+ public:
+  web_directory() {
+    write("page.html", "<p>a page</p>");
+    std::string large(300'000, 'x');
+    large += "end";
+    write("large.bin", large);
+    ::mkdir((place_.name() + "/below").c_str(), 0755);
+    write("below/index.html", "an index");
+    write("empty.txt", "");
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(place_.name() + "/" + name) << text;
+  }
+  std::string get(const std::string& target, const std::string& fields = {}) const {
+    return answer_to(testing::get(target, fields), routes_);
+  }
+  const http::router& routes() const { return routes_; }
+
+ private:
+  scratch_directory place_;
+  http::router routes_ = [this] {
+    http::router made;
+    made.get("/{path...}", http::files(place_.name()));
+    return made;
+  }();
+};
+
+/// Returns: the value of a header in an answer.
+std::string value_of(const std::string& answer, const std::string& name) {
+  const std::size_t at = answer.find("\r\n" + name + ": ");
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + name.size() + 4;
+  return answer.substr(begin, answer.find("\r\n", begin) - begin);
+}
+
+TEST_CASE("files are answered with their kind, their length and what is in them") {
+  const web_directory web;
+  const std::string page = web.get("/page.html");
+  CHECK(result(page) == "<p>a page</p>");
+  CHECK(value_of(page, "Content-Type") == "text/html; charset=utf-8");
+  CHECK(value_of(page, "Content-Length") == "13");
+  const std::string large = result(web.get("/large.bin"));
+  CHECK(large.size() == 300'003);
+  CHECK(large.ends_with("xend"));
+  CHECK(result(web.get("/below/")) == "an index");
+  CHECK(result(web.get("/empty.txt")).empty());
+  CHECK(value_of(web.get("/empty.txt"), "Content-Length") == "0");
+  const std::string head = answer_to("HEAD /large.bin HTTP/1.1\r\nHost: a\r\n\r\n", web.routes());
+  CHECK(value_of(head, "Content-Length") == "300003");
+  CHECK(head.ends_with("\r\n\r\n"));
+}
+
+TEST_CASE("there is no way out of the directory of files") {
+  const web_directory web;
+  for (const char* target : {"/none", "/below", "/../page.html", "/below/../page.html", "/%2e%2e/x",
+                             "/page.html/x", "/..", "//etc/passwd/../x"}) {
+    CAPTURE(target);
+    CHECK(result(web.get(target)) == "404");
+  }
+}
+
+TEST_CASE("a client that has a file as it is gets no other copy") {
+  const web_directory web;
+  const std::string page = web.get("/page.html");
+  const std::string tag = value_of(page, "ETag");
+  const std::string date = value_of(page, "Last-Modified");
+  CHECK(result(web.get("/page.html", "If-None-Match: " + tag + "\r\n")) == "304");
+  CHECK(result(web.get("/page.html", "If-None-Match: \"x\", W/" + tag + "\r\n")) == "304");
+  CHECK(result(web.get("/page.html", "If-None-Match: *\r\n")) == "304");
+  CHECK(result(web.get("/page.html", "If-Modified-Since: " + date + "\r\n")) == "304");
+  CHECK(result(web.get("/page.html", "If-None-Match: \"x\"\r\nIf-Modified-Since: " + date +
+                                         "\r\n")) == "<p>a page</p>");
+  CHECK(result(web.get("/page.html", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n")) ==
+        "<p>a page</p>");
+  CHECK(result(web.get("/page.html", "If-Modified-Since: yesterday\r\n")) == "<p>a page</p>");
+}
+
+TEST_CASE("a part of a file is answered with 206, and one that there is not with 416") {
+  const web_directory web;
+  web.write("digits", "0123456789");
+  const auto part = [&](const std::string& range, const std::string& more = {}) {
+    const std::string answer = web.get("/digits", "Range: " + range + "\r\n" + more);
+    const std::string status = answer.substr(9, 3);
+    return status + ' ' + value_of(answer, "Content-Range") + ' ' +
+           answer.substr(answer.find("\r\n\r\n") + 4);
+  };
+  CHECK(part("bytes=0-0") == "206 bytes 0-0/10 0");
+  CHECK(part("bytes=2-4") == "206 bytes 2-4/10 234");
+  CHECK(part("bytes=7-") == "206 bytes 7-9/10 789");
+  CHECK(part("bytes=7-100") == "206 bytes 7-9/10 789");
+  CHECK(part("bytes=-3") == "206 bytes 7-9/10 789");
+  CHECK(part("bytes=-100") == "206 bytes 0-9/10 0123456789");
+  CHECK(part("bytes=10-") == "416 bytes */10 ");
+  CHECK(part("bytes=-0") == "416 bytes */10 ");
+  for (const char* none : {"bytes=4-2", "bytes=a-b", "bytes=-", "bytes=0-1,3-4", "lines=1-2"}) {
+    CAPTURE(none);
+    CHECK(part(none) == "200  0123456789");
+  }
+  const std::string tag = value_of(web.get("/digits"), "ETag");
+  CHECK(part("bytes=0-0", "If-Range: " + tag + "\r\n") == "206 bytes 0-0/10 0");
+  CHECK(part("bytes=0-0", "If-Range: \"other\"\r\n") == "200  0123456789");
+}
+
+TEST_CASE("a file that another method asks for is not answered") {
+  const web_directory web;
+  http::router routes;
+  routes.post("/{path...}", [](request& asked, response& answer) {
+    http::send_file(asked, answer, "/etc/hostname");
+  });
+  CHECK(contains(answer_to("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", routes),
+                 "405"));
+}
+
+}  // namespace
