@@ -7,3 +7,4 @@
 #include <motet/http/request.hpp>
 #include <motet/http/router.hpp>
 #include <motet/http/serve.hpp>
+#include <motet/http/serve_options.hpp>

@@ -20,6 +20,7 @@ class exchange;
 class status_error : public std::runtime_error {
  public:
   /// `text` is told to the client.
+  /// Not a switchpoint.
   status_error(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
 
   /// Not a switchpoint.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What an HTTP server allows its clients, and tells of them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <motet/clock.hpp>
+#include <motet/net/serve_options.hpp>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// How a request was answered, for a log.
+struct answered {
+  std::string_view method;
+  std::string_view target;
+  int status;
+  std::uint64_t bytes;   // of the body that was sent
+  clock::duration took;  // from the end of the request's head to the end of the answer
+};
+
+struct serve_options {
+  /// How connections are taken, and how the server drains: then a connection answers the request
+  /// that it is at, and is closed; one without a request waits 200 ms for another.
+  net::serve_options connections = {};
+  /// The most bytes of a request's head (431), and of its body (413).
+  std::size_t head = std::size_t{16} * 1024;
+  std::uint64_t body = std::uint64_t{16} * 1024 * 1024;
+  /// The most headers (431).
+  std::size_t fields = 100;
+  /// How long a client may take for the first byte of its first request, for the rest of a head
+  /// (408), and between two requests.
+  clock::duration first_byte = std::chrono::seconds(10);
+  clock::duration rest_of_head = std::chrono::seconds(10);
+  clock::duration idle = std::chrono::seconds(60);
+  /// How long it may send nothing of a body (408), or take nothing of an answer.
+  clock::duration stall = std::chrono::seconds(30);
+  /// How long a handler may take: then it is cancelled, and the answer is 503 if none has begun. A
+  /// client may ask for less: Request-Timeout has seconds, with a fraction. 0: no limit.
+  clock::duration handling{0};
+  /// Called with each answer, in the connection's fiber.
+  std::function<void(const answered&)> log = {};
+};
+
+}}}  // namespace motet::MOTET_ABI::http
