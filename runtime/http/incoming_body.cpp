@@ -31,6 +31,13 @@ void incoming_body::begin(const message_head& head, std::uint64_t most,
   stall_ = stall;
 }
 
+void incoming_body::begin_to_end(std::uint64_t most, clock::duration stall) noexcept {
+  kind_ = kind::to_end;
+  begun_ = lost_ = false;
+  may_come_ = most;
+  stall_ = stall;
+}
+
 std::size_t incoming_body::read(std::span<std::byte> room) {
   if (room.empty()) return 0;
   begun_ = true;
@@ -53,6 +60,8 @@ std::size_t incoming_body::read_piece(std::span<std::byte> room) {
       return read_some(room);
     case kind::chunked:
       return read_chunk(room);
+    case kind::to_end:
+      return read_to_end(room);
   }
   return 0;
 }
@@ -60,16 +69,28 @@ std::size_t incoming_body::read_piece(std::span<std::byte> room) {
 std::size_t incoming_body::read_some(std::span<std::byte> room) {
   if (left_ > may_come_) throw status_error(413, "the body is too large");
   room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left_)));
+  const std::size_t size = read_stream(room);
+  if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(left_));
+  count(size);
+  left_ -= size;
+  if (left_ == 0) kind_ = kind::none;
+  return size;
+}
+
+std::size_t incoming_body::read_to_end(std::span<std::byte> room) {
+  const std::size_t size = read_stream(room);
+  count(size);
+  if (size == 0) kind_ = kind::none;
+  return size;
+}
+
+std::size_t incoming_body::read_stream(std::span<std::byte> room) {
   std::size_t size = 0;
   if (!from_.peek(0).empty()) {
     size = from_.read(room);
   } else if (!move_on_after(stall_, [&] { size = from_.read(room); })) {
     throw status_error(408, "the body has not come in time");
   }
-  if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(left_));
-  count(size);
-  left_ -= size;
-  if (left_ == 0) kind_ = kind::none;
   return size;
 }
 

@@ -20,6 +20,10 @@ class incoming_body {
 
   /// The body of `head` begins; of at most `most` bytes. A pause is at most as long as `stall`.
   void begin(const message_head& head, std::uint64_t most, clock::duration stall) noexcept;
+  /// There is none, whatever the head says.
+  void begin_none() noexcept { kind_ = kind::none; }
+  /// It ends where the connection does.
+  void begin_to_end(std::uint64_t most, clock::duration stall) noexcept;
   bool ended() const noexcept { return kind_ == kind::none; }
   bool begun() const noexcept { return begun_; }
   /// Whether the connection ended, or failed, before the body did.
@@ -33,10 +37,12 @@ class incoming_body {
   bool skip(std::uint64_t most);
 
  private:
-  enum class kind { none, of_length, chunked };
+  enum class kind { none, of_length, chunked, to_end };
 
   std::size_t read_piece(std::span<std::byte> room);
   std::size_t read_some(std::span<std::byte> room);
+  std::size_t read_to_end(std::span<std::byte> room);
+  std::size_t read_stream(std::span<std::byte> room);
   std::size_t read_chunk(std::span<std::byte> room);
   void await_more(std::size_t wanted);
   void count(std::size_t size);

@@ -45,7 +45,10 @@ class framing {
   }
 
   bool may_be_request(bool is_1_1) const noexcept {
-    return encodings_ + lengths_ <= 1 && (is_1_1 ? hosts_ == 1 : hosts_ <= 1 && encodings_ == 0);
+    return may_be_response(is_1_1) && (is_1_1 ? hosts_ == 1 : hosts_ <= 1);
+  }
+  bool may_be_response(bool is_1_1) const noexcept {
+    return encodings_ + lengths_ <= 1 && (is_1_1 || encodings_ == 0);
   }
   bool chunked() const noexcept { return encodings_ > 0; }
   const std::optional<std::uint64_t>& length() const noexcept { return length_; }
@@ -57,12 +60,14 @@ class framing {
   std::optional<std::uint64_t> length_;
 };
 
-class request_parser final : public beast::http::basic_parser<true> {
+template <bool IsRequest>
+class parser_of final : public beast::http::basic_parser<IsRequest> {
  public:
-  request_parser(message_head& into, std::size_t most_fields) noexcept
+  parser_of(message_head& into, std::size_t most_fields) noexcept
       : into_(into), most_fields_(most_fields) {
-    header_limit(std::numeric_limits<std::uint32_t>::max());
-    body_limit(std::numeric_limits<std::uint64_t>::max());  // the body itself is counted elsewhere
+    this->header_limit(std::numeric_limits<std::uint32_t>::max());
+    this->body_limit(
+        std::numeric_limits<std::uint64_t>::max());  // the body itself is counted elsewhere
   }
 
   bool has_too_many_fields() const noexcept { return has_too_many_fields_; }
@@ -72,7 +77,7 @@ class request_parser final : public beast::http::basic_parser<true> {
                               beast_error& error) {
     most_ = most;
     piece_ = {};
-    taken = put(boost::asio::const_buffer(held.data(), held.size()), error);
+    taken = this->put(boost::asio::const_buffer(held.data(), held.size()), error);
     return piece_;
   }
 
@@ -83,7 +88,10 @@ class request_parser final : public beast::http::basic_parser<true> {
     into_.target = of(target);
     into_.is_1_1 = version == 11;
   }
-  void on_response_impl(int, beast::string_view, int, beast_error&) override {}
+  void on_response_impl(int status, beast::string_view, int version, beast_error&) override {
+    into_.status = status;
+    into_.is_1_1 = version == 11;
+  }
 
   /// The parser has put the lines of such a value together, elsewhere, unless the first was empty.
   bool goes_over_lines(std::string_view name, std::string_view value) const noexcept {
@@ -127,43 +135,68 @@ class request_parser final : public beast::http::basic_parser<true> {
 
 }  // namespace
 
-class message_parser::implementation {
- public:
-  std::optional<request_parser> request;
+struct message_parser::implementation {
+  std::optional<parser_of<true>> request;
+  std::optional<parser_of<false>> response;
 };
 
-message_parser::message_parser() : of_request_(std::make_unique<implementation>()) {}
+namespace {
+
+/// Returns: why the head was not understood; no error if it was.
+template <bool IsRequest>
+beast_error parse(parser_of<IsRequest>& by, std::string_view text, message_head& into) {
+  into.headers.clear();
+  std::string& kept = wire_of::text(into.headers);
+  kept.append(text).append("\r\n\r\n");
+  std::size_t taken = 0;
+  beast_error error;
+  by.take_piece(0, kept, taken, error);
+  if (!error && taken != kept.size()) error = refusal();
+  if (error) return error;
+  into.keep_alive = by.keep_alive();
+  into.chunked = by.where_it_ends().chunked();
+  into.length = by.where_it_ends().length();
+  return {};
+}
+
+template <bool IsRequest>
+void take_piece(parser_of<IsRequest>& by, std::string_view held, std::size_t most,
+                message_parser::step& made) {
+  beast_error error;
+  made.piece = by.take_piece(most, held, made.taken, error);
+  made.needs_more = error == beast::http::error::need_more;
+  made.bad = error && !made.needs_more;
+  made.done = by.is_done();
+}
+
+}  // namespace
+
+message_parser::message_parser() : last_(std::make_unique<implementation>()) {}
 message_parser::~message_parser() = default;
 
 int message_parser::parse_request(std::string_view text, std::size_t most_fields,
                                   message_head& into) {
-  into.headers.clear();
-  std::string& kept = wire_of::text(into.headers);
-  kept.append(text).append("\r\n\r\n");
-  request_parser& parser = of_request_->request.emplace(into, most_fields);
-  std::size_t taken = 0;
-  beast_error error;
-  parser.take_piece(0, kept, taken, error);
+  parser_of<true>& parser = last_->request.emplace(into, most_fields);
+  const beast_error error = parse(parser, text, into);
   if (parser.has_too_many_fields()) return 431;
   if (error == beast::http::error::bad_version) return 505;
-  if (error || taken != kept.size() || !parser.where_it_ends().may_be_request(into.is_1_1)) {
-    return 400;
-  }
-  into.keep_alive = parser.keep_alive();
-  into.chunked = parser.where_it_ends().chunked();
-  into.length = parser.where_it_ends().length();
-  return 0;
+  return error || !parser.where_it_ends().may_be_request(into.is_1_1) ? 400 : 0;
+}
+
+bool message_parser::parse_response(std::string_view text, std::size_t most_fields,
+                                    message_head& into) {
+  parser_of<false>& parser = last_->response.emplace(into, most_fields);
+  return !parse(parser, text, into) && parser.where_it_ends().may_be_response(into.is_1_1);
 }
 
 message_parser::step message_parser::next_piece(std::string_view held, std::size_t most) noexcept {
   step made;
   try {
-    request_parser& parser = *of_request_->request;
-    beast_error error;
-    made.piece = parser.take_piece(most, held, made.taken, error);
-    made.needs_more = error == beast::http::error::need_more;
-    made.bad = error && !made.needs_more;
-    made.done = parser.is_done();
+    if (last_->request.has_value()) {
+      take_piece(*last_->request, held, most, made);
+    } else {
+      take_piece(*last_->response, held, most, made);
+    }
   } catch (...) {
     made.bad = true;
   }

@@ -35,6 +35,8 @@ class message_parser {
   /// `text` is a head without the empty line behind it.
   /// Returns: 0, or the status of an answer to a request that is refused.
   int parse_request(std::string_view text, std::size_t most_fields, message_head& into);
+  /// The same of a response. Returns: whether it is one.
+  bool parse_response(std::string_view text, std::size_t most_fields, message_head& into);
 
   struct step {
     std::size_t taken = 0;   // bytes that are done with
@@ -47,8 +49,8 @@ class message_parser {
   step next_piece(std::string_view held, std::size_t most) noexcept;
 
  private:
-  class implementation;
-  std::unique_ptr<implementation> of_request_;
+  struct implementation;
+  std::unique_ptr<implementation> last_;  // the message that was begun last
 };
 
 }}}  // namespace motet::MOTET_ABI::http

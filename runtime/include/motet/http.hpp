@@ -2,6 +2,7 @@
 // HTTP/1.1, by Boost.Beast's parser. A program that includes this links with motet-http.
 #pragma once
 
+#include <motet/http/client.hpp>
 #include <motet/http/fields.hpp>
 #include <motet/http/files.hpp>
 #include <motet/http/request.hpp>

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/client.hpp. Source: RFC 9110, 9.2 and 15.4.
+#include <algorithm>
+#include <array>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
+#include <motet/http/client.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "http/connection_pool.hpp"
+#include "http/question.hpp"
+#include "http/reply.hpp"
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+bool is_redirection(int status) noexcept {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/// Changes `asked` to what the answer says is to be asked instead.
+/// Returns: whether there is such a thing.
+/// Throws: bad_reply for an address that is none.
+bool follow(const reply& answer, question& asked) {
+  const std::string_view place = answer.header("location");
+  if (!is_redirection(answer.status()) || place.empty()) return false;
+  const bool changes_method = answer.status() == 303
+                                  ? asked.method != "HEAD"
+                                  : answer.status() < 303 && asked.method == "POST";
+  if (asked.streams() && !changes_method) return false;
+  const std::string origin = asked.to.origin();
+  try {
+    asked.to = asked.to.resolve(place);
+  } catch (const std::invalid_argument& error) {
+    throw bad_reply(error.what());
+  }
+  if (changes_method) {
+    asked.method = "GET";
+    asked.with_body = false;
+    for (const char* of_body : {"content-type", "content-encoding", "content-language"}) {
+      asked.headers.remove(of_body);
+    }
+  }
+  if (asked.to.origin() != origin) {
+    for (const char* of_host : {"authorization", "cookie", "host"}) asked.headers.remove(of_host);
+  }
+  return true;
+}
+
+/// A short body is read, so that the connection can be used again.
+void leave(reply& answer) {
+  std::array<std::byte, 4096> dropped;
+  for (int pieces = 0; pieces < 16 && answer.read(dropped) > 0; ++pieces) continue;
+}
+
+}  // namespace
+
+client::client(const client_options& how) : pool_(std::make_unique<pool>(how)) {}
+client::~client() = default;
+
+/// Sends the request once, and waits for the head of its answer.
+/// Throws: std::system_error, and then `nothing_came` says whether there was none of an answer.
+reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothing_came) {
+  nothing_came = false;
+  pool::lease taken = by.take(asked.to, fresh);
+  connection& used = *taken.operator->();
+  const std::exception_ptr cut = asked.send(used, by.how().stall);
+  auto made = std::make_unique<reply::kept>(std::move(taken), by.how());
+  made->address = asked.to.text();
+  bool came = false;
+  nothing_came = true;
+  try {
+    if (!move_on_after(by.how().first_byte,
+                       [&] { came = made->take_head(asked.method == "HEAD"); })) {
+      nothing_came = false;
+      throw timed_out(call_site::here());
+    }
+  } catch (const limit_exceeded&) {
+    throw bad_reply("the head of the answer is too large");
+  } catch (const std::system_error&) {
+    nothing_came = nothing_came && used.in.peek(0).empty();
+    throw;
+  }
+  if (came) return reply(std::move(made));
+  if (cut != nullptr) std::rethrow_exception(cut);
+  throw std::system_error(std::make_error_code(std::errc::connection_reset),
+                          asked.to.origin() + " has closed the connection without an answer");
+}
+
+reply client::ask(pool& by, const question& asked) {
+  for (std::size_t tries = 0;; ++tries) {
+    bool nothing_came = false;
+    try {
+      return ask_once(by, asked, tries > 0, nothing_came);
+    } catch (const std::system_error&) {
+      if (!nothing_came || !asked.can_be_repeated() || tries >= by.how().retries) throw;
+    }
+  }
+}
+
+reply client::request(std::string_view method, std::string_view address,
+                      const request_options& how) {
+  if (!is_token(method)) throw std::invalid_argument("not a method: " + std::string(method));
+  question asked{std::string(method), url::parse(address), how.headers, &how};
+  const std::size_t most = pool_->how().redirects;
+  for (std::size_t moves = 0;; ++moves) {
+    reply answer = ask(*pool_, asked);
+    if (most == 0 || !follow(answer, asked)) return answer;
+    if (moves == most) throw bad_reply("more than " + std::to_string(most) + " redirections");
+    leave(answer);
+  }
+}
+
+reply client::get(std::string_view address) {
+  return request("GET", address);
+}
+
+reply client::post(std::string_view address, std::string body, std::string_view content_type) {
+  request_options how{.body = std::move(body)};
+  how.headers.set("Content-Type", content_type);
+  return request("POST", address, how);
+}
+
+}}}  // namespace motet::MOTET_ABI::http

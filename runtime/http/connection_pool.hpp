@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// A client's connections: so many to each host, kept while they are not used.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <motet/clock.hpp>
+#include <motet/detail/io/any_stream.hpp>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/http/client.hpp>
+#include <motet/semaphore.hpp>
+#include <string>
+#include <utility>
+
+#include "http/parser.hpp"
+#include "http/secure.hpp"
+#include "http/url.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// A connection to a server, and what has been read from it ahead.
+struct connection {
+  connection(detail::any_stream made, std::size_t most_head)
+      : stream(std::move(made)), in(stream.input(), most_head) {}
+
+  detail::any_stream stream;
+  detail::read_buffer in;
+  message_parser parser;
+  bool was_used = false;  // for a request before this one
+  clock::time_point unused_since{};
+};
+
+class client::pool {
+  struct host;
+
+ public:
+  explicit pool(const client_options& how);
+
+  /// The right to a connection to a host, and the connection, which is closed if it is not given
+  /// back. Move-only; it must not outlive the pool.
+  class lease {
+   public:
+    lease(lease&& other) noexcept
+        : of_(std::exchange(other.of_, nullptr)), made_(std::move(other.made_)) {}
+    lease& operator=(lease&&) = delete;
+    ~lease();
+
+    connection* operator->() const noexcept { return made_.get(); }
+    /// Others may use the connection.
+    void give_back();
+
+   private:
+    friend class pool;
+    explicit lease(host& of) : of_(&of) {}
+
+    host* of_;
+    std::unique_ptr<connection> made_;
+  };
+
+  /// Waits until there may be one more connection to the host of `to`. `fresh`: not one that has
+  /// been used.
+  /// Throws: std::system_error; timed_out; what is pending for the fiber.
+  lease take(const url& to, bool fresh);
+
+  const client_options& how() const noexcept { return how_; }
+
+ private:
+  struct host {
+    explicit host(std::size_t most) : places(static_cast<std::ptrdiff_t>(most)) {}
+
+    local::semaphore places;
+    std::list<std::unique_ptr<connection>> unused;  // the one that was used last comes first
+  };
+
+  std::unique_ptr<connection> take_unused(host& of, bool is_safe) const;
+  std::unique_ptr<connection> connect(const url& to);
+
+  const client_options how_;
+  secure_client secure_;
+  std::map<std::string, host> hosts_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// A client's request, as it is sent.
+#pragma once
+
+#include <exception>
+#include <motet/clock.hpp>
+#include <motet/http/client.hpp>
+#include <motet/http/fields.hpp>
+#include <string>
+
+#include "http/connection_pool.hpp"
+#include "http/url.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// Perhaps it is sent several times, to one address or another.
+struct question {
+  std::string method;
+  url to;
+  fields headers;
+  const request_options* how;
+  bool with_body = true;
+
+  bool streams() const noexcept { return with_body && how->body_from; }
+  /// Whether a server may get it twice: nothing else happens then. Source: RFC 9110, 9.2.2.
+  bool can_be_repeated() const noexcept;
+
+  /// Returns: why not all could be sent; null if it was. A server may answer before it has taken
+  /// all,
+  ///          and close.
+  /// Throws: what how->body_from throws; what is pending for the fiber.
+  std::exception_ptr send(connection& by, clock::duration stall) const;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

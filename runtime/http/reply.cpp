@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// See http/reply.hpp, and motet/http/client.hpp. Source: RFC 9112, 6.3.
+#include "http/reply.hpp"
+
+#include <array>
+#include <limits>
+#include <motet/errors.hpp>
+#include <motet/http/request.hpp>
+#include <optional>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+constexpr std::size_t most_fields = 1000;
+constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+bool reply::kept::take_head(bool to_head) {
+  do {
+    const std::optional<std::string_view> text = by_->in.until("\r\n\r\n", how_.head);
+    if (!text.has_value()) return false;
+    if (!by_->parser.parse_response(*text, most_fields, head)) {
+      throw bad_reply("the answer is no HTTP");
+    }
+  } while (head.status / 100 == 1);
+  begin_body(to_head);
+  return true;
+}
+
+void reply::kept::begin_body(bool to_head) {
+  keeps_alive_ = head.keep_alive;
+  if (to_head || head.status == 204 || head.status == 304) {
+    body_.begin_none();
+  } else if (head.chunked || head.length.has_value()) {
+    body_.begin(head, no_limit, how_.stall);
+  } else {
+    body_.begin_to_end(no_limit, how_.stall);
+  }
+  settle();
+}
+
+std::size_t reply::kept::read(std::span<std::byte> room) {
+  if (body_.ended()) return 0;
+  try {
+    const std::size_t size = body_.read(room);
+    settle();
+    return size;
+  } catch (const status_error& error) {
+    if (error.status() == 408) throw timed_out(call_site::here());
+    throw bad_reply(error.what());
+  }
+}
+
+/// Others may use the connection once the body has ended.
+void reply::kept::settle() {
+  if (body_.ended() && std::exchange(keeps_alive_, false)) by_.give_back();
+}
+
+std::string reply::kept::text() {
+  std::string all;
+  std::array<std::byte, 4096> buffer;
+  while (const std::size_t size = read(buffer)) {
+    if (all.size() + size > how_.text) throw bad_reply("a body that is longer than allowed");
+    all.append(reinterpret_cast<const char*>(buffer.data()), size);
+  }
+  return all;
+}
+
+reply::reply(std::unique_ptr<kept> of) noexcept : kept_(std::move(of)) {}
+reply::reply(reply&&) noexcept = default;
+reply& reply::operator=(reply&&) noexcept = default;
+reply::~reply() = default;
+
+int reply::status() const noexcept {
+  return kept_->head.status;
+}
+
+const fields& reply::headers() const noexcept {
+  return kept_->head.headers;
+}
+
+std::string_view reply::header(std::string_view name) const noexcept {
+  return headers().get(name);
+}
+
+const std::string& reply::url() const noexcept {
+  return kept_->address;
+}
+
+std::optional<std::uint64_t> reply::length() const noexcept {
+  return kept_->head.length;
+}
+
+std::size_t reply::read(std::span<std::byte> room) {
+  return kept_->read(room);
+}
+
+std::string reply::text() {
+  return kept_->text();
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Bytes to a peer that may take none for too long.
+#pragma once
+
+#include <cstddef>
+#include <motet/cancel.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/errors.hpp>
+#include <span>
+#include <system_error>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// Throws: std::system_error; timed_out if not all is sent in `limit`; what is pending for the
+///         fiber.
+inline void send_all(const detail::stream_direction& to, std::span<const std::byte> bytes,
+                     clock::duration limit) {
+  const bool in_time = move_on_after(limit, [&] {
+    std::error_code error;
+    detail::held_direction held(to, error);
+    while (!error && !bytes.empty()) bytes = bytes.subspan(held.write(bytes, error));
+    if (error) detail::throw_stream_error(error, "write");
+  });
+  if (!in_time) throw timed_out(call_site::here());
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// See http/url.hpp.
+#include "http/url.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+constexpr std::uint16_t usual_port(bool is_safe) noexcept {
+  return is_safe ? 443 : 80;
+}
+
+[[noreturn]] void refuse(std::string_view text) {
+  throw std::invalid_argument("not an address of http or https: '" + std::string(text) + "'");
+}
+
+bool starts_with_scheme(std::string_view text, std::string_view scheme) noexcept {
+  return equal_but_for_case(text.substr(0, scheme.size()), scheme);
+}
+
+/// A space or a control character would end the line that it is written to.
+bool has_only_visible(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+/// Returns: `path` without "." and ".." parts. Source: RFC 3986, 5.2.4.
+std::string without_dots(std::string_view path) {
+  std::string made;
+  path.remove_prefix(1);
+  for (bool more = true; more;) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    more = part.size() < path.size();
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+    if (part == "..") made.resize(made.empty() ? 0 : made.rfind('/'));
+    const bool is_dots = part == "." || part == "..";
+    if (!is_dots) made.append("/").append(part);
+    if (is_dots && !more) made.append("/");
+  }
+  return made;
+}
+
+}  // namespace
+
+url url::parse(std::string_view text) {
+  const std::string_view whole = text;
+  url found;
+  found.is_safe = starts_with_scheme(text, "https://");
+  if (!found.is_safe && !starts_with_scheme(text, "http://")) refuse(whole);
+  text.remove_prefix(found.is_safe ? 8 : 7);
+  text = take_before(text, '#');
+  const std::size_t end = std::min(text.find_first_of("/?"), text.size());
+  std::string_view authority = text.substr(0, end);
+  text.remove_prefix(end);
+  if (authority.find('@') != std::string_view::npos || !has_only_visible(whole)) refuse(whole);
+  const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  if (bracket == std::string_view::npos) refuse(whole);
+  const std::size_t colon = authority.find(':', bracket);
+  found.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
+  found.port = usual_port(found.is_safe);
+  if (colon != std::string_view::npos) {
+    const std::optional<std::uint64_t> port = number_of(authority.substr(colon + 1));
+    if (!port.has_value() || *port == 0 || *port > 65535) refuse(whole);
+    found.port = static_cast<std::uint16_t>(*port);
+  } else if (bracket > 0 && bracket + 1 != authority.size()) {
+    refuse(whole);
+  }
+  if (found.host.empty()) refuse(whole);
+  found.target = text.starts_with('/') ? std::string(text) : '/' + std::string(text);
+  return found;
+}
+
+url url::resolve(std::string_view reference) const {
+  reference = take_before(reference, '#');
+  if (reference.find("://") < reference.find_first_of("/?")) return parse(reference);
+  if (reference.starts_with("//")) {
+    return parse((is_safe ? "https:" : "http:") + std::string(reference));
+  }
+  if (!has_only_visible(reference)) refuse(reference);
+  url found = *this;
+  const std::size_t query = std::min(target.find('?'), target.size());
+  const std::string_view path = reference.substr(0, reference.find('?'));
+  const std::string_view behind_path = reference.substr(path.size());
+  if (path.starts_with('/')) {
+    found.target = without_dots(path);
+  } else if (!path.empty()) {
+    const std::string base = target.substr(0, target.rfind('/', query) + 1);
+    found.target = without_dots(base + std::string(path));
+  } else if (!behind_path.empty()) {
+    found.target = target.substr(0, query);
+  }
+  found.target += behind_path;
+  return found;
+}
+
+std::string url::host_field() const {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  std::string text = is_v6 ? '[' + host + ']' : host;
+  if (port != usual_port(is_safe)) text += ':' + std::to_string(port);
+  return text;
+}
+
+std::string url::origin() const {
+  return (is_safe ? "https://" : "http://") + host_field();
+}
+
+std::string url::text() const {
+  return origin() + target;
+}
+
+}}}  // namespace motet::MOTET_ABI::http

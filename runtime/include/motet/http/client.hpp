@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// An HTTP client.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <motet/clock.hpp>
+#include <motet/http/fields.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct question;
+
+/// Thrown for an answer that is no HTTP, or larger than allowed, and for more redirections than
+/// allowed.
+class bad_reply : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct client_options {
+  /// How many connections to one host there are at most; further calls wait for one.
+  std::size_t connections_per_host = 8;
+  /// How long an unused connection is kept.
+  clock::duration idle = std::chrono::seconds(55);
+  /// How long a connection may take to be made, with its look-up and its handshake; the head of an
+  /// answer to come; the server to take nothing of a body, or to send nothing of one.
+  clock::duration connect = std::chrono::seconds(10);
+  clock::duration first_byte = std::chrono::seconds(30);
+  clock::duration stall = std::chrono::seconds(30);
+  /// How often another address is asked because an answer says so.
+  std::size_t redirects = 10;
+  /// How often a request that may be repeated without harm (GET, HEAD, PUT, DELETE, OPTIONS) is
+  /// repeated when its connection has failed before any of the answer had come.
+  std::size_t retries = 2;
+  /// The most bytes of an answer's head, and of a body that reply::text() returns.
+  std::size_t head = std::size_t{64} * 1024;
+  std::size_t text = std::size_t{64} * 1024 * 1024;
+  /// For https: the certificates to be trusted, in PEM; if there is no file, the system's.
+  std::string trusted_file = {};
+};
+
+/// What a request has beside its method and address.
+struct request_options {
+  fields headers = {};
+  std::string body = {};
+  /// Called for the next bytes of a body that is sent as it comes; returns how many it has put
+  /// there, 0 at the end. A request with it is not repeated, nor sent to another address.
+  std::function<std::size_t(std::span<std::byte>)> body_from = {};
+};
+
+/// An answer, whose body is read as it comes. Move-only. While it lives it has a connection of its
+/// client, which must outlive it; other requests can use that once the body has been read. Used by
+/// one fiber at a time, on the client's thread.
+class reply {
+ public:
+  reply(reply&&) noexcept;
+  reply& operator=(reply&&) noexcept;
+  /// Closes the connection unless the body has been read to its end.
+  /// Switchpoint; nothing interrupts it.
+  ~reply();
+
+  /// Not a switchpoint.
+  int status() const noexcept;
+  /// Not a switchpoint.
+  const fields& headers() const noexcept;
+  /// Returns: the value of the first header of this name; empty if there is none.
+  /// Not a switchpoint.
+  std::string_view header(std::string_view name) const noexcept;
+  /// Returns: the address that has answered, perhaps another one than was asked.
+  /// Not a switchpoint.
+  const std::string& url() const noexcept;
+  /// Returns: how many bytes the body has; nothing if that is not known before it ends.
+  /// Not a switchpoint.
+  std::optional<std::uint64_t> length() const noexcept;
+
+  /// Reads the next bytes of the body.
+  /// Returns: bytes read, at most as many as `room` has; 0 at the end.
+  /// Switchpoint.
+  /// Throws: std::system_error; timed_out if nothing comes in client_options::stall; unexpected_eof
+  ///         if the connection ends first; bad_reply; what is pending for this fiber.
+  std::size_t read(std::span<std::byte> room);
+  /// Returns: all that is left of the body.
+  /// Switchpoint.
+  /// Throws: as read(); bad_reply if it is longer than client_options::text.
+  std::string text();
+
+ private:
+  friend class client;
+  class kept;
+  explicit reply(std::unique_ptr<kept> of) noexcept;
+
+  std::unique_ptr<kept> kept_;
+};
+
+/// Asks servers, on connections that it keeps for further requests. For the fibers of one thread;
+/// each thread has clients of its own.
+class client {
+ public:
+  /// Not a switchpoint.
+  /// Throws: std::system_error for a trusted_file that cannot be used.
+  explicit client(const client_options& how = {});
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  /// Not a switchpoint, but for connections that are kept.
+  ~client();
+
+  /// Sends a request, and waits for the head of its answer. A time limit round the call is sent
+  /// along, as Request-Timeout in seconds. Redirections are followed: with the same method, but as
+  /// GET after 303, and for POST after 301 and 302; another host is sent no Authorization and no
+  /// Cookie.
+  /// Returns: an answer, whatever its status.
+  /// Switchpoint.
+  /// Throws: std::invalid_argument for an address that is none, and as fields::add();
+  ///         std::system_error; timed_out if one of the limits is over; bad_reply; tls::errc;
+  ///         std::logic_error for https without motet-tls; what is pending for this fiber.
+  reply request(std::string_view method, std::string_view address, const request_options& how = {});
+  reply get(std::string_view address);
+  reply post(std::string_view address, std::string body, std::string_view content_type);
+
+ private:
+  friend class reply;
+  class pool;
+
+  static reply ask(pool& by, const question& asked);
+  static reply ask_once(pool& by, const question& asked, bool fresh, bool& nothing_came);
+
+  std::unique_ptr<pool> pool_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http
