@@ -13,7 +13,8 @@ import re
 import sys
 
 # Words of the seam and plain errors: called by backends, or trivially no switchpoints.
-EXEMPT = {"backend.hpp", "errors.hpp", "options.hpp", "clock.hpp", "serve_options.hpp"}
+EXEMPT = {"backend.hpp", "errors.hpp", "options.hpp", "clock.hpp", "serve_options.hpp",
+          "client_options.hpp"}
 FUNCTION = re.compile(r"^(?!.*\b(class|struct|enum|using|namespace)\b)[^=;{]*\w\s*\(")
 
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <motet/http/client.hpp>
+#include <motet/http/client_options.hpp>
 #include <motet/http/fields.hpp>
 #include <motet/http/files.hpp>
 #include <motet/http/request.hpp>

@@ -2,12 +2,10 @@
 // An HTTP client.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <motet/clock.hpp>
+#include <motet/http/client_options.hpp>
 #include <motet/http/fields.hpp>
 #include <optional>
 #include <span>
@@ -24,37 +22,6 @@ struct question;
 class bad_reply : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-struct client_options {
-  /// How many connections to one host there are at most; further calls wait for one.
-  std::size_t connections_per_host = 8;
-  /// How long an unused connection is kept.
-  clock::duration idle = std::chrono::seconds(55);
-  /// How long a connection may take to be made, with its look-up and its handshake; the head of an
-  /// answer to come; the server to take nothing of a body, or to send nothing of one.
-  clock::duration connect = std::chrono::seconds(10);
-  clock::duration first_byte = std::chrono::seconds(30);
-  clock::duration stall = std::chrono::seconds(30);
-  /// How often another address is asked because an answer says so.
-  std::size_t redirects = 10;
-  /// How often a request that may be repeated without harm (GET, HEAD, PUT, DELETE, OPTIONS) is
-  /// repeated when its connection has failed before any of the answer had come.
-  std::size_t retries = 2;
-  /// The most bytes of an answer's head, and of a body that reply::text() returns.
-  std::size_t head = std::size_t{64} * 1024;
-  std::size_t text = std::size_t{64} * 1024 * 1024;
-  /// For https: the certificates to be trusted, in PEM; if there is no file, the system's.
-  std::string trusted_file = {};
-};
-
-/// What a request has beside its method and address.
-struct request_options {
-  fields headers = {};
-  std::string body = {};
-  /// Called for the next bytes of a body that is sent as it comes; returns how many it has put
-  /// there, 0 at the end. A request with it is not repeated, nor sent to another address.
-  std::function<std::size_t(std::span<std::byte>)> body_from = {};
 };
 
 /// An answer, whose body is read as it comes. Move-only. While it lives it has a connection of its

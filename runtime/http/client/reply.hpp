@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "http/connection_pool.hpp"
+#include "http/client/connection_pool.hpp"
 #include "http/incoming_body.hpp"
 #include "http/parser.hpp"
 

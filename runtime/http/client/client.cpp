@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
-#include "http/connection_pool.hpp"
-#include "http/question.hpp"
-#include "http/reply.hpp"
+#include "http/client/connection_pool.hpp"
+#include "http/client/question.hpp"
+#include "http/client/reply.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/url.hpp.
-#include "http/url.hpp"
+// See http/client/url.hpp.
+#include "http/client/url.hpp"
 
 #include <algorithm>
 #include <optional>

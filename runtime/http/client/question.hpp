@@ -8,8 +8,8 @@
 #include <motet/http/fields.hpp>
 #include <string>
 
-#include "http/connection_pool.hpp"
-#include "http/url.hpp"
+#include "http/client/connection_pool.hpp"
+#include "http/client/url.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

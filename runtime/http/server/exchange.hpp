@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "http/incoming_body.hpp"
-#include "http/outgoing.hpp"
 #include "http/parser.hpp"
-#include "http/target.hpp"
+#include "http/server/outgoing.hpp"
+#include "http/server/target.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/reason.hpp.
-#include "http/reason.hpp"
+// See http/server/reason.hpp.
+#include "http/server/reason.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

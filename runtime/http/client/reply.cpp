@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/reply.hpp, and motet/http/client.hpp. Source: RFC 9112, 6.3.
-#include "http/reply.hpp"
+// See http/client/reply.hpp, and motet/http/client.hpp. Source: RFC 9112, 6.3.
+#include "http/client/reply.hpp"
 
 #include <array>
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/connection_pool.hpp.
-#include "http/connection_pool.hpp"
+// See http/client/connection_pool.hpp.
+#include "http/client/connection_pool.hpp"
 
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/date.hpp.
-#include "http/date.hpp"
+// See http/server/date.hpp.
+#include "http/server/date.hpp"
 
 #include <algorithm>
 #include <array>

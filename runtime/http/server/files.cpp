@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-#include "http/date.hpp"
+#include "http/server/date.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "http/client/secure.hpp"
+#include "http/client/url.hpp"
 #include "http/parser.hpp"
-#include "http/secure.hpp"
-#include "http/url.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/question.hpp.
-#include "http/question.hpp"
+// See http/client/question.hpp.
+#include "http/client/question.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/secure.hpp.
-#include "http/secure.hpp"
+// See http/client/secure.hpp.
+#include "http/client/secure.hpp"
 
 #include <stdexcept>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/outgoing.hpp.
-#include "http/outgoing.hpp"
+// See http/server/outgoing.hpp.
+#include "http/server/outgoing.hpp"
 
 #include <array>
 #include <charconv>
@@ -8,8 +8,8 @@
 #include <motet/errors.hpp>
 #include <stdexcept>
 
-#include "http/date.hpp"
-#include "http/reason.hpp"
+#include "http/server/date.hpp"
+#include "http/server/reason.hpp"
 #include "http/text.hpp"
 #include "http/wire_of.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/exchange.hpp. Source: RFC 9112, 9.
-#include "http/exchange.hpp"
+// See http/server/exchange.hpp. Source: RFC 9112, 9.
+#include "http/server/exchange.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <motet/errors.hpp>
 #include <system_error>
 
-#include "http/reason.hpp"
+#include "http/server/reason.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "http/exchange.hpp"
+#include "http/server/exchange.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/target.hpp.
-#include "http/target.hpp"
+// See http/server/target.hpp.
+#include "http/server/target.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See motet/http/request.hpp; what the two show is in http/exchange.hpp.
+// See motet/http/request.hpp; what the two show is in http/server/exchange.hpp.
 #include <array>
 #include <motet/http/request.hpp>
 #include <stdexcept>
 
-#include "http/exchange.hpp"
+#include "http/server/exchange.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
