@@ -31,7 +31,7 @@ int main(int count, char** words) {
     while (const std::size_t size = asked.read(piece)) answer.write(std::span(piece).first(size));
   });
 
-  motet::run_until_signal([&](std::stop_token stop) {
+  return motet::run_until_signal([&](const std::stop_token& stop) {
     motet::http::serve(listener, {.connections = {.drain = stop}}, routes);
   });
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// A file to which fibers append, and which they wait for to be on the disk: one of them writes for
+// all that wait meanwhile.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <motet/motet.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+class append_log {
+ public:
+  /// `syncs`: what has been waited for survives a power cut, else only the end of this program.
+  append_log(std::string_view path, bool syncs)
+      : file_(motet::file::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640)), syncs_(syncs) {}
+
+  motet::file& file() { return file_; }
+  /// What is behind `size` bytes was cut off in the middle, and goes.
+  void cut(std::uint64_t size) {
+    motet::io::ftruncate(file_.native_handle(), static_cast<off_t>(size));
+    file_.seek(static_cast<off_t>(size), SEEK_SET);
+  }
+  /// Returns: what to wait for.
+  std::uint64_t add(std::string_view text) {
+    waiting_ += text;
+    return added_ += text.size();
+  }
+  void await(std::uint64_t end) {
+    while (kept_ < end) {
+      const std::lock_guard one_at_a_time(writing_);
+      if (kept_ >= end) return;
+      // What could not be written is missing from all that comes behind.
+      if (failed_) throw std::runtime_error("the log cannot be written");
+      const std::string part = std::exchange(waiting_, {});
+      const std::uint64_t until = added_;
+      failed_ = true;
+      motet::shield([&] {
+        file_.write_all(std::as_bytes(std::span(part)));
+        if (syncs_) file_.sync_data();
+      });
+      failed_ = false;
+      kept_ = until;
+    }
+  }
+
+ private:
+  motet::file file_;
+  const bool syncs_;
+  std::string waiting_;
+  std::uint64_t added_ = 0;
+  std::uint64_t kept_ = 0;
+  bool failed_ = false;
+  motet::local::mutex writing_;
+};

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs that people judge a runtime by, driven by the clients that people use.
+
+usage: programs_test.py NAME PROGRAM [MORE-PROGRAMS]
+"""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tls"))
+from listening import Listening
+from world_test import make_certificates, run
+
+
+def stop(server):
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(timeout=20) == 128 + signal.SIGTERM, server.process.stderr.read()
+
+
+def http_hello(program):
+    with Listening(program, "--port", "0") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        assert run("curl", "-sS", url + "/") == "Hello, world\n"
+        assert run("curl", "-sS", url + "/hello/you%20there") == "Hello, you there\n"
+        assert run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url + "/none") == "404"
+        data = "x" * 1_000_000
+        assert run("curl", "-sS", "--data-binary", "@-", url + "/echo", give=data) == data
+        assert run("curl", "-sS", "-T", "-", "-X", "POST", url + "/echo", give=data) == data  # in chunks
+        said = run("wrk", "-t1", "-c50", "-d1", url + "/")
+        assert "Non-2xx" not in said and "Socket errors" not in said, said
+        said = run("h2load", "--h1", "-n", "2000", "-c", "20", url + "/")
+        assert "2000 succeeded, 0 failed" in said, said
+        stop(server)
+
+
+def https_files(program):
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        make_certificates(place)
+        (place / "page.html").write_text("a page")
+        (place / "large").write_bytes(os.urandom(3_000_000))
+        with Listening(program, name, f"{place}/own.pem", f"{place}/own.key", "0") as server:
+            url = f"https://example.test:{server.port}"
+            curl = ["curl", "-sS", "--resolve", f"example.test:{server.port}:127.0.0.1", "--cacert", f"{place}/ca.pem"]
+            assert run(*curl, url + "/page.html") == "a page"
+            run(*curl, "-o", f"{place}/copy", url + "/large")
+            assert (place / "copy").read_bytes() == (place / "large").read_bytes()
+            run(*curl, "-o", f"{place}/part", "-r", "1000-2000", url + "/large")
+            assert (place / "part").read_bytes() == (place / "large").read_bytes()[1000:2001]
+            run(*curl, "--etag-save", f"{place}/tag", "-o", "/dev/null", url + "/page.html")
+            code = ["-o", "/dev/null", "-w", "%{http_code}"]
+            assert run(*curl, "--etag-compare", f"{place}/tag", *code, url + "/page.html") == "304"
+            assert run(*curl, "--path-as-is", *code, url + "/../own.key") == "404"
+            said = run("wrk", "-t1", "-c20", "-d1", f"https://127.0.0.1:{server.port}/page.html")
+            assert "Non-2xx" not in said and "Socket errors" not in said, said
+            said = run("h2load", "--h1", "-n", "500", "-c", "10", f"https://127.0.0.1:{server.port}/page.html")
+            assert "500 succeeded, 0 failed" in said, said
+            stop(server)
+
+
+def redis(port, *words, expect=0):
+    return run("redis-cli", "-p", str(port), *words, expect=expect).strip()
+
+
+def kv_commands(program):
+    with Listening(program, "--port", "0") as server:
+        ask = lambda *words: redis(server.port, *words)
+        assert ask("set", "a", "1") == "OK"
+        assert ask("incr", "a") == "2"
+        assert ask("mget", "a", "none") == "2"
+        assert ask("lpush", "l", "x", "y", "z") == "3"
+        assert ask("lrange", "l", "0", "-1") == "z\ny\nx"
+        assert ask("lrange", "l", "-2", "5") == "y\nx"
+        assert ask("del", "a", "none") == "1"
+        assert ask("get", "a") == ""
+        assert "WRONGTYPE" in ask("incr", "l")
+        assert "unknown command" in ask("nonsense")
+        assert "too few" in ask("set", "x")
+        ask("set", "gone", "soon")
+        assert ask("expire", "gone", "1") == "1"
+        time.sleep(1.1)
+        assert ask("get", "gone") == ""
+        said = run("redis-benchmark", "-p", str(server.port), "-q", "-n", "20000", "-P", "16", "-c", "20", "-t",
+                   "set,get,incr,lpush,lrange_100")
+        assert said.count("requests per second") >= 4 and "rror" not in said.replace("CONFIG", ""), said
+        for nonsense in (b"GET / HTTP/1.1\r\n\r\n", b"*1\r\n$-1\r\n", b"*99999999\r\n", b"*1\r\n$3\r\nabcXY", b"\0" * 100):
+            with socket.create_connection(("127.0.0.1", server.port)) as one:
+                one.sendall(nonsense)
+                assert b"Protocol error" in one.recv(1000), nonsense
+        stop(server)
+
+
+def kv_messages(program):
+    with Listening(program, "--port", "0") as server:
+        hears = subprocess.Popen(["redis-cli", "-p", str(server.port), "subscribe", "news"], stdout=subprocess.PIPE,
+                                 text=True)
+        assert [hears.stdout.readline().strip() for _ in range(3)] == ["subscribe", "news", "1"]
+        for index in range(5):
+            assert redis(server.port, "publish", "news", f"item {index}") == "1"
+        heard = [hears.stdout.readline().strip() for _ in range(15)]
+        assert heard[2::3] == [f"item {index}" for index in range(5)], heard
+        hears.kill()
+        hears.wait()
+        for _ in range(100):
+            if redis(server.port, "publish", "news", "nobody") == "0":
+                break
+            time.sleep(0.02)
+        else:
+            raise AssertionError("a subscriber that is gone is still told")
+
+
+def kv_survives(program):
+    """What was acknowledged before a kill is there afterwards; a killed log ends anywhere."""
+    with tempfile.TemporaryDirectory() as name:
+        log = f"{name}/log"
+        acknowledged = {}
+        for generation in range(4):
+            with Listening(program, "--port", "0", "--log", log) as server:
+                for key, value in acknowledged.items():
+                    assert redis(server.port, "get", key) == value, (generation, key)
+                acknowledged.update(write_until_killed(server, generation))
+            assert acknowledged
+            with open(log, "ab") as damaged:
+                damaged.write(b"*3\r\n$3\r\nSET\r\n$4\r\nhal"[: random.randrange(20)])
+
+
+def write_until_killed(server, generation):
+    sent, acknowledged = [], {}
+
+    def write(number):
+        with socket.create_connection(("127.0.0.1", server.port)) as one:
+            answers = one.makefile("rb")
+            for index in range(100_000):
+                key, value = f"k{generation}.{number}.{index}", str(random.random())
+                command = f"*3\r\n$3\r\nSET\r\n${len(key)}\r\n{key}\r\n${len(value)}\r\n{value}\r\n"
+                try:
+                    one.sendall(command.encode())
+                    if answers.readline() != b"+OK\r\n":
+                        return
+                except OSError:
+                    return
+                acknowledged[key] = value
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for each in writers:
+        each.start()
+    time.sleep(0.1 + random.random() / 10)
+    server.process.send_signal(signal.SIGKILL)
+    for each in writers:
+        each.join()
+    some = random.sample(sorted(acknowledged), min(20, len(acknowledged)))
+    return {key: acknowledged[key] for key in some}
+
+
+def kv_server(program):
+    kv_commands(program)
+    kv_messages(program)
+    kv_survives(program)
+
+
+def fetch_many(program, hello):
+    with Listening(hello, "--port", "0") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        addresses = [f"{url}/hello/{index}" for index in range(200)]
+        said = run(program, give="\n".join(addresses))
+        lines = said.splitlines()
+        assert len(lines) == 201 and lines[-1] == "200 of 200", said
+        assert all(line.startswith("200 ") for line in lines[:-1]), said
+        said = run(program, give=f"{url}/none\nhttp://127.0.0.1:1/\nnonsense\n")
+        assert "404 " in said and said.count("failed: ") == 2 and said.endswith("3 of 3\n"), said
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        said = run(program, "--within", "0.2", give=f"http://127.0.0.1:{silent.getsockname()[1]}/\n", expect=1)
+        assert "0 of 1, the time is up" in said, said
+
+
+def reverse_proxy(program, hello):
+    with Listening(hello, "--port", "0") as first, Listening(hello, "--port", "0") as second:
+        servers = [f"http://127.0.0.1:{each.port}" for each in (first, second)]
+        with Listening(program, "0", *servers) as proxy:
+            url = f"http://127.0.0.1:{proxy.port}"
+            for _ in range(4):
+                assert run("curl", "-sS", url + "/hello/you") == "Hello, you\n"
+            data = "x" * 1_000_000
+            assert run("curl", "-sS", "--data-binary", "@-", url + "/echo", give=data) == data
+            assert run("curl", "-sS", "-T", "-", "-X", "POST", url + "/echo", give=data) == data
+            assert "HTTP/1.1 405" in run("curl", "-sSi", "-X", "DELETE", url + "/")
+            assert "Content-Length: 13" in run("curl", "-sSI", url + "/")
+            said = run("wrk", "-t1", "-c20", "-d1", url + "/")
+            assert "Non-2xx" not in said and "Socket errors" not in said, said
+            stop(first)
+            stop(second)
+            assert run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url + "/") == "502"
+            stop(proxy)
+
+
+def pg_queries(program):
+    """Needs the programs of a PostgreSQL server, which do not run as root."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+    if not found:
+        print("there is no PostgreSQL")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        as_user = {}
+        if os.geteuid() == 0:
+            as_user = {"user": "postgres", "group": "postgres"}
+            place.chmod(0o777)
+
+        def server(*command):
+            done = subprocess.run([str(found[-1] / command[0]), *command[1:]], capture_output=True, text=True, timeout=50,
+                                  cwd=name, **as_user)
+            assert done.returncode == 0, done
+
+        server("initdb", "-D", f"{name}/data", "-A", "trust", "-U", "tester", "--no-sync")
+        server("pg_ctl", "-D", f"{name}/data", "-w", "-l", f"{name}/log", "-o",
+               f"-c listen_addresses='' -k {name} -c fsync=off", "start")
+        try:
+            said = run(program, f"host={name} user=tester dbname=postgres")
+            assert "sum 1275" in said and "cancelled, and the server still runs 0" in said, said
+            took = int(said.split("connections: ")[1].split()[0])
+            assert 250 <= took < 2500, said
+        finally:
+            server("pg_ctl", "-D", f"{name}/data", "-m", "immediate", "stop")
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    globals()[sys.argv[1]](*sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
