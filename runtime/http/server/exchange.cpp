@@ -9,7 +9,7 @@
 #include <motet/errors.hpp>
 #include <system_error>
 
-#include "http/server/reason.hpp"
+#include "http/server/lateness.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -161,6 +161,12 @@ int exchange::read_target() {
 std::exception_ptr exchange::handle() {
   request asked(*this);
   response answer(*this);
+  const clock::duration most = how_.shed_when_late;
+  if (most > clock::duration(0) && lateness::here().is_over(most)) {
+    fail(503, "there is too much to do");
+    answer_.headers.set("Retry-After", "1");
+    return nullptr;
+  }
   try {
     call_handler(asked, answer);
   } catch (const cancelled&) {
