@@ -42,6 +42,7 @@ LOOK_INSIDE = {
     "tests/backends/transfer_test.cpp",
     "tests/bench/choice_bench.cpp",
     "tests/bench/limit_bench.cpp",
+    "tests/fuzz/http_response_fuzz.cpp",
     "tests/fuzz/serve_fuzz.cpp",
     "tests/ground/context_test.cpp",
     "tests/ground/cores_test.cpp",

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// What an HTTP server answers does not depend on how a client's bytes come in parts, and is a row
+// of whole answers, of which none follows one that ends the connection.
+#include <array>
+#include <motet/http.hpp>
+#include <motet/motet.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check.hpp"
+#include "io/scripted_stream.hpp"
+
+using fuzz::require;
+using testing::scripted_stream;
+
+namespace {
+
+/// A stream that is looked at when it has been served.
+struct shown_stream {
+  std::size_t read(std::span<std::byte> room) { return of->read(room); }
+  std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
+    return of->read(room, error);
+  }
+  std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept {
+    return of->write(bytes, error);
+  }
+  void write_all(std::span<const std::byte> bytes) { of->write_all(bytes); }
+  void shutdown(int how) { of->shutdown(how); }
+  scripted_stream* of;
+};
+
+void echo(motet::http::request& asked, motet::http::response& answer) {
+  answer.write(std::string(asked.method()) + std::string(asked.path()));
+  std::array<std::byte, 7> piece;
+  while (const std::size_t size = asked.read(piece)) answer.write(std::span(piece).first(size));
+}
+
+/// Returns: what a client gets that sends these parts, without the dates.
+std::string answers_to(const std::vector<std::string>& parts) {
+  scripted_stream stream(parts);
+  motet::http::serve_options how;
+  how.head = 500;
+  how.body = 300;
+  how.fields = 10;
+  motet::http::serve_connection(shown_stream{&stream}, how, echo);
+  std::string all = stream.written();
+  for (std::size_t at = all.find("Date: "); at != all.npos; at = all.find("Date: ", at)) {
+    all.erase(at, all.find("\r\n", at) + 2 - at);
+  }
+  return all;
+}
+
+/// The answers are whole, and the last is the only one that ends the connection.
+void check(std::string_view answers) {
+  while (!answers.empty()) {
+    require(answers.starts_with("HTTP/1.1 "));
+    const std::size_t end = answers.find("\r\n\r\n");
+    require(end != answers.npos);
+    const std::string_view head = answers.substr(0, end + 2);
+    answers.remove_prefix(end + 4);
+    if (head.starts_with("HTTP/1.1 100 ")) continue;
+    const std::size_t length = head.find("\r\nContent-Length: ");
+    const bool closes = head.find("\r\nConnection: close\r\n") != head.npos;
+    require(length != head.npos);
+    const std::size_t size = std::stoul(std::string(head.substr(length + 18)));
+    // Of an answer to HEAD there is no body.
+    if (answers.size() >= size && !answers.starts_with("HTTP/1.1 ")) answers.remove_prefix(size);
+    require(!closes || answers.empty());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzedDataProvider input(data, size);
+  std::vector<std::string> parts;
+  std::string all;
+  while (input.remaining_bytes() > 0) {
+    parts.push_back(input.ConsumeBytesAsString(input.ConsumeIntegralInRange<std::size_t>(1, 400)));
+    all += parts.back();
+  }
+  motet::options chosen;
+  chosen.backend = "sim";
+  motet::run(chosen, [&] {
+    const std::string in_parts = answers_to(parts);
+    require(in_parts == answers_to({all}));
+    check(in_parts);
+  });
+  return 0;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What a client makes of an answer does not depend on how its bytes come in parts.
+#include <array>
+#include <motet/http.hpp>
+#include <motet/motet.hpp>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "http/incoming_body.hpp"
+#include "http/parser.hpp"
+#include "io/scripted_stream.hpp"
+
+using fuzz::require;
+using testing::scripted_stream;
+
+namespace {
+
+/// Returns: the status, the headers and the body, or how it failed.
+std::string understood(const std::vector<std::string>& parts) {
+  scripted_stream stream(parts);
+  motet::detail::read_buffer in(motet::detail::input_of(stream), 600);
+  motet::http::message_parser parser;
+  motet::http::message_head head;
+  std::string found;
+  try {
+    const auto text = in.until("\r\n\r\n", 500);
+    if (!text.has_value() || !parser.parse_response(*text, 10, head)) return "no head";
+    found = std::to_string(head.status) + (head.keep_alive ? " kept" : " over");
+    for (const motet::http::field& each : head.headers) {
+      require(each.name.find_first_of("\r\n: ") == each.name.npos);
+      require(each.value.find_first_of("\r\n") == each.value.npos);
+      found.append(each.name).append("=").append(each.value).append(";");
+    }
+    motet::http::incoming_body body(in, parser);
+    if (head.chunked || head.length.has_value()) {
+      require(!(head.chunked && head.length.has_value()));
+      body.begin(head, 300, std::chrono::seconds(1));
+    } else {
+      body.begin_to_end(300, std::chrono::seconds(1));
+    }
+    std::array<std::byte, 7> piece;
+    while (const std::size_t size = body.read(piece)) {
+      found.append(reinterpret_cast<const char*>(piece.data()), size);
+    }
+    require(body.ended());
+    return found + " whole";
+  } catch (const motet::http::status_error& error) {
+    return "refused " + std::to_string(error.status());
+  } catch (const motet::unexpected_eof&) {
+    return found + " cut";
+  } catch (const motet::limit_exceeded&) {
+    return "too large";
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzedDataProvider input(data, size);
+  std::vector<std::string> parts;
+  std::string all;
+  while (input.remaining_bytes() > 0) {
+    parts.push_back(input.ConsumeBytesAsString(input.ConsumeIntegralInRange<std::size_t>(1, 400)));
+    all += parts.back();
+  }
+  motet::options chosen;
+  chosen.backend = "sim";
+  motet::run(chosen, [&] { require(understood(parts) == understood({all})); });
+  return 0;
+}
