@@ -2,7 +2,6 @@
 // The protocol of Redis, as far as a server needs it. Source: the "RESP protocol spec" of Redis.
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <stdexcept>
@@ -24,7 +23,10 @@ inline bool take_number(std::string_view& from, char mark, std::size_t most, std
   if (from.empty()) return false;
   if (from.front() != mark) throw protocol_error(std::string("expected '") + mark + "'");
   const std::size_t end = from.find("\r\n");
-  if (std::min(end, from.size()) > 32) throw protocol_error("a number that is too long");
+  // The line end may be there by half.
+  if (end == std::string_view::npos ? from.size() > 33 : end > 32) {
+    throw protocol_error("a number that is too long");
+  }
   if (end == std::string_view::npos) return false;
   const char* last = from.data() + end;
   const auto [stop, error] = std::from_chars(from.data() + 1, last, number);

@@ -26,17 +26,24 @@ void check(std::string_view name, std::string_view value) {
 
 void fields::add(std::string_view name, std::string_view value) {
   check(name, value);
+  std::string both;  // which may be views of this very text
+  both.append(name).append(value);
   const auto begin = static_cast<std::uint32_t>(text_.size());
-  text_.append(name).append(": ").append(value).append("\r\n");
   const auto name_size = static_cast<std::uint32_t>(name.size());
-  places_.push_back(
-      {begin, name_size, begin + name_size + 2, static_cast<std::uint32_t>(value.size())});
+  const auto value_size = static_cast<std::uint32_t>(value.size());
+  text_ += both;
+  places_.push_back({begin, name_size, begin + name_size, value_size});
 }
 
 void fields::set(std::string_view name, std::string_view value) {
+  if (!find(name).has_value()) return add(name, value);
   check(name, value);
-  remove(name);
-  add(name, value);
+  fields changed;
+  for (const field& each : *this) {
+    if (!equal_but_for_case(each.name, name)) changed.add(each.name, each.value);
+  }
+  changed.add(name, value);
+  *this = std::move(changed);
 }
 
 void fields::remove(std::string_view name) {

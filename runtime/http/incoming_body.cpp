@@ -26,14 +26,14 @@ void incoming_body::begin(const message_head& head, std::uint64_t most,
                           clock::duration stall) noexcept {
   left_ = head.length.value_or(0);
   kind_ = head.chunked ? kind::chunked : left_ > 0 ? kind::of_length : kind::none;
-  begun_ = lost_ = false;
+  begun_ = lost_ = failed_ = false;
   may_come_ = most;
   stall_ = stall;
 }
 
 void incoming_body::begin_to_end(std::uint64_t most, clock::duration stall) noexcept {
   kind_ = kind::to_end;
-  begun_ = lost_ = false;
+  begun_ = lost_ = failed_ = false;
   may_come_ = most;
   stall_ = stall;
 }
@@ -41,13 +41,16 @@ void incoming_body::begin_to_end(std::uint64_t most, clock::duration stall) noex
 std::size_t incoming_body::read(std::span<std::byte> room) {
   if (room.empty()) return 0;
   begun_ = true;
-  lost_ = true;
   try {
-    const std::size_t size = read_piece(room);
-    lost_ = false;
-    return size;
+    return read_piece(room);
   } catch (const status_error&) {
-    lost_ = false;
+    failed_ = true;
+    throw;
+  } catch (const unexpected_eof&) {
+    lost_ = true;
+    throw;
+  } catch (const std::system_error&) {
+    lost_ = true;
     throw;
   }
 }
@@ -128,11 +131,14 @@ void incoming_body::count(std::size_t size) {
   may_come_ -= size;
 }
 
-bool incoming_body::skip(std::uint64_t most) {
-  std::array<std::byte, 4096> dropped;
+bool incoming_body::skip(std::uint64_t most, clock::duration limit) {
+  if (failed_ || left_ > most) return ended();
   may_come_ = most;
   try {
-    while (read(dropped) > 0) continue;
+    move_on_after(limit, [&] {
+      std::array<std::byte, 4096> dropped;
+      while (read(dropped) > 0) continue;
+    });
   } catch (const status_error&) {
   } catch (const unexpected_eof&) {
   } catch (const std::system_error&) {

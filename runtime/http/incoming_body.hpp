@@ -32,9 +32,11 @@ class incoming_body {
   /// Returns: bytes read; 0 at the end.
   /// Throws: status_error; unexpected_eof; std::system_error; what is pending for the fiber.
   std::size_t read(std::span<std::byte> room);
-  /// Drops what is left, if that is at most `most` bytes.
+  /// Drops what is left, if that is at most `most` bytes and comes in `limit`.
   /// Returns: whether it is dropped.
-  bool skip(std::uint64_t most);
+  bool skip(std::uint64_t most, clock::duration limit);
+  /// Whether reading it has failed: it cannot be read any further.
+  bool failed() const noexcept { return failed_; }
 
  private:
   enum class kind { none, of_length, chunked, to_end };
@@ -52,6 +54,7 @@ class incoming_body {
   kind kind_ = kind::none;
   bool begun_ = false;
   bool lost_ = false;
+  bool failed_ = false;
   std::uint64_t left_ = 0;  // of a known length
   std::uint64_t may_come_ = 0;
   clock::duration stall_{};

@@ -12,14 +12,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Throws: std::system_error; timed_out if not all is sent in `limit`; what is pending for the
+/// Throws: std::system_error; timed_out if nothing is taken in `limit`; what is pending for the
 ///         fiber.
 inline void send_all(const detail::stream_direction& to, std::span<const std::byte> bytes,
                      clock::duration limit) {
-  const bool in_time = move_on_after(limit, [&] {
+  const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
     detail::held_direction held(to, error);
-    while (!error && !bytes.empty()) bytes = bytes.subspan(held.write(bytes, error));
+    while (!error && !bytes.empty()) {
+      bytes = bytes.subspan(held.write(bytes, error));
+      if (!bytes.empty()) pause.reset(limit);
+    }
     if (error) detail::throw_stream_error(error, "write");
   });
   if (!in_time) throw timed_out(call_site::here());

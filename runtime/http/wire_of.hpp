@@ -10,9 +10,13 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct wire_of {
-  /// Of fields that have come: all of the head that they are in. Of others: as they are sent.
+  /// Of fields that have come: all of the head that they are in.
   static std::string& text(fields& of) noexcept { return of.text_; }
-  static const std::string& text(const fields& of) noexcept { return of.text_; }
+
+  static void append(const fields& of, std::string& to) {
+    for (const field& each : of)
+      to.append(each.name).append(": ").append(each.value).append("\r\n");
+  }
 
   /// `name` and `value` are in text(of).
   static void note(fields& of, std::string_view name, std::string_view value) {

@@ -118,6 +118,7 @@ context server_context::kept::with(const certificate& own, const server_options&
     // The names of these help a client to choose its own.
     SSL_CTX_set_client_CA_list(made.get(),
                                SSL_load_client_CA_file(how.client_trusted_file.c_str()));
+    ERR_clear_error();  // where the file ends
   }
   if (!protocols_.empty()) SSL_CTX_set_alpn_select_cb(made.get(), choose_protocol, this);
   SSL_CTX_set_dh_auto(made.get(), 1);
@@ -132,9 +133,11 @@ int server_context::kept::choose_certificate(SSL* connection, int*, void* self) 
   const char* asked = SSL_get_servername(connection, TLSEXT_NAMETYPE_host_name);
   if (asked == nullptr) return SSL_TLSEXT_ERR_NOACK;
   const auto& all = static_cast<kept*>(self)->by_certificate_;
+  ERR_set_mark();
   const auto found = std::find_if(all.begin(), all.end(), [&](const context& each) {
     return X509_check_host(SSL_CTX_get0_certificate(each.get()), asked, 0, 0, nullptr) == 1;
   });
+  ERR_pop_to_mark();  // a look that fails is no failure of the handshake
   if (found == all.end()) return SSL_TLSEXT_ERR_NOACK;
   SSL_set_SSL_CTX(connection, found->get());
   return SSL_TLSEXT_ERR_OK;

@@ -24,11 +24,18 @@ using session = std::unique_ptr<SSL_SESSION, session_free>;
 /// Of one client; any thread.
 class sessions {
  public:
-  /// The oldest one makes room. Without memory the session is dropped.
+  /// The oldest one makes room, of the same host if that has several. Without memory the session is
+  /// dropped.
   void put(const std::string& host, session offered) noexcept {
     const std::lock_guard in(guard_);
     try {
-      if (kept_.size() == most) kept_.erase(kept_.begin());
+      const auto is_of_host = [&](const entry& each) { return each.host == host; };
+      const auto of_host = std::count_if(kept_.begin(), kept_.end(), is_of_host);
+      if (of_host == most_of_host) {
+        kept_.erase(std::find_if(kept_.begin(), kept_.end(), is_of_host));
+      } else if (kept_.size() == most) {
+        kept_.erase(kept_.begin());
+      }
       kept_.push_back({host, std::move(offered)});
     } catch (const std::bad_alloc&) {
     }
@@ -54,6 +61,7 @@ class sessions {
   };
 
   static constexpr std::size_t most = 256;
+  static constexpr std::ptrdiff_t most_of_host = 8;
 
   std::mutex guard_;
   std::vector<entry> kept_;

@@ -47,7 +47,8 @@ bool expect(SSL* connection, const std::string& host) noexcept {
   if (is_address(host)) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), host.c_str()) == 1;
   }
-  SSL_set_hostflags(connection, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  SSL_set_hostflags(connection,
+                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   return SSL_set1_host(connection, host.c_str()) == 1;
 }
 
@@ -75,7 +76,9 @@ void stream::state::be_client(std::shared_ptr<client_context::kept> by, std::str
   client_ = std::move(by);
   host_ = host;
   if (host_.ends_with('.')) host_.pop_back();
-  const bool named = !host_.empty() && host_.find('\0') == std::string::npos;
+  // A dot in front would stand for whatever is below.
+  const bool named =
+      !host_.empty() && host_.front() != '.' && host_.find('\0') == std::string::npos;
   const bool told = !named || is_address(host_) || tell_name(get(), host_);
   if (!told || (client_->verifies() && !(named && expect(get(), host_)))) {
     ERR_clear_error();
@@ -97,13 +100,16 @@ template <typename Call>
 stream::state::outcome stream::state::attempt(Call call) noexcept {
   ERR_clear_error();
   const int result = call();
-  if (result > 0) return outcome::done;
+  if (result > 0) {
+    ERR_clear_error();
+    return outcome::done;
+  }
   switch (SSL_get_error(get(), result)) {
     case SSL_ERROR_WANT_READ:
       return outcome::wants_bytes;
     case SSL_ERROR_ZERO_RETURN:
       return outcome::ended;
-    case SSL_ERROR_SYSCALL:  // the wire has refused bytes, which it does without memory only
+    case SSL_ERROR_SYSCALL:  // the wire has refused bytes: there is no memory, or too many wait
       failure_.code = code_of(std::errc::not_enough_memory);
       return outcome::failed;
     default:
@@ -140,7 +146,7 @@ std::size_t stream::state::read(std::span<std::byte> room, std::error_code& erro
     std::size_t size = 0;
     const outcome now =
         attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
-    if (!wire_.queued.empty()) send_unasked();
+    if (!wire_.queued.empty() || !on_way_.empty()) send_unasked();
     if (now == outcome::done) return size;
     if (now == outcome::ended || must_not(error)) break;
   }
@@ -169,16 +175,20 @@ void stream::state::write_all(std::span<const std::byte> bytes, std::error_code&
   do {
     bytes = bytes.subspan(write(bytes, error));
   } while (!error && !bytes.empty());
+  if (!error) send(error);
 }
 
 void stream::state::end_writing(std::error_code& error) noexcept {
   refuse_if_pending(error);
   if (error || must_not(error)) return;
   if (!std::exchange(writing_has_ended_, true)) {
-    // That the peer has not said the same is no failure.
-    attempt([&] { return std::max(SSL_shutdown(get()), 0) + 1; });
+    // That the peer has not said the same, 0, is no failure.
+    attempt([&] {
+      const int said = SSL_shutdown(get());
+      return said == 0 ? 1 : said;
+    });
   }
-  send(error);
+  if (!must_not(error)) send(error);
 }
 
 /// Fetches bytes for OpenSSL, which has taken all that were there.
@@ -193,7 +203,7 @@ void stream::state::fetch(std::error_code& error) noexcept {
   if (error) return;
   const std::size_t size = from.read(arrived.room(), error);
   if (error) return;
-  if (size == 0) failure_.code = make_error_code(errc::truncated);
+  if (size == 0) failure_ = {make_error_code(errc::truncated), {}};
   arrived.added(size);
   last_was_full_ = arrived.room().empty();
 }
@@ -211,7 +221,8 @@ void stream::state::send(std::error_code& error) noexcept {
   if (error != std::errc::operation_canceled) cannot_write_ = error;
 }
 
-/// Sends what a fiber that reads has to answer, as an alert. A fiber that writes sends it as well.
+/// Sends what a fiber that reads has to answer, as an alert, and what an interrupted write has
+/// left. A fiber that writes sends it as well.
 void stream::state::send_unasked() noexcept {
   if (writing.in_use() || writing.kept()) return;
   std::error_code error;

@@ -10,6 +10,9 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 
 namespace {
 
+/// A peer that asks again and again for an answer, and takes none, is left.
+constexpr std::size_t most_queued = std::size_t{1024} * 1024;
+
 wire& of(BIO* user) noexcept {
   return *static_cast<wire*>(BIO_get_data(user));
 }
@@ -31,6 +34,7 @@ int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* moved) no
 int queue_to_send(BIO* user, const char* bytes, std::size_t size, std::size_t* moved) noexcept {
   BIO_clear_retry_flags(user);
   *moved = 0;
+  if (of(user).queued.held().size() > most_queued) return 0;
   if (!of(user).queued.put(std::as_bytes(std::span(bytes, size)))) return 0;
   *moved = size;
   return 1;

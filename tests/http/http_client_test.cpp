@@ -268,7 +268,10 @@ TEST_CASE("a server that takes too long is left") {
   CHECK_THROWS_AS(client.get(slow.at("/")), timed_out);
   http::reply half = client.get(slow.at("/body"));
   CHECK_THROWS_AS(half.text(), timed_out);
-  CHECK_THROWS_AS(with_timeout(1ms, [&] { client.get(slow.at("/")); }), timed_out);
+  http::request_options patient;
+  patient.headers.set("Request-Timeout", "60");
+  const auto ask = [&] { client.request("GET", slow.at("/"), patient); };
+  CHECK_THROWS_AS(with_timeout(1ms, ask), timed_out);
 }
 
 TEST_CASE("a time limit round a call is told to the server, whose handler has it too") {
@@ -298,6 +301,77 @@ TEST_CASE("a host that cannot be reached is an error of the connection") {
   http::client client;
   const net::endpoint nobody = net::tcp_listener(net::endpoint::loopback(0)).local_endpoint();
   CHECK_THROWS_AS(client.get("http://" + nobody.to_string() + "/"), std::system_error);
+}
+
+TEST_CASE("what comes behind an answer is not the next one") {
+  scripted_server one(
+      {ok("fine") + ok("PAID"), "HTTP/1.1 204 No Content\r\n\r\n" + ok("PAID"), ok("right")});
+  http::client client;
+  CHECK(client.get(one.at("/")).text() == "fine");
+  CHECK(client.get(one.at("/")).text().empty());
+  CHECK(client.get(one.at("/")).text() == "right");
+}
+
+TEST_CASE("a connection whose request was sent in part only is not used for another") {
+  net::tcp_listener listener(net::endpoint::loopback(0));
+  group serving;
+  int connections = 0;
+  serving.spin([&] {
+    std::vector<tcp_stream> open;
+    for (;;) {
+      open.push_back(listener.accept());
+      ++connections;
+      read_text(open.back(), 1000);
+      open.back().write_all("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  http::client client({.stall = 20ms});
+  const std::string at = "http://" + listener.local_endpoint().to_string() + "/";
+  CHECK(client.post(at, std::string(20'000'000, 'x'), "text/plain").status() == 401);
+  CHECK(client.get(at).status() == 401);
+  CHECK(connections == 2);
+}
+
+TEST_CASE("a connection that is not kept gives its place when its answer has been read") {
+  const server one(
+      [](request&, response& answer) { answer.header("Connection", "close").write("done"); });
+  http::client client({.connections_per_host = 1});
+  http::reply first = client.get(one.at("/"));
+  CHECK(first.text() == "done");
+  CHECK(with_timeout(1s, [&] { return client.get(one.at("/")).text(); }) == "done");
+}
+
+TEST_CASE("where a body ends is not for a caller to say") {
+  http::client client;
+  for (const char* name : {"Content-Length", "Transfer-Encoding"}) {
+    http::request_options how;
+    how.headers.set(name, "1");
+    CHECK_THROWS_AS(client.request("POST", "http://127.0.0.1:1/", how), std::invalid_argument);
+  }
+  CHECK_THROWS_AS(http::client({.connections_per_host = 0}), std::invalid_argument);
+}
+
+TEST_CASE("a body that fails as it comes fails the request") {
+  const server one(echo);
+  http::client client;
+  http::request_options how;
+  how.body_from = [](std::span<std::byte>) -> std::size_t {
+    throw std::system_error(std::make_error_code(std::errc::io_error));
+  };
+  CHECK(code_thrown_by([&] { client.request("POST", one.at("/"), how); }) == std::errc::io_error);
+  how.body_from = [](std::span<std::byte> room) { return room.size() + 1; };
+  CHECK_THROWS_AS(client.request("POST", one.at("/"), how), std::length_error);
+}
+
+TEST_CASE("a redirection that is cut off is followed, one to something else is a bad reply") {
+  const server target(echo);
+  scripted_server one({
+      "HTTP/1.1 302 Found\r\nLocation: " + target.at("/") + "\r\nContent-Length: 10\r\n\r\nhalf",
+      "HTTP/1.1 302 Found\r\nLocation: mailto:you\r\nContent-Length: 0\r\n\r\n",
+  });
+  http::client client;
+  CHECK(client.get(one.at("/")).text() == "GET / ");
+  CHECK_THROWS_AS(client.get(one.at("/")), http::bad_reply);
 }
 
 TEST_CASE("a call that is interrupted gives its place to the next") {

@@ -78,16 +78,18 @@ TEST_CASE("a pattern must begin with a slash, and its names be whole parts") {
 class web_directory {
  public:
   web_directory() {
+    ::mkdir((outside_.name() + "/web").c_str(), 0755);
+    std::ofstream(outside_.name() + "/secret") << "secret";
     write("page.html", "<p>a page</p>");
     std::string large(300'000, 'x');
     large += "end";
     write("large.bin", large);
-    ::mkdir((place_.name() + "/below").c_str(), 0755);
+    ::mkdir((place() + "/below").c_str(), 0755);
     write("below/index.html", "an index");
     write("empty.txt", "");
   }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(place_.name() + "/" + name) << text;
+    std::ofstream(place() + "/" + name) << text;
   }
   std::string get(const std::string& target, const std::string& fields = {}) const {
     return answer_to(testing::get(target, fields), routes_);
@@ -95,10 +97,12 @@ class web_directory {
   const http::router& routes() const { return routes_; }
 
  private:
-  scratch_directory place_;
+  std::string place() const { return outside_.name() + "/web"; }
+
+  scratch_directory outside_;
   http::router routes_ = [this] {
     http::router made;
-    made.get("/{path...}", http::files(place_.name()));
+    made.get("/{path...}", http::files(place()));
     return made;
   }();
 };
@@ -130,8 +134,9 @@ TEST_CASE("files are answered with their kind, their length and what is in them"
 
 TEST_CASE("there is no way out of the directory of files") {
   const web_directory web;
-  for (const char* target : {"/none", "/below", "/../page.html", "/below/../page.html", "/%2e%2e/x",
-                             "/page.html/x", "/..", "//etc/passwd/../x"}) {
+  for (const char* target :
+       {"/../secret", "/%2e%2e/secret", "/below/../../secret", "/none", "/below",
+        "/below/../page.html", "/%2e%2e/x", "/page.html/x", "/..", "//etc/passwd/../x"}) {
     CAPTURE(target);
     CHECK(result(web.get(target)) == "404");
   }

@@ -136,6 +136,13 @@ TEST_CASE("a handler that knows the length says it, and keeps to it") {
   CHECK(contains(answer, "Content-Length: 100000\r\n\r\n" + large));
   CHECK_FALSE(contains(answer, "chunked"));
 
+  served wrong(
+      [&](request&, response& to) { to.header("Content-Length", "5").write("1234567890"); });
+  const std::string refused = wrong.answer_to(get("/"));
+  CHECK(contains(refused, "500"));
+  CHECK_FALSE(contains(refused, "12345"));
+  CHECK_THROWS_AS(wrong.await_end(), std::logic_error);
+
   served less([&](request&, response& to) { to.header("Content-Length", "5").write("1"); });
   CHECK_FALSE(contains(less.answer_to(get("/1") + get("/2")), "Content-Length: 5\r\n\r\n1HTTP"));
   served more([&](request&, response& to) {
@@ -160,6 +167,11 @@ TEST_CASE("what has no body by its status has none") {
     CHECK(count_of(answer, "HTTP/1.1 " + std::to_string(status)) == 2);
     CHECK_FALSE(contains(answer, "nothing"));
     CHECK_FALSE(contains(answer, "Content-Length"));
+    const std::string late = answer_to(get("/"), [&](request&, response& to) {
+      to.write("nothing");
+      to.status(status);
+    });
+    CHECK_FALSE(contains(late, "nothing"));
   }
 }
 
@@ -234,6 +246,63 @@ TEST_CASE("what a stranger has written adds no header") {
   CHECK(contains(answer, "500"));
   CHECK_FALSE(contains(answer, "Set-Cookie"));
   CHECK_THROWS_AS(one.await_end(), std::invalid_argument);
+}
+
+TEST_CASE("headers that were received can be sent on, and are only headers then") {
+  const std::string answer =
+      answer_to(get("/", "X-A: 1\r\n") + get("/"), [](request& r, response& to) {
+        to.headers() = r.headers();
+        to.header("X-B", r.header("x-a"));
+        to.headers().add("X-C", to.headers().get("x-b"));
+        to.headers().set("X-C", to.headers().get("x-c"));
+        to.write("body");
+      });
+  CHECK(count_of(answer, "HTTP/1.1") == 2);
+  CHECK(contains(
+      undated(answer),
+      "HTTP/1.1 200 OK\r\nHost: a\r\nX-A: 1\r\nX-B: 1\r\nX-C: 1\r\nContent-Length: 4\r\n"));
+}
+
+TEST_CASE("a value may be a part of what the fields have already") {
+  http::fields all;
+  all.add("Location", "/" + std::string(100, 'x'));
+  for (int round = 0; round < 50; ++round) {
+    all.set("Location", all.get("location").substr(1));
+    all.add("Copy", all.get("location"));
+  }
+  CHECK(all.get("location") == std::string(51, 'x'));
+  CHECK(all.size() == 51);
+}
+
+TEST_CASE("an answer that is whole arrives though the next one is cut, or fails") {
+  served one([](request& asked, response& answer) {
+    answer.write(asked.target());
+    if (asked.target() == "/next") {
+      answer.flush();
+      throw oops();
+    }
+  });
+  const std::string answers = one.answer_to(get("/whole") + get("/next"));
+  CHECK(contains(answers, "/whole"));
+  CHECK_THROWS_AS(one.await_end(), oops);
+}
+
+TEST_CASE("a status_error keeps the headers that were set for it") {
+  const std::string answer = answer_to(get("/"), [](request&, response& to) {
+    to.header("WWW-Authenticate", "Basic");
+    throw http::status_error(401, "who are you?");
+  });
+  CHECK(contains(answer, "401 Unauthorized"));
+  CHECK(contains(answer, "WWW-Authenticate: Basic\r\n"));
+  CHECK_THROWS_AS(http::status_error(200, "fine"), std::invalid_argument);
+}
+
+TEST_CASE("a log that fails is reported when the answer has been sent") {
+  http::serve_options how;
+  how.log = [](const http::answered&) { throw oops(); };
+  served one(echo, how);
+  CHECK(contains(one.answer_to(get("/a", "Connection: close\r\n")), "GET /a"));
+  CHECK_THROWS_AS(one.await_end(), oops);
 }
 
 TEST_CASE("parameters behind the path are decoded") {

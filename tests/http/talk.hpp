@@ -86,6 +86,17 @@ inline std::string get(const std::string& target, const std::string& fields = {}
   return "GET " + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
 }
 
+/// Returns: the code of the std::system_error that `call` throws.
+template <typename Call>
+std::error_code code_thrown_by(Call call) {
+  try {
+    call();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+
 /// Returns: `answer` without its date.
 inline std::string undated(std::string answer) {
   for (std::size_t at = answer.find("Date: "); at != std::string::npos;

@@ -155,6 +155,21 @@ TEST_CASE("an interrupted write leaves whole records: what comes next is read be
   CHECK(all.find_first_not_of('x') == all.size() - 7);
 }
 
+TEST_CASE("what an interrupted write has left is sent when its fiber reads") {
+  secure_pair ends = trust().pair();
+  CHECK_FALSE(move_on_after(5ms, [&] { ends.client.write_all(std::string(50'000'000, 'x')); }));
+  std::size_t received = 0;
+  auto reading = spin([&] {
+    std::vector<std::byte> buffer(1 << 16);
+    while (const std::size_t size = ends.server.read(buffer)) received += size;
+  });
+  CHECK_FALSE(move_on_after(50ms, [&] { read_text(ends.client); }));
+  const std::size_t before = received;
+  ends.client.close();
+  reading.await();
+  CHECK(received == before);
+}
+
 TEST_CASE("a write of a fiber that is to end anyway writes nothing") {
   secure_pair ends = trust().pair();
   auto late = spin([&] {

@@ -2,6 +2,7 @@
 // See motet/http/client.hpp. Source: RFC 9110, 9.2 and 15.4.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
 #include <motet/http/client.hpp>
@@ -33,11 +34,13 @@ bool follow(const reply& answer, question& asked) {
                                   : answer.status() < 303 && asked.method == "POST";
   if (asked.streams() && !changes_method) return false;
   const std::string origin = asked.to.origin();
+  const bool was_safe = asked.to.is_safe;
   try {
     asked.to = asked.to.resolve(place);
   } catch (const std::invalid_argument& error) {
     throw bad_reply(error.what());
   }
+  if (was_safe && !asked.to.is_safe) throw bad_reply("a redirection from https to http");
   if (changes_method) {
     asked.method = "GET";
     asked.with_body = false;
@@ -46,15 +49,21 @@ bool follow(const reply& answer, question& asked) {
     }
   }
   if (asked.to.origin() != origin) {
-    for (const char* of_host : {"authorization", "cookie", "host"}) asked.headers.remove(of_host);
+    for (const char* of_host : {"authorization", "cookie", "host", "proxy-authorization"})
+      asked.headers.remove(of_host);
   }
   return true;
 }
 
-/// A short body is read, so that the connection can be used again.
-void leave(reply& answer) {
-  std::array<std::byte, 4096> dropped;
-  for (int pieces = 0; pieces < 16 && answer.read(dropped) > 0; ++pieces) continue;
+/// A short body that comes soon is read, so that the connection can be used again.
+void leave(reply answer) {
+  try {
+    move_on_after(std::chrono::seconds(1), [&] {
+      std::array<std::byte, 4096> dropped;
+      for (int pieces = 0; pieces < 16 && answer.read(dropped) > 0; ++pieces) continue;
+    });
+  } catch (const std::exception&) {  // then it cannot
+  }
 }
 
 }  // namespace
@@ -69,7 +78,7 @@ reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothin
   pool::lease taken = by.take(asked.to, fresh);
   connection& used = *taken.operator->();
   const std::exception_ptr cut = asked.send(used, by.how().stall);
-  auto made = std::make_unique<reply::kept>(std::move(taken), by.how());
+  auto made = std::make_unique<reply::kept>(std::move(taken), by.how(), cut == nullptr);
   made->address = asked.to.text();
   bool came = false;
   nothing_came = true;
@@ -105,13 +114,18 @@ reply client::ask(pool& by, const question& asked) {
 reply client::request(std::string_view method, std::string_view address,
                       const request_options& how) {
   if (!is_token(method)) throw std::invalid_argument("not a method: " + std::string(method));
+  for (const char* of_body : {"content-length", "transfer-encoding"}) {
+    if (how.headers.find(of_body).has_value()) {
+      throw std::invalid_argument(std::string(of_body) + " is not for a caller to set");
+    }
+  }
   question asked{std::string(method), url::parse(address), how.headers, &how};
   const std::size_t most = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {
     reply answer = ask(*pool_, asked);
     if (most == 0 || !follow(answer, asked)) return answer;
     if (moves == most) throw bad_reply("more than " + std::to_string(most) + " redirections");
-    leave(answer);
+    leave(std::move(answer));
   }
 }
 

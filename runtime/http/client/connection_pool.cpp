@@ -4,58 +4,89 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <motet/cancel.hpp>
 #include <motet/net/tcp_stream.hpp>
+#include <stdexcept>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-/// Whether the server has left an unused connection, or says what nobody has asked for. What comes
-/// on a safe one may be meant for TLS alone.
-bool is_over(const connection& unused, bool is_safe) noexcept {
+/// Whether the server has left an unused connection, or says what nobody has asked for: a farewell
+/// of TLS, for example.
+bool is_over(const connection& unused) noexcept {
   char byte = 0;
   const ssize_t size = ::recv(unused.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (size < 0) return errno != EAGAIN;
-  return size == 0 || !is_safe;
+  return size >= 0 || errno != EAGAIN;
 }
 
 }  // namespace
 
-client::pool::pool(const client_options& how) : how_(how), secure_(how.trusted_file) {}
+client::pool::pool(const client_options& how) : how_(how), secure_(how.trusted_file) {
+  if (how.connections_per_host == 0) throw std::invalid_argument("no connection to any host");
+}
 
-client::pool::lease::~lease() {
+void client::pool::lease::close() noexcept {
   made_.reset();
-  if (of_ != nullptr) of_->places.release();
+  if (of_ == nullptr) return;
+  --of_->leases;
+  std::exchange(of_, nullptr)->places.release();
 }
 
 void client::pool::lease::give_back() {
   made_->was_used = true;
   made_->unused_since = clock::now();
   of_->unused.push_front(std::move(made_));
-  std::exchange(of_, nullptr)->places.release();
+  close();
 }
 
 client::pool::lease client::pool::take(const url& to, bool fresh) {
+  drop_old();
   host& of = hosts_.try_emplace(to.origin(), how_.connections_per_host).first->second;
-  of.places.acquire();
+  ++of.leases;
+  try {
+    of.places.acquire();
+  } catch (...) {
+    --of.leases;
+    throw;
+  }
   lease taken(of);
-  if (!fresh) taken.made_ = take_unused(of, to.is_safe);
+  if (!fresh) taken.made_ = take_unused(of);
+  // Another connection than those that are kept takes the place of one of them.
+  if (taken.made_ == nullptr && of.unused.size() + of.leases > how_.connections_per_host &&
+      !of.unused.empty()) {
+    of.unused.pop_back();
+  }
   if (taken.made_ == nullptr) taken.made_ = connect(to);
   return taken;
 }
 
 /// Returns: null if there is none that can be used; those are closed.
-std::unique_ptr<connection> client::pool::take_unused(host& of, bool is_safe) const {
+std::unique_ptr<connection> client::pool::take_unused(host& of) const {
   while (!of.unused.empty()) {
     std::unique_ptr<connection> found = std::move(of.unused.front());
     of.unused.pop_front();
-    const bool is_old = clock::now() - found->unused_since > how_.idle;
-    if (!is_old && !is_over(*found, is_safe)) return found;
+    if (clock::now() - found->unused_since <= how_.idle && !is_over(*found)) return found;
   }
   return nullptr;
+}
+
+/// Closes connections that have been unused for too long, to whatever host.
+void client::pool::drop_old() {
+  const clock::time_point now = clock::now();
+  if (now - dropped_old_at_ < how_.idle / 4) return;
+  dropped_old_at_ = now;
+  for (auto& [name, each] : hosts_) {
+    while (!each.unused.empty() && now - each.unused.back()->unused_since > how_.idle) {
+      each.unused.pop_back();
+    }
+  }
+  std::erase_if(hosts_, [](const auto& each) {
+    return each.second.leases == 0 && each.second.unused.empty();
+  });
 }
 
 std::unique_ptr<connection> client::pool::connect(const url& to) {
@@ -63,7 +94,7 @@ std::unique_ptr<connection> client::pool::connect(const url& to) {
     net::tcp_stream made = net::tcp_stream::connect(to.host, to.port);
     return std::make_unique<connection>(to.is_safe ? secure_.connect(std::move(made), to.host)
                                                    : detail::any_stream(std::move(made)),
-                                        how_.head + 4);
+                                        std::max(how_.head, std::size_t{16} * 1024) + 4);
   });
 }
 

@@ -45,15 +45,17 @@ class client::pool {
     lease(lease&& other) noexcept
         : of_(std::exchange(other.of_, nullptr)), made_(std::move(other.made_)) {}
     lease& operator=(lease&&) = delete;
-    ~lease();
+    ~lease() { close(); }
 
     connection* operator->() const noexcept { return made_.get(); }
     /// Others may use the connection.
     void give_back();
+    /// Others may make one in its place.
+    void close() noexcept;
 
    private:
     friend class pool;
-    explicit lease(host& of) : of_(&of) {}
+    explicit lease(host& of) noexcept : of_(&of) {}
 
     host* of_;
     std::unique_ptr<connection> made_;
@@ -71,15 +73,18 @@ class client::pool {
     explicit host(std::size_t most) : places(static_cast<std::ptrdiff_t>(most)) {}
 
     local::semaphore places;
+    std::size_t leases = 0;                         // that there are, or are waited for
     std::list<std::unique_ptr<connection>> unused;  // the one that was used last comes first
   };
 
-  std::unique_ptr<connection> take_unused(host& of, bool is_safe) const;
+  std::unique_ptr<connection> take_unused(host& of) const;
+  void drop_old();
   std::unique_ptr<connection> connect(const url& to);
 
   const client_options how_;
   secure_client secure_;
   std::map<std::string, host> hosts_;
+  clock::time_point dropped_old_at_{};
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
 #include <motet/cancel.hpp>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -19,17 +21,13 @@ namespace {
 
 constexpr std::string_view harmless[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
 
-std::span<const std::byte> bytes_of(std::string_view text) noexcept {
-  return std::as_bytes(std::span(text));
-}
-
 void add_time_left(fields& to) {
   const std::optional<clock::duration> left = time_left();
   if (!left.has_value() || to.find("request-timeout").has_value()) return;
-  std::array<char, 32> text;
-  const int size =
-      std::snprintf(text.data(), text.size(), "%.3f", std::chrono::duration<double>(*left).count());
-  to.add("Request-Timeout", {text.data(), static_cast<std::size_t>(size)});
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(*left).count();
+  std::string text = std::to_string(milliseconds / 1000) + '.';
+  text += std::to_string(1000 + milliseconds % 1000).substr(1);
+  to.add("Request-Timeout", text);
 }
 
 std::string head_of(const question& asked) {
@@ -38,7 +36,7 @@ std::string head_of(const question& asked) {
   std::string head = asked.method + ' ' + asked.to.target + " HTTP/1.1\r\n";
   if (!headers.find("host").has_value()) head += "Host: " + asked.to.host_field() + "\r\n";
   if (!headers.find("user-agent").has_value()) head += "User-Agent: motet\r\n";
-  head += wire_of::text(headers);
+  wire_of::append(headers, head);
   const std::size_t size = asked.with_body ? asked.how->body.size() : 0;
   if (asked.streams()) {
     head += "Transfer-Encoding: chunked\r\n";
@@ -48,17 +46,24 @@ std::string head_of(const question& asked) {
   return head + "\r\n";
 }
 
-void send_stream(connection& by, const question& asked, clock::duration stall) {
-  std::array<std::byte, std::size_t{16} * 1024> piece;
-  std::size_t size = 0;
-  do {
-    size = asked.how->body_from(piece);
-    std::array<char, 24> line;
-    const int length = std::snprintf(line.data(), line.size(), "%zx\r\n", size);
-    std::string chunk(line.data(), static_cast<std::size_t>(length));
-    chunk.append(reinterpret_cast<const char*>(piece.data()), size).append("\r\n");
-    send_all(by.stream.output(), bytes_of(chunk), stall);
-  } while (size > 0);
+/// Returns: why not all could be sent; null if it was.
+std::exception_ptr try_to_send(connection& by, std::string_view text, clock::duration stall) {
+  try {
+    send_all(by.stream.output(), std::as_bytes(std::span(text)), stall);
+  } catch (const std::system_error&) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+/// Returns: a chunk of the bytes, the last if there are none.
+std::string chunk_of(std::span<const std::byte> bytes) {
+  std::array<char, 16> digits;
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16).ptr;
+  std::string chunk(digits.data(), end);
+  chunk.append("\r\n").append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return chunk.append("\r\n");
 }
 
 }  // namespace
@@ -69,15 +74,18 @@ bool question::can_be_repeated() const noexcept {
 }
 
 std::exception_ptr question::send(connection& by, clock::duration stall) const {
-  try {
-    std::string head = head_of(*this);
-    if (with_body && !streams()) head += how->body;
-    send_all(by.stream.output(), bytes_of(head), stall);
-    if (streams()) send_stream(by, *this, stall);
-  } catch (const std::system_error&) {
-    return std::current_exception();
+  std::string head = head_of(*this);
+  if (with_body && !streams()) head += how->body;
+  std::exception_ptr cut = try_to_send(by, head, stall);
+  if (!streams()) return cut;
+  std::array<std::byte, std::size_t{16} * 1024> piece;
+  for (bool more = true; more && cut == nullptr;) {
+    const std::size_t size = how->body_from(piece);
+    if (size > piece.size()) throw std::length_error("body_from has returned too much");
+    more = size > 0;
+    cut = try_to_send(by, chunk_of(std::span(piece).first(size)), stall);
   }
-  return nullptr;
+  return cut;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

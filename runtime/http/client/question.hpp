@@ -26,9 +26,9 @@ struct question {
   bool can_be_repeated() const noexcept;
 
   /// Returns: why not all could be sent; null if it was. A server may answer before it has taken
-  /// all,
-  ///          and close.
-  /// Throws: what how->body_from throws; what is pending for the fiber.
+  ///          all, and close.
+  /// Throws: what how->body_from throws; std::length_error if that returns more than it was to;
+  ///         what is pending for the fiber.
   std::exception_ptr send(connection& by, clock::duration stall) const;
 };
 

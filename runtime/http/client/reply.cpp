@@ -25,18 +25,19 @@ bool reply::kept::take_head(bool to_head) {
     if (!by_->parser.parse_response(*text, most_fields, head)) {
       throw bad_reply("the answer is no HTTP");
     }
-  } while (head.status / 100 == 1);
+  } while (head.status / 100 == 1 && head.status != 101);
   begin_body(to_head);
   return true;
 }
 
 void reply::kept::begin_body(bool to_head) {
-  keeps_alive_ = head.keep_alive;
-  if (to_head || head.status == 204 || head.status == 304) {
+  keeps_alive_ = head.keep_alive && asked_whole_ && head.status != 101;
+  if (to_head || head.status == 101 || head.status == 204 || head.status == 304) {
     body_.begin_none();
   } else if (head.chunked || head.length.has_value()) {
     body_.begin(head, no_limit, how_.stall);
   } else {
+    keeps_alive_ = false;
     body_.begin_to_end(no_limit, how_.stall);
   }
   settle();
@@ -54,9 +55,15 @@ std::size_t reply::kept::read(std::span<std::byte> room) {
   }
 }
 
-/// Others may use the connection once the body has ended.
+/// The connection is not needed any more once the body has ended. What has come behind that, nobody
+/// has asked for: the next request would take it for its answer.
 void reply::kept::settle() {
-  if (body_.ended() && std::exchange(keeps_alive_, false)) by_.give_back();
+  if (!body_.ended() || std::exchange(is_settled_, true)) return;
+  if (keeps_alive_ && by_->in.peek(0).empty()) {
+    by_.give_back();
+  } else {
+    by_.close();
+  }
 }
 
 std::string reply::kept::text() {

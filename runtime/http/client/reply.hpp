@@ -16,9 +16,10 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class reply::kept {
  public:
-  /// `how` outlives this.
-  kept(client::pool::lease by, const client_options& how)
-      : by_(std::move(by)), how_(how), body_(by_->in, by_->parser) {}
+  /// `how` outlives this. `asked_whole`: the server has got all of the request, so the connection
+  /// may be used for another.
+  kept(client::pool::lease by, const client_options& how, bool asked_whole)
+      : by_(std::move(by)), how_(how), body_(by_->in, by_->parser), asked_whole_(asked_whole) {}
 
   /// Waits for the head of an answer.
   /// Returns: false if the connection has ended before any of that had come.
@@ -37,7 +38,9 @@ class reply::kept {
   client::pool::lease by_;
   const client_options& how_;
   incoming_body body_;
+  const bool asked_whole_;
   bool keeps_alive_ = false;
+  bool is_settled_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

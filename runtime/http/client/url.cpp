@@ -77,7 +77,7 @@ url url::parse(std::string_view text) {
 
 url url::resolve(std::string_view reference) const {
   reference = take_before(reference, '#');
-  if (reference.find("://") < reference.find_first_of("/?")) return parse(reference);
+  if (reference.find(':') < reference.find_first_of("/?")) return parse(reference);
   if (reference.starts_with("//")) {
     return parse((is_safe ? "https:" : "http:") + std::string(reference));
   }

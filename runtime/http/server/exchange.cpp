@@ -22,13 +22,12 @@ using namespace std::chrono_literals;
 /// is about to ask may not know yet.
 constexpr clock::duration last_chance = 200ms;
 
-/// What a client may still send when it has been refused, and how long that may take, until the
-/// connection is closed: a close before would be a reset, and could overtake the answer.
+/// What a client may still send when it has been refused, until the connection is closed: a close
+/// before would be a reset, and could overtake the answer.
 constexpr std::uint64_t most_after_refusal = std::uint64_t{1024} * 1024;
-constexpr clock::duration longest_after_refusal = 1s;
 
-/// What of a body that a handler has not read is read for it, so that the connection can be used
-/// again.
+/// How long that may take, and the rest of a body that the handler has not read, and its most.
+constexpr clock::duration longest_to_leave = 1s;
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
 
 constexpr std::string_view end_of_head = "\r\n\r\n";
@@ -69,12 +68,17 @@ void exchange::serve() {
 /// Returns: what the handler has failed by, and whoever serves is to be told.
 std::exception_ptr exchange::answer_one() {
   const clock::time_point begun = clock::now();
-  const std::exception_ptr failure = handle();
-  finish(begun);
+  std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
-  if (is_over_ && !answer_.broken()) {
+  if (is_over_ && !answer_.lost()) {
     answer_.send();
-    linger();
+    if (!answer_.broken()) linger();
+  }
+  if (!how_.log) return failure;
+  try {
+    how_.log({head_.method, head_.target, answer_.status, answer_.written(), clock::now() - begun});
+  } catch (const std::exception&) {
+    if (failure == nullptr) failure = std::current_exception();
   }
   return failure;
 }
@@ -82,6 +86,7 @@ std::exception_ptr exchange::answer_one() {
 /// Returns: whether there is a request to be handled. What has been answered is sent before this
 ///          waits.
 bool exchange::await_head() {
+  skip_empty_lines(0);
   const bool is_there = text_of(in_.peek(0)).find(end_of_head) != std::string_view::npos;
   if (!is_there) {
     answer_.send();
@@ -126,10 +131,16 @@ bool exchange::has_come(clock::duration limit) {
   return move_on_after(limit, [&] { came = !in_.peek(1).empty(); }) && came;
 }
 
+/// An empty line before a request is a leftover of a client that ends its bodies by one.
+void exchange::skip_empty_lines(std::size_t wanted) {
+  for (int lines = 0; lines < 4 && text_of(in_.peek(wanted)).starts_with("\r\n"); ++lines) {
+    in_.skip(2);
+  }
+}
+
 /// Takes the head, and refuses what is none. Returns: whether there is a request to be handled.
 bool exchange::take_head() {
-  // An empty line before a request is a leftover of a client that ends its bodies by one.
-  for (int lines = 0; lines < 4 && text_of(in_.peek(2)).starts_with("\r\n"); ++lines) in_.skip(2);
+  skip_empty_lines(2);
   const std::string_view begin = text_of(in_.peek(0));
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
     refuse(400, "this is no HTTP");
@@ -161,14 +172,12 @@ int exchange::read_target() {
 std::exception_ptr exchange::handle() {
   request asked(*this);
   response answer(*this);
-  const clock::duration most = how_.shed_when_late;
-  if (most > clock::duration(0) && lateness::here().is_over(most)) {
-    fail(503, "there is too much to do");
-    answer_.headers.set("Retry-After", "1");
-    return nullptr;
-  }
+  std::exception_ptr failure;
   try {
-    call_handler(asked, answer);
+    if (!refuses_more()) call_handler(asked, answer);
+    leave_body();
+    if (!answer_.broken()) answer_.finish();
+    return nullptr;
   } catch (const cancelled&) {
     throw;
   } catch (const status_error& error) {
@@ -176,11 +185,23 @@ std::exception_ptr exchange::handle() {
   } catch (...) {
     if (body_.lost()) answer_.cut();
     if (body_.lost() || answer_.lost()) return nullptr;  // the client is gone, or as good as that
+    failure = std::current_exception();
+    answer_.forget();
     fail(500, "the server has failed");
     answer_.close_after();
-    return std::current_exception();
   }
-  return nullptr;
+  leave_body();
+  if (!answer_.broken()) answer_.finish();
+  return failure;
+}
+
+/// Returns: whether the request was refused because the thread is late.
+bool exchange::refuses_more() {
+  const clock::duration most = how_.shed_when_late;
+  if (most == clock::duration(0) || !lateness::here().is_over(most)) return false;
+  fail(503, "there is too much to do");
+  answer_.headers.set("Retry-After", "1");
+  return true;
 }
 
 void exchange::call_handler(request& asked, response& answer) {
@@ -210,26 +231,24 @@ void exchange::fail(int status, std::string_view text) {
     answer_.cut();
     return;
   }
-  answer_.forget();
+  answer_.drop_body();
   answer_.status = status;
   answer_.headers.set("Content-Type", "text/plain; charset=utf-8");
   answer_.write(std::as_bytes(std::span(text)));
   answer_.write(std::as_bytes(std::span("\n", 1)));
 }
 
-void exchange::finish(clock::time_point begun) {
-  if (answer_.broken()) return;
-  // A client that waits to be asked for its body may send it, or not: nobody can tell.
-  const bool unread =
-      !body_.ended() && (head_.headers.find("expect").has_value() || !body_.skip(most_unread));
-  if (unread || how_.connections.drain.stop_requested()) answer_.close_after();
-  answer_.finish();
-  if (how_.log) {
-    how_.log({head_.method, head_.target, answer_.status, answer_.written(), clock::now() - begun});
-  }
+/// What the handler has not read of a short body is read for it, so that the connection can be used
+/// again; but a client that waits to be asked for its body may send it, or not: nobody can tell.
+void exchange::leave_body() {
+  const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
+  const bool is_left =
+      body_.ended() || (!waits_to_be_asked && body_.skip(most_unread, longest_to_leave));
+  if (!is_left || how_.connections.drain.stop_requested()) answer_.close_after();
 }
 
 void exchange::refuse(int status, std::string_view text) {
+  if (answer_.broken()) return;
   try {
     fail(status, text);
     answer_.close_after();
@@ -242,8 +261,8 @@ void exchange::refuse(int status, std::string_view text) {
 
 void exchange::linger() noexcept {
   try {
-    stream_.shutdown(SHUT_WR);
-    move_on_after(longest_after_refusal, [&] {
+    move_on_after(longest_to_leave, [&] {
+      stream_.shutdown(SHUT_WR);
       std::array<std::byte, 4096> dropped;
       std::uint64_t size = 0;
       while (size < most_after_refusal) {

@@ -2,12 +2,12 @@
 // See http/server/outgoing.hpp.
 #include "http/server/outgoing.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <motet/cancel.hpp>
-#include <motet/errors.hpp>
 #include <stdexcept>
 
+#include "http/send.hpp"
 #include "http/server/date.hpp"
 #include "http/server/reason.hpp"
 #include "http/text.hpp"
@@ -19,6 +19,10 @@ namespace {
 
 /// What is gathered before it is sent, and before a body whose length is not known goes in chunks.
 constexpr std::size_t most_gathered = std::size_t{16} * 1024;
+
+[[noreturn]] void throw_too_long() {
+  throw std::logic_error("a longer body than its Content-Length says");
+}
 
 void add_number(std::string& to, std::uint64_t number, int base = 10) {
   std::array<char, 20> digits;
@@ -39,11 +43,27 @@ void outgoing::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept {
   keep_alive_ = keep_alive;
   begun_ = false;
   chunked_ = false;
+  whole_ = out_.size();
+}
+
+void outgoing::cut() noexcept {
+  is_cut_ = true;
+  out_.resize(std::min(out_.size(), whole_));
+}
+
+void outgoing::drop_body() {
+  for (const char* of_body : {"content-length", "content-encoding", "content-range", "etag"}) {
+    headers.remove(of_body);
+  }
+  body_.clear();
+  promised_.reset();
+  written_ = 0;
 }
 
 void outgoing::forget() noexcept {
   headers.clear();
   body_.clear();
+  promised_.reset();
   written_ = 0;
 }
 
@@ -52,6 +72,8 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   if (const auto said = headers.find("content-length")) {
     promised_ = number_of(*said);
     if (!promised_.has_value()) throw std::invalid_argument("a Content-Length that is no number");
+    if (written_ > *promised_) throw_too_long();
+    if (!has_body() && status != 304) headers.remove("content-length");
   }
   if (headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("Transfer-Encoding is not for a handler to set");
@@ -64,10 +86,14 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   chunked_ = has_body() && !length.has_value() && !promised_.has_value() && is_1_1_;
   // A client of before 1.1 knows no chunks: what has no length ends with the connection.
   if (has_body() && !length.has_value() && !promised_.has_value() && !is_1_1_) close_after();
+  if (!has_body()) body_.clear();  // which was written before the status was set
   out_.append("HTTP/1.1 ");
   add_number(out_, static_cast<std::uint64_t>(status));
-  out_.append(" ").append(reason_of(status)).append("\r\nDate: ").append(date_of_now());
-  out_.append("\r\n").append(wire_of::text(headers));
+  out_.append(" ").append(reason_of(status)).append("\r\n");
+  if (!headers.find("date").has_value()) {
+    out_.append("Date: ").append(date_of_now()).append("\r\n");
+  }
+  wire_of::append(headers, out_);
   if (has_body() && length.has_value() && !promised_.has_value()) {
     out_.append("Content-Length: ");
     add_number(out_, *length);
@@ -88,7 +114,7 @@ void outgoing::write(std::span<const std::byte> bytes) {
   written_ += bytes.size();
   if (promised_.has_value() && written_ > *promised_) {
     cut();
-    throw std::logic_error("a longer body than its Content-Length says");
+    throw_too_long();
   }
   if (to_head_) return;
   if (body_.size() + bytes.size() <= most_gathered) {
@@ -139,19 +165,14 @@ void outgoing::finish() {
 void outgoing::send() {
   send(std::as_bytes(std::span(out_)));
   out_.clear();
+  whole_ = 0;
 }
 
 /// Whatever interrupts this leaves part of an answer, behind which nothing can be sent.
 void outgoing::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   is_lost_ = true;
-  const bool in_time = move_on_after(stall_, [&] {
-    std::error_code error;
-    detail::held_direction to(to_, error);
-    while (!error && !bytes.empty()) bytes = bytes.subspan(to.write(bytes, error));
-    if (error) detail::throw_stream_error(error, "write");
-  });
-  if (!in_time) throw timed_out(call_site::here());
+  send_all(to_, bytes, stall_);
   is_lost_ = false;
 }
 

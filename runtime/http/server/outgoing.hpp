@@ -30,15 +30,16 @@ class outgoing {
   void close_after() noexcept { keep_alive_ = false; }
   bool keeps_alive() const noexcept { return keep_alive_; }
   bool begun() const noexcept { return begun_; }
-  /// Whether nothing more can be sent: an answer was cut, or the stream has failed or takes
+  /// Whether no further answer can be sent: this was cut, or the stream has failed, or takes
   /// nothing.
   bool broken() const noexcept { return is_cut_ || is_lost_; }
   bool lost() const noexcept { return is_lost_; }
   /// How many bytes the body has had.
   std::uint64_t written() const noexcept { return written_; }
-  /// The answer is not whole, and will not be: its client is to notice.
-  void cut() noexcept { is_cut_ = true; }
-  /// Drops what has been written of an answer that has not begun.
+  /// The answer is not whole, and will not be: its client is to notice. Those before it are.
+  void cut() noexcept;
+  /// Drops what has been written of an answer that has not begun; and its headers.
+  void drop_body();
   void forget() noexcept;
 
   // These throw as response::write() does.
@@ -47,9 +48,8 @@ class outgoing {
   void flush();
   /// The answer is whole; it may be sent later.
   void finish();
-  /// Sends what is whole. Whether that must be, holds() tells.
+  /// Sends what is whole.
   void send();
-  bool holds() const noexcept { return !out_.empty(); }
   /// Says that more of a request is wanted. Source: RFC 9110, 10.1.1.
   void ask_to_continue();
 
@@ -62,8 +62,9 @@ class outgoing {
 
   const detail::stream_direction to_;
   const clock::duration stall_;
-  std::string out_;   // framed
-  std::string body_;  // not framed yet
+  std::string out_;        // framed
+  std::size_t whole_ = 0;  // so much of it is of answers before this one
+  std::string body_;       // not framed yet
   std::optional<std::uint64_t> promised_;
   std::uint64_t written_ = 0;
   bool to_head_ = false;

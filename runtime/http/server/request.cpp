@@ -8,6 +8,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
+status_error::status_error(int status, const std::string& text)
+    : std::runtime_error(text), status_(status) {
+  if (status < 400 || status > 599) {
+    throw std::invalid_argument("not the status of an error: " + std::to_string(status));
+  }
+}
+
 std::string_view request::method() const noexcept {
   return of_.asked().method;
 }

@@ -89,7 +89,7 @@ class fields {
 
   field at(std::size_t index) const noexcept;
 
-  std::string text_;  // as it is sent, and where what has come was
+  std::string text_;  // names and values, and what else was between them in a head that has come
   std::vector<place> places_;
 };
 

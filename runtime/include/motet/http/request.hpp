@@ -21,7 +21,8 @@ class status_error : public std::runtime_error {
  public:
   /// `text` is told to the client.
   /// Not a switchpoint.
-  status_error(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  /// Throws: std::invalid_argument for a status that is not of an error.
+  status_error(int status, const std::string& text);
 
   /// Not a switchpoint.
   int status() const noexcept { return status_; }

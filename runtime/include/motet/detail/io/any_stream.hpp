@@ -8,6 +8,7 @@
 #include <motet/detail/io/stream_direction.hpp>
 #include <motet/detail/words/owned.hpp>
 #include <motet/stream.hpp>
+#include <system_error>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -50,7 +51,10 @@ class any_stream {
       if constexpr (requires { kept.close(); }) {
         kept.close();
       } else {
-        kept.shutdown(SHUT_RDWR);
+        try {
+          kept.shutdown(SHUT_RDWR);
+        } catch (const std::system_error&) {  // it is over
+        }
       }
     }
     int native_handle() const noexcept override {
