@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 /// How long a connection without a request waits for another when the server drains: a client that
 /// is about to ask may not know yet.
-constexpr clock::duration last_chance = 200ms;
+constexpr clock::duration last_chance = 1s;
 
 /// What a client may still send when it has been refused, until the connection is closed: a close
 /// before would be a reset, and could overtake the answer.

@@ -10,6 +10,7 @@
 #include "http/send.hpp"
 #include "http/server/date.hpp"
 #include "http/server/reason.hpp"
+#include "http/server/send_range.hpp"
 #include "http/text.hpp"
 #include "http/wire_of.hpp"
 
@@ -146,6 +147,16 @@ void outgoing::add_chunk_size(std::size_t size) {
 void outgoing::flush() {
   frame({});
   send();
+}
+
+std::uint64_t outgoing::send_part(int file, off_t begin, std::uint64_t size) {
+  flush();
+  if (chunked_ || to_head_ || !promised_.has_value() || written_ + size > *promised_) return 0;
+  is_lost_ = true;
+  const std::uint64_t sent = send_cached(to_, file, begin, size, stall_);
+  is_lost_ = false;
+  written_ += sent;
+  return sent;
 }
 
 void outgoing::finish() {

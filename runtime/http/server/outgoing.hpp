@@ -2,6 +2,8 @@
 // Answers on their way: gathered, framed and sent.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <motet/clock.hpp>
@@ -46,6 +48,10 @@ class outgoing {
   void write(std::span<const std::byte> bytes);
   /// Sends what has been written.
   void flush();
+  /// Sends a part of a file behind that, as far as the kernel can by itself, if the length of the
+  /// body was said.
+  /// Returns: how many bytes were sent.
+  std::uint64_t send_part(int file, off_t begin, std::uint64_t size);
   /// The answer is whole; it may be sent later.
   void finish();
   /// Sends what is whole.

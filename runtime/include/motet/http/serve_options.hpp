@@ -23,7 +23,7 @@ struct answered {
 
 struct serve_options {
   /// How connections are taken, and how the server drains: then a connection answers the request
-  /// that it is at, and is closed; one without a request waits 200 ms for another.
+  /// that it is at, and is closed; one without a request waits a second for another.
   net::serve_options connections = {};
   /// The most bytes of a request's head (431), and of its body (413).
   std::size_t head = std::size_t{16} * 1024;
