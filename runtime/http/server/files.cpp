@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/files.hpp. Source: RFC 9110, 13.2.2 and 14.2.
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +15,9 @@
 #include <cstdint>
 #include <memory>
 #include <motet/errors.hpp>
-#include <motet/file.hpp>
+#include <motet/fd.hpp>
 #include <motet/http/files.hpp>
+#include <motet/io.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -63,12 +68,23 @@ std::string_view kind_of(std::string_view path) noexcept {
   return found == std::end(kinds) ? "application/octet-stream" : found->second;
 }
 
-file open_to_read(const std::string& path) {
-  std::error_code error;
-  file opened = file::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, error);
+constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+/// Opens a file whose name the kernel has in memory, which keeps nobody waiting.
+/// Returns: none, with the error; EAGAIN also where the kernel does not know this.
+/// Source: openat2(2), RESOLVE_CACHED.
+fd open_cached(const std::string& path, int& error) noexcept {
+  open_how how{};
+  how.flags = to_read;
+  how.resolve = RESOLVE_CACHED;
+  fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  const bool is_unknown = errno == ENOSYS || errno == EINVAL || errno == E2BIG || errno == EPERM;
+  error = opened ? 0 : is_unknown ? EAGAIN : errno;
+  return opened;
+}
+
+[[noreturn]] void refuse_file(const std::error_code& error) {
   switch (error.value()) {
-    case 0:
-      return opened;
     case ENOENT:
     case ENOTDIR:
     case ENAMETOOLONG:
@@ -80,6 +96,25 @@ file open_to_read(const std::string& path) {
     default:
       throw std::system_error(error, "open");
   }
+}
+
+fd open_to_read(const std::string& path) {
+  int error = 0;
+  fd opened = open_cached(path, error);
+  if (opened) return opened;
+  if (error != EAGAIN) refuse_file({error, std::system_category()});
+  try {
+    return fd(io::openat(AT_FDCWD, path.c_str(), to_read));
+  } catch (const std::system_error& failure) {
+    refuse_file(failure.code());
+  }
+}
+
+/// Reads what is in memory at once, as many files are; else another thread, or a ring, waits.
+std::size_t read_at(const fd& from, std::span<std::byte> room, off_t begin) {
+  const iovec part{room.data(), room.size()};
+  const ssize_t size = ::preadv2(from.get(), &part, 1, begin, RWF_NOWAIT);
+  return size > 0 ? static_cast<std::size_t>(size) : io::pread(from.get(), room, begin);
 }
 
 /// What is known of a file without reading it.
@@ -95,9 +130,9 @@ std::string hexadecimal(std::uint64_t number) {
   return {digits.data(), end};
 }
 
-facts facts_of(const file& opened) {
+facts facts_of(const fd& opened) {
   struct stat found{};
-  if (::fstat(opened.native_handle(), &found) != 0) {
+  if (::fstat(opened.get(), &found) != 0) {
     throw std::system_error(errno, std::system_category(), "fstat");
   }
   if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
@@ -158,20 +193,20 @@ std::optional<part> part_asked_for(const request& asked, const facts& what) {
 }
 
 /// Throws: std::runtime_error if the file is shorter than it was.
-void send_part(file& from, const part& what, outgoing& to) {
+void send_part(const fd& from, const part& what, outgoing& to) {
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(what.size, largest_piece));
   std::unique_ptr<std::byte[]> buffer;
   for (std::uint64_t sent = 0; sent < what.size;) {
     const auto begin = static_cast<off_t>(what.begin + sent);
     // Less is quicker in one packet with the head. What is not in memory a read brings there.
     if (what.size - sent >= least_for_kernel) {
-      sent += to.send_part(from.native_handle(), begin, what.size - sent);
+      sent += to.send_part(from.get(), begin, what.size - sent);
       if (sent == what.size) return;
     }
     if (buffer == nullptr) buffer = std::make_unique_for_overwrite<std::byte[]>(most);
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(what.size - sent, most));
     const std::size_t size =
-        from.read_at({buffer.get(), wanted}, static_cast<off_t>(what.begin + sent));
+        read_at(from, {buffer.get(), wanted}, static_cast<off_t>(what.begin + sent));
     if (size == 0) throw std::runtime_error("a file was cut while it was being sent");
     to.write(std::span(buffer.get(), size));
     sent += size;
@@ -193,7 +228,7 @@ void send_file(request& asked, response& answer, const std::string& path) {
     answer.status(405).header("Allow", "GET, HEAD");
     return;
   }
-  file opened = open_to_read(path);
+  const fd opened = open_to_read(path);
   const facts what = facts_of(opened);
   answer.header("ETag", what.tag).header("Last-Modified", date_of(what.changed));
   answer.header("Accept-Ranges", "bytes");
