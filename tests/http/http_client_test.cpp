@@ -303,8 +303,32 @@ TEST_CASE("a host that cannot be reached is an error of the connection") {
   CHECK_THROWS_AS(client.get("http://" + nobody.to_string() + "/"), std::system_error);
 }
 
+/// A server that answers each connection's first request with a text, and keeps all open.
+class patient_server {
+ public:
+  explicit patient_server(std::vector<std::string> answers) : answers_(std::move(answers)) {
+    serving_.spin([this] {
+      for (;;) {
+        peers_.push_back(listener_.accept());
+        read_text(peers_.back(), 1000);
+        peers_.back().write_all(answers_.at(peers_.size() - 1));
+      }
+    });
+  }
+  std::string at(const std::string& target) const {
+    return "http://" + listener_.local_endpoint().to_string() + target;
+  }
+  std::size_t connections() const { return peers_.size(); }
+
+ private:
+  net::tcp_listener listener_{net::endpoint::loopback(0)};
+  const std::vector<std::string> answers_;
+  std::vector<tcp_stream> peers_;
+  group serving_;
+};
+
 TEST_CASE("what comes behind an answer is not the next one") {
-  scripted_server one(
+  patient_server one(
       {ok("fine") + ok("PAID"), "HTTP/1.1 204 No Content\r\n\r\n" + ok("PAID"), ok("right")});
   http::client client;
   CHECK(client.get(one.at("/")).text() == "fine");
@@ -313,23 +337,12 @@ TEST_CASE("what comes behind an answer is not the next one") {
 }
 
 TEST_CASE("a connection whose request was sent in part only is not used for another") {
-  net::tcp_listener listener(net::endpoint::loopback(0));
-  group serving;
-  int connections = 0;
-  serving.spin([&] {
-    std::vector<tcp_stream> open;
-    for (;;) {
-      open.push_back(listener.accept());
-      ++connections;
-      read_text(open.back(), 1000);
-      open.back().write_all("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
-    }
-  });
+  const std::string no = "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n";
+  patient_server one({no, no});
   http::client client({.stall = 20ms});
-  const std::string at = "http://" + listener.local_endpoint().to_string() + "/";
-  CHECK(client.post(at, std::string(20'000'000, 'x'), "text/plain").status() == 401);
-  CHECK(client.get(at).status() == 401);
-  CHECK(connections == 2);
+  CHECK(client.post(one.at("/"), std::string(20'000'000, 'x'), "text/plain").status() == 401);
+  CHECK(client.get(one.at("/")).status() == 401);
+  CHECK(one.connections() == 2);
 }
 
 TEST_CASE("a connection that is not kept gives its place when its answer has been read") {

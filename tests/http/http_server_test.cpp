@@ -274,17 +274,14 @@ TEST_CASE("a value may be a part of what the fields have already") {
   CHECK(all.size() == 51);
 }
 
-TEST_CASE("an answer that is whole arrives though the next one is cut, or fails") {
-  served one([](request& asked, response& answer) {
-    answer.write(asked.target());
-    if (asked.target() == "/next") {
-      answer.flush();
-      throw oops();
-    }
-  });
-  const std::string answers = one.answer_to(get("/whole") + get("/next"));
+TEST_CASE("an answer that is whole arrives though the next one is cut") {
+  const std::string answers =
+      answer_to(get("/whole") + get("/next"), [](request& asked, response& to) {
+        if (asked.target() == "/next") to.header("Content-Length", "100");
+        to.write(asked.target());
+      });
   CHECK(contains(answers, "/whole"));
-  CHECK_THROWS_AS(one.await_end(), oops);
+  CHECK_FALSE(contains(answers, "/next"));
 }
 
 TEST_CASE("a status_error keeps the headers that were set for it") {
