@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace testing {
@@ -104,6 +105,21 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 
 inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Returns: the code of the std::system_error that `call` throws; none if it does not.
+template <typename Call>
+std::error_code code_thrown_by(Call call) {
+  try {
+    call();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
 }
 
 }  // namespace testing

@@ -74,17 +74,12 @@ void check(std::string_view answers) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
-  std::vector<std::string> parts;
-  std::string all;
-  while (input.remaining_bytes() > 0) {
-    parts.push_back(input.ConsumeBytesAsString(input.ConsumeIntegralInRange<std::size_t>(1, 400)));
-    all += parts.back();
-  }
+  const fuzz::parts_and_all given(input);
   motet::options chosen;
   chosen.backend = "sim";
   motet::run(chosen, [&] {
-    const std::string in_parts = answers_to(parts);
-    require(in_parts == answers_to({all}));
+    const std::string in_parts = answers_to(given.parts);
+    require(in_parts == answers_to({given.all}));
     check(in_parts);
   });
   return 0;

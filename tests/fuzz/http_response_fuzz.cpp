@@ -58,14 +58,9 @@ std::string understood(const std::vector<std::string>& parts) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
-  std::vector<std::string> parts;
-  std::string all;
-  while (input.remaining_bytes() > 0) {
-    parts.push_back(input.ConsumeBytesAsString(input.ConsumeIntegralInRange<std::size_t>(1, 400)));
-    all += parts.back();
-  }
+  const fuzz::parts_and_all given(input);
   motet::options chosen;
   chosen.backend = "sim";
-  motet::run(chosen, [&] { require(understood(parts) == understood({all})); });
+  motet::run(chosen, [&] { require(understood(given.parts) == understood({given.all})); });
   return 0;
 }

@@ -16,10 +16,6 @@ namespace testing {
 using http::request;
 using http::response;
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 inline std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
@@ -84,17 +80,6 @@ inline void echo(request& asked, response& answer) {
 
 inline std::string get(const std::string& target, const std::string& fields = {}) {
   return "GET " + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
-}
-
-/// Returns: the code of the std::system_error that `call` throws.
-template <typename Call>
-std::error_code code_thrown_by(Call call) {
-  try {
-    call();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
 }
 
 /// Returns: `answer` without its date.

@@ -16,10 +16,6 @@ namespace testing {
 using namespace motet;
 using net::tcp_stream;
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 struct plain_pair {
   tcp_stream client;
   tcp_stream server;
@@ -110,18 +106,6 @@ inline std::string read_all(tls::stream& stream) {
     all += part;
   }
   return all;
-}
-
-/// Returns: the code of the std::system_error that `call` throws.
-template <typename Call>
-std::error_code code_thrown_by(Call call) {
-  try {
-    call();
-  } catch (const std::system_error& error) {
-    INFO(error.what());
-    return error.code();
-  }
-  return {};
 }
 
 }  // namespace testing
