@@ -90,7 +90,8 @@ SSL* bare_client(SSL_CTX* by, int socket) {
   SSL* made = SSL_new(by);
   SSL_set_fd(made, socket);
   SSL_set1_host(made, "example.test");
-  SSL_set_tlsext_host_name(made, "example.test");
+  SSL_ctrl(made, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+           const_cast<char*>("example.test"));
   require(SSL_connect(made) == 1);
   return made;
 }
