@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
 #include <system_error>
@@ -36,13 +35,19 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Returns: a number of seconds, with a fraction; nothing if `text` is none.
+/// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
 std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !(seconds >= 0 && seconds < 1e9)) return std::nullopt;
-  return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
+  std::string_view digits = text;
+  const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));
+  if (!whole.has_value() || *whole > 1'000'000'000 || text.ends_with('.')) return std::nullopt;
+  auto left = std::chrono::nanoseconds(std::chrono::seconds(*whole));
+  auto unit = std::chrono::nanoseconds(1s);
+  for (const char digit : digits) {
+    if (!is_digit(digit)) return std::nullopt;
+    unit /= 10;
+    left += unit * (digit - '0');
+  }
+  return left;
 }
 
 }  // namespace
