@@ -91,6 +91,9 @@ class web_directory {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(place() + "/" + name) << text;
   }
+  void rename(const std::string& from, const std::string& to) const {
+    CHECK(::rename((place() + "/" + from).c_str(), (place() + "/" + to).c_str()) == 0);
+  }
   std::string get(const std::string& target, const std::string& fields = {}) const {
     return answer_to(testing::get(target, fields), routes_);
   }
@@ -156,6 +159,25 @@ TEST_CASE("a client that has a file as it is gets no other copy") {
   CHECK(result(web.get("/page.html", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n")) ==
         "<p>a page</p>");
   CHECK(result(web.get("/page.html", "If-Modified-Since: yesterday\r\n")) == "<p>a page</p>");
+}
+
+TEST_CASE("a file that has changed, was replaced or is gone is answered as it is now") {
+  const web_directory web;
+  CHECK(result(web.get("/page.html")) == "<p>a page</p>");
+  web.write("page.html", "changed, and longer than before");
+  CHECK(result(web.get("/page.html")) == "changed, and longer than before");
+  web.write("new.html", "new");
+  web.rename("new.html", "page.html");
+  CHECK(result(web.get("/page.html")) == "new");
+  web.rename("page.html", "moved.html");
+  CHECK(result(web.get("/page.html")) == "404");
+  CHECK(result(web.get("/moved.html")) == "new");
+  for (int index = 0; index < 100; ++index) {
+    const std::string name = std::to_string(index) + ".txt";
+    web.write(name, name);
+    CHECK(result(web.get("/" + name)) == name);
+  }
+  CHECK(result(web.get("/0.txt")) == "0.txt");
 }
 
 TEST_CASE("a part of a file is answered with 206, and one that there is not with 416") {

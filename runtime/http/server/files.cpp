@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/files.hpp. Source: RFC 9110, 13.2.2 and 14.2.
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +17,7 @@
 
 #include "http/server/date.hpp"
 #include "http/server/exchange.hpp"
+#include "http/server/known_file.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -68,79 +62,11 @@ std::string_view kind_of(std::string_view path) noexcept {
   return found == std::end(kinds) ? "application/octet-stream" : found->second;
 }
 
-constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-
-/// Opens a file whose name the kernel has in memory, which keeps nobody waiting.
-/// Returns: none, with the error; EAGAIN also where the kernel does not know this.
-/// Source: openat2(2), RESOLVE_CACHED.
-fd open_cached(const std::string& path, int& error) noexcept {
-  open_how how{};
-  how.flags = to_read;
-  how.resolve = RESOLVE_CACHED;
-  fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  const bool is_unknown = errno == ENOSYS || errno == EINVAL || errno == E2BIG || errno == EPERM;
-  error = opened ? 0 : is_unknown ? EAGAIN : errno;
-  return opened;
-}
-
-[[noreturn]] void refuse_file(const std::error_code& error) {
-  switch (error.value()) {
-    case ENOENT:
-    case ENOTDIR:
-    case ENAMETOOLONG:
-      throw status_error(404, "there is no such file");
-    case EACCES:
-    case EPERM:
-    case ELOOP:
-      throw status_error(403, "the file cannot be read");
-    default:
-      throw std::system_error(error, "open");
-  }
-}
-
-fd open_to_read(const std::string& path) {
-  int error = 0;
-  fd opened = open_cached(path, error);
-  if (opened) return opened;
-  if (error != EAGAIN) refuse_file({error, std::system_category()});
-  try {
-    return fd(io::openat(AT_FDCWD, path.c_str(), to_read));
-  } catch (const std::system_error& failure) {
-    refuse_file(failure.code());
-  }
-}
-
 /// Reads what is in memory at once, as many files are; else another thread, or a ring, waits.
 std::size_t read_at(const fd& from, std::span<std::byte> room, off_t begin) {
   const iovec part{room.data(), room.size()};
   const ssize_t size = ::preadv2(from.get(), &part, 1, begin, RWF_NOWAIT);
   return size > 0 ? static_cast<std::size_t>(size) : io::pread(from.get(), room, begin);
-}
-
-/// What is known of a file without reading it.
-struct facts {
-  std::uint64_t size = 0;
-  std::time_t changed = 0;
-  std::string tag;  // another one whenever the file has changed
-};
-
-std::string hexadecimal(std::uint64_t number) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-  return {digits.data(), end};
-}
-
-facts facts_of(const fd& opened) {
-  struct stat found{};
-  if (::fstat(opened.get(), &found) != 0) {
-    throw std::system_error(errno, std::system_category(), "fstat");
-  }
-  if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
-  const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
-                           static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
-  const auto size = static_cast<std::uint64_t>(found.st_size);
-  return {size, found.st_mtim.tv_sec,
-          '"' + hexadecimal(nanoseconds) + '-' + hexadecimal(size) + '"'};
 }
 
 bool lists(std::string_view tags, std::string_view tag) noexcept {
@@ -228,8 +154,10 @@ void send_file(request& asked, response& answer, const std::string& path) {
     answer.status(405).header("Allow", "GET, HEAD");
     return;
   }
-  const fd opened = open_to_read(path);
-  const facts what = facts_of(opened);
+  // An answer that goes on needs its file, whoever asks for others meanwhile.
+  const std::shared_ptr<const known_file> found = known_file::at(path);
+  const fd& opened = found->file;
+  const facts& what = found->what;
   answer.header("ETag", what.tag).header("Last-Modified", date_of(what.changed));
   answer.header("Accept-Ranges", "bytes");
   if (is_known(asked, what)) {

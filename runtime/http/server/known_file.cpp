@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// See http/server/known_file.hpp.
+#include "http/server/known_file.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <motet/http/request.hpp>
+#include <motet/io.hpp>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+constexpr std::size_t most_open = 64;
+
+constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+/// Opens a file whose name the kernel has in memory, which keeps nobody waiting.
+/// Returns: none, with the error; EAGAIN also where the kernel does not know this.
+/// Source: openat2(2), RESOLVE_CACHED.
+fd open_cached(const std::string& path, int& error) noexcept {
+  open_how how{};
+  how.flags = to_read;
+  how.resolve = RESOLVE_CACHED;
+  fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  const bool is_unknown = errno == ENOSYS || errno == EINVAL || errno == E2BIG || errno == EPERM;
+  error = opened ? 0 : is_unknown ? EAGAIN : errno;
+  return opened;
+}
+
+[[noreturn]] void refuse_file(const std::error_code& error) {
+  switch (error.value()) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+      throw status_error(404, "there is no such file");
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+      throw status_error(403, "the file cannot be read");
+    default:
+      throw std::system_error(error, "open");
+  }
+}
+
+fd open_to_read(const std::string& path) {
+  int error = 0;
+  fd opened = open_cached(path, error);
+  if (opened) return opened;
+  if (error != EAGAIN) refuse_file({error, std::system_category()});
+  try {
+    return fd(io::openat(AT_FDCWD, path.c_str(), to_read));
+  } catch (const std::system_error& failure) {
+    refuse_file(failure.code());
+  }
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return {digits.data(), end};
+}
+
+facts facts_of(const struct stat& found) {
+  if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
+  const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
+                           static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
+  const auto size = static_cast<std::uint64_t>(found.st_size);
+  return {size, found.st_mtim.tv_sec,
+          '"' + hexadecimal(nanoseconds) + '-' + hexadecimal(size) + '"'};
+}
+
+bool is_at(const std::string& path, const struct stat& known) noexcept {
+  struct stat now{};
+  const auto same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  return ::stat(path.c_str(), &now) == 0 && now.st_dev == known.st_dev &&
+         now.st_ino == known.st_ino && now.st_size == known.st_size &&
+         now.st_mode == known.st_mode && same(now.st_mtim, known.st_mtim) &&
+         same(now.st_ctim, known.st_ctim);
+}
+
+using known_files = std::unordered_map<std::string, std::shared_ptr<const known_file>>;
+
+[[gnu::noinline]] known_files& files_of_thread() {
+  static thread_local known_files all;
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const known_file> known_file::at(const std::string& path) {
+  if (const auto place = files_of_thread().find(path); place != files_of_thread().end()) {
+    if (is_at(path, place->second->found)) return place->second;
+    files_of_thread().erase(place);
+  }
+  auto made = std::make_shared<known_file>();
+  made->file = open_to_read(path);
+  if (::fstat(made->file.get(), &made->found) != 0) {
+    throw std::system_error(errno, std::system_category(), "fstat");
+  }
+  made->what = facts_of(made->found);
+  known_files& all = files_of_thread();
+  if (all.size() == most_open) all.clear();
+  all.insert_or_assign(path, made);
+  return made;
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Files that are open, and what is known of them without reading them.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <motet/detail/words/abi.hpp>
+#include <motet/fd.hpp>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct facts {
+  std::uint64_t size = 0;
+  std::time_t changed = 0;
+  std::string tag;  // another one whenever the file has changed
+};
+
+/// The last ones that a thread has answered with stay open: to look whether one is still the same
+/// is a third of the work of opening it, and needs no disk, as what leads to an open file is in
+/// memory.
+struct known_file {
+  /// Throws: status_error if there is no such file, or it cannot be read; what is pending for the
+  ///         fiber.
+  static std::shared_ptr<const known_file> at(const std::string& path);
+
+  fd file;
+  facts what;
+  struct stat found;
+};
+
+}}}  // namespace motet::MOTET_ABI::http
