@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <motet/detail/words/abi.hpp>
 #include <optional>
@@ -23,10 +24,22 @@ constexpr bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
+namespace characters {
+
+inline constexpr std::array<bool, 256> of_tokens = [] {
+  std::array<bool, 256> all{};
+  for (const char c : std::string_view("!#$%&'*+-.^_`|~0123456789"
+                                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    all[static_cast<unsigned char>(c)] = true;
+  }
+  return all;
+}();
+
+}  // namespace characters
+
 constexpr bool is_token(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') ||
-           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    return characters::of_tokens[static_cast<unsigned char>(c)];
   });
 }
 

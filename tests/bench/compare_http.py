@@ -207,7 +207,7 @@ def main():
     arguments.add_argument("--quick", action="store_true")
     arguments.add_argument("--json")
     arguments.add_argument("what", nargs="*", default=["hello", "file", "pipelined", "kv", "tls"])
-    given = arguments.parse_args()
+    given = arguments.parse_intermixed_args()
     seconds, rounds = (1, 1) if given.quick else (3, 3)  # wrk counts in whole seconds
     rows = {}
     with tempfile.TemporaryDirectory() as name:

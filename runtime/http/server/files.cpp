@@ -158,7 +158,7 @@ void send_file(request& asked, response& answer, const std::string& path) {
   const std::shared_ptr<const known_file> found = known_file::at(path);
   const fd& opened = found->file;
   const facts& what = found->what;
-  answer.header("ETag", what.tag).header("Last-Modified", date_of(what.changed));
+  answer.header("ETag", what.tag).header("Last-Modified", what.date);
   answer.header("Accept-Ranges", "bytes");
   if (is_known(asked, what)) {
     answer.status(304);

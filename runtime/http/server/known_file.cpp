@@ -16,6 +16,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "http/server/date.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
@@ -75,7 +77,7 @@ facts facts_of(const struct stat& found) {
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
   const auto size = static_cast<std::uint64_t>(found.st_size);
-  return {size, found.st_mtim.tv_sec,
+  return {size, found.st_mtim.tv_sec, date_of(found.st_mtim.tv_sec),
           '"' + hexadecimal(nanoseconds) + '-' + hexadecimal(size) + '"'};
 }
 

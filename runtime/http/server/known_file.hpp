@@ -16,7 +16,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 struct facts {
   std::uint64_t size = 0;
   std::time_t changed = 0;
-  std::string tag;  // another one whenever the file has changed
+  std::string date;  // of that, as it is sent
+  std::string tag;   // another one whenever the file has changed
 };
 
 /// The last ones that a thread has answered with stay open: to look whether one is still the same
