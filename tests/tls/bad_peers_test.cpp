@@ -53,10 +53,39 @@ std::error_code client_given(std::size_t most, bool then_the_end) {
   return code;
 }
 
+/// The same of a server, which gets so much of what a client says.
+std::error_code server_given(std::size_t most, bool then_the_end) {
+  plain_pair near = plain();
+  plain_pair far = plain();
+  std::error_code code;
+  std::string forth;
+  std::string back;
+  group all;
+  all.spin([&] { carry(far.client, near.server, back); });
+  all.spin([&] {
+    if (most > 0) carry(near.server, far.client, forth, most);
+    if (then_the_end) far.client.shutdown(SHUT_WR);
+  });
+  all.spin([&] {
+    code_thrown_by(
+        [&] { tls::stream::connect(std::move(near.client), trust().client, "example.test"); });
+  });
+  code = code_thrown_by([&] {
+    with_timeout(then_the_end ? 10s : 50ms,
+                 [&] { tls::stream::accept(std::move(far.server), trust().server); });
+  });
+  all.cancel();
+  return code;
+}
+
 TEST_CASE("a peer that stalls in its handshake is left when the time is up, wherever it stalls") {
   for (const std::size_t most : {0u, 1u, 5u, 6u, 100u, 127u, 128u, 500u}) {
     CAPTURE(most);
     CHECK(client_given(most, false) == std::errc::timed_out);
+  }
+  for (const std::size_t most : {0u, 1u, 5u, 6u, 100u, 250u}) {
+    CAPTURE(most);
+    CHECK(server_given(most, false) == std::errc::timed_out);
   }
 }
 
@@ -64,6 +93,10 @@ TEST_CASE("a handshake that is cut off is a truncation, wherever it is cut") {
   for (const std::size_t most : {0u, 1u, 5u, 6u, 100u, 127u, 128u, 500u}) {
     CAPTURE(most);
     CHECK(client_given(most, true) == tls::errc::truncated);
+  }
+  for (const std::size_t most : {0u, 1u, 5u, 6u, 100u, 250u}) {
+    CAPTURE(most);
+    CHECK(server_given(most, true) == tls::errc::truncated);
   }
 }
 
