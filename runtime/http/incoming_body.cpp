@@ -9,16 +9,14 @@
 #include <motet/http/request.hpp>
 #include <string_view>
 
+#include "http/text.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
 /// The most of a line before a chunk, and of what may come behind the last.
 constexpr std::size_t longest_line = std::size_t{4} * 1024;
-
-std::string_view text_of(std::span<const std::byte> bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 }  // namespace
 

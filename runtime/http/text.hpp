@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <motet/detail/words/abi.hpp>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -58,6 +62,17 @@ constexpr std::optional<std::uint64_t> number_of(std::string_view text) noexcept
     number = number * 10 + static_cast<std::uint64_t>(c - '0');
   }
   return number;
+}
+
+inline std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// `base`: 10 or 16.
+inline void append_number(std::string& to, std::uint64_t number, int base = 10) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
+  to.append(digits.data(), end);
 }
 
 /// Returns: what is before `separator`, or all; `text` has the rest behind it.

@@ -37,7 +37,6 @@ void client::pool::lease::close() noexcept {
 }
 
 void client::pool::lease::give_back() {
-  made_->was_used = true;
   made_->unused_since = clock::now();
   of_->unused.push_front(std::move(made_));
   close();

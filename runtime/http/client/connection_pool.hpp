@@ -28,7 +28,6 @@ struct connection {
   detail::any_stream stream;
   detail::read_buffer in;
   message_parser parser;
-  bool was_used = false;  // for a request before this one
   clock::time_point unused_since{};
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <motet/cancel.hpp>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include <system_error>
 
 #include "http/send.hpp"
+#include "http/text.hpp"
 #include "http/wire_of.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -58,10 +58,8 @@ std::exception_ptr try_to_send(connection& by, std::string_view text, clock::dur
 
 /// Returns: a chunk of the bytes, the last if there are none.
 std::string chunk_of(std::span<const std::byte> bytes) {
-  std::array<char, 16> digits;
-  const auto end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16).ptr;
-  std::string chunk(digits.data(), end);
+  std::string chunk;
+  append_number(chunk, bytes.size(), 16);
   chunk.append("\r\n").append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return chunk.append("\r\n");
 }

@@ -31,10 +31,6 @@ constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
 
 constexpr std::string_view end_of_head = "\r\n\r\n";
 
-std::string_view text_of(std::span<const std::byte> bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
 std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
   std::string_view digits = text;

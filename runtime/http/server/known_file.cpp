@@ -7,9 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <motet/http/request.hpp>
 #include <motet/io.hpp>
 #include <system_error>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "http/server/date.hpp"
+#include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -66,19 +65,17 @@ fd open_to_read(const std::string& path) {
   }
 }
 
-std::string hexadecimal(std::uint64_t number) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-  return {digits.data(), end};
-}
-
 facts facts_of(const struct stat& found) {
   if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
   const auto size = static_cast<std::uint64_t>(found.st_size);
-  return {size, found.st_mtim.tv_sec, date_of(found.st_mtim.tv_sec),
-          '"' + hexadecimal(nanoseconds) + '-' + hexadecimal(size) + '"'};
+  std::string tag = "\"";
+  append_number(tag, nanoseconds, 16);
+  tag += '-';
+  append_number(tag, size, 16);
+  tag += '"';
+  return {size, found.st_mtim.tv_sec, date_of(found.st_mtim.tv_sec), std::move(tag)};
 }
 
 bool is_at(const std::string& path, const struct stat& known) noexcept {

@@ -3,8 +3,6 @@
 #include "http/server/outgoing.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <stdexcept>
 
 #include "http/send.hpp"
@@ -23,12 +21,6 @@ constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
 [[noreturn]] void throw_too_long() {
   throw std::logic_error("a longer body than its Content-Length says");
-}
-
-void add_number(std::string& to, std::uint64_t number, int base = 10) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
-  to.append(digits.data(), end);
 }
 
 }  // namespace
@@ -89,7 +81,7 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   if (has_body() && !length.has_value() && !promised_.has_value() && !is_1_1_) close_after();
   if (!has_body()) body_.clear();  // which was written before the status was set
   out_.append("HTTP/1.1 ");
-  add_number(out_, static_cast<std::uint64_t>(status));
+  append_number(out_, static_cast<std::uint64_t>(status));
   out_.append(" ").append(reason_of(status)).append("\r\n");
   if (!headers.find("date").has_value()) {
     out_.append("Date: ").append(date_of_now()).append("\r\n");
@@ -97,7 +89,7 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   wire_of::append(headers, out_);
   if (has_body() && length.has_value() && !promised_.has_value()) {
     out_.append("Content-Length: ");
-    add_number(out_, *length);
+    append_number(out_, *length);
     out_.append("\r\n");
   }
   if (chunked_) out_.append("Transfer-Encoding: chunked\r\n");
@@ -140,7 +132,7 @@ void outgoing::frame(std::span<const std::byte> more) {
 }
 
 void outgoing::add_chunk_size(std::size_t size) {
-  add_number(out_, size, 16);
+  append_number(out_, size, 16);
   out_.append("\r\n");
 }
 
