@@ -96,6 +96,15 @@ TEST_CASE("what is no HTTP at all is refused at its first byte") {
 TEST_CASE("empty lines before a request are overlooked, a few of them") {
   CHECK(contains(answer_to("\r\n\r\n" + get("/a"), echo), "GET /a"));
   check_refused("\r\n\r\n\r\n\r\n\r\n\r\n" + get("/a"), "400");
+  const std::string six = "\r\n\r\n\r\n\r\n\r\n\r\n";
+  served second(echo);
+  second.say(get("/a") + six + get("/b"));
+  const std::string answers = second.hear_out();
+  CHECK(contains(answers, "GET /a"));
+  CHECK(contains(answers, "400 Bad Request"));
+  served silent(echo);
+  silent.say(get("/a") + six);
+  CHECK(contains(silent.hear_out(), "400 Bad Request"));
 }
 
 TEST_CASE("a request may name a whole address, as a proxy is asked") {

@@ -29,6 +29,9 @@ constexpr std::uint64_t most_after_refusal = std::uint64_t{1024} * 1024;
 constexpr clock::duration longest_to_leave = 1s;
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
 
+/// Empty lines before one request.
+constexpr int most_empty_lines = 4;
+
 constexpr std::string_view end_of_head = "\r\n\r\n";
 
 /// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
@@ -87,6 +90,7 @@ std::exception_ptr exchange::answer_one() {
 /// Returns: whether there is a request to be handled. What has been answered is sent before this
 ///          waits.
 bool exchange::await_head() {
+  empty_lines_ = 0;
   skip_empty_lines(0);
   const bool is_there = text_of(in_.peek(0)).find(end_of_head) != std::string_view::npos;
   if (!is_there) {
@@ -134,7 +138,8 @@ bool exchange::has_come(clock::duration limit) {
 
 /// An empty line before a request is a leftover of a client that ends its bodies by one.
 void exchange::skip_empty_lines(std::size_t wanted) {
-  for (int lines = 0; lines < 4 && text_of(in_.peek(wanted)).starts_with("\r\n"); ++lines) {
+  for (; empty_lines_ < most_empty_lines && text_of(in_.peek(wanted)).starts_with("\r\n");
+       ++empty_lines_) {
     in_.skip(2);
   }
 }

@@ -69,6 +69,7 @@ class exchange {
   std::string path_;
   std::string_view query_;
   std::vector<std::pair<std::string, std::string>> parameters_;
+  int empty_lines_ = 0;  // before this request
   bool is_first_ = true;
   bool is_over_ = false;
 };
