@@ -6,6 +6,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+std::size_t held_direction::write(std::span<const std::byte> bytes,
+                                  std::error_code& error) noexcept {
+  return calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
+}
+
 void throw_stream_error(const std::error_code& error, const char* what) {
   if (error == std::errc::operation_canceled) {
     here().deliver();

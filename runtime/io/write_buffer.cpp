@@ -47,6 +47,10 @@ write_buffer::~write_buffer() {
   }
 }
 
+void write_buffer::write_text(std::string_view text) {
+  write(std::as_bytes(std::span(text)));
+}
+
 void write_buffer::write(std::span<const std::byte> bytes) {
   const std::lock_guard in(calls_);
   check_failure();
@@ -178,7 +182,7 @@ std::error_code write_buffer::send_all() noexcept {
       std::swap(filling_, sending_);
       filling_.begin = filling_.end = 0;
     }
-    std::span<const std::byte> rest = sending_.held();
+    std::span<const std::byte> rest(sending_.bytes.get() + sending_.begin, sending_.size());
     error = send(rest);
     if (failure_) break;
     sending_.begin = sending_.end - rest.size();

@@ -100,12 +100,9 @@ void check_entrants(std::size_t count, const char* verb) {
   if (count == 0) throw std::invalid_argument(std::string(verb) + " needs something to wait for");
 }
 
-void check_watched(const std::vector<fiber_ref>& handles) {
-  const fiber_ref self = current();
-  for (const fiber_ref& each : handles) {
-    if (!each) refuse_empty_handle();
-    if (each == self) refuse_to_await_oneself();
-  }
+void check_watched(const fiber_ref& handle) {
+  if (!handle) refuse_empty_handle();
+  if (handle == current()) refuse_to_await_oneself();
 }
 
 void await_each(const std::vector<fiber_ref>& handles) {
@@ -113,7 +110,7 @@ void await_each(const std::vector<fiber_ref>& handles) {
     for (const fiber_ref& each : handles) each.await();
     return;
   }
-  check_watched(handles);
+  for (const fiber_ref& each : handles) check_watched(each);
   race watchers(handles.size(), race::rule::first_failure);
   for (const fiber_ref& each : handles) {
     watchers.enter([&each](std::size_t) { each.await(); }, each);
@@ -124,7 +121,7 @@ void await_each(const std::vector<fiber_ref>& handles) {
 
 std::size_t await_one(const std::vector<fiber_ref>& handles) {
   check_entrants(handles.size(), "await_any");
-  check_watched(handles);
+  for (const fiber_ref& each : handles) check_watched(each);
   race watchers(handles.size(), race::rule::first_win);
   for (const fiber_ref& each : handles) {
     const auto watch = [&watchers, &each](std::size_t place) {

@@ -134,6 +134,10 @@ select_branch& take_one(std::span<select_branch*> branches, bool as_they_are, co
   }
 }
 
+select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are) {
+  return take_one(std::span(branches), as_they_are, "select");
+}
+
 // A fiber's end.
 
 end_case::end_case(fiber_ref awaited)

@@ -91,9 +91,7 @@ class semaphore_closed : public std::runtime_error {
 /// items which it had not seen. The next pop() goes on with the oldest one that is left.
 class items_missed : public std::runtime_error {
  public:
-  explicit items_missed(std::uint64_t count)
-      : std::runtime_error(std::to_string(count) + " items of a broadcast were missed"),
-        count_(count) {}
+  explicit items_missed(std::uint64_t count);
 
   /// Returns: how many items the subscription has not seen.
   /// Not a switchpoint.
@@ -108,14 +106,8 @@ class items_missed : public std::runtime_error {
 class unexpected_eof : public std::runtime_error {
  public:
   /// Of a call for all before a delimiter.
-  explicit unexpected_eof(std::size_t got)
-      : std::runtime_error("the end came after " + std::to_string(got) +
-                           " bytes without the delimiter"),
-        got_(got) {}
-  unexpected_eof(std::size_t got, std::size_t wanted)
-      : std::runtime_error("the end came after " + std::to_string(got) + " of " +
-                           std::to_string(wanted) + " bytes"),
-        got_(got) {}
+  explicit unexpected_eof(std::size_t got);
+  unexpected_eof(std::size_t got, std::size_t wanted);
 
   /// Returns: how many bytes there were; they are in the buffer, or still in the reader.
   /// Not a switchpoint.
@@ -128,11 +120,7 @@ class unexpected_eof : public std::runtime_error {
 /// Thrown by calls that take no more than a limit; what there was is where it has been.
 class limit_exceeded : public std::length_error {
  public:
-  limit_exceeded(std::size_t size, std::size_t limit)
-      : std::length_error("at least " + std::to_string(size) + " bytes, where the limit is " +
-                          std::to_string(limit)),
-        size_(size),
-        limit_(limit) {}
+  limit_exceeded(std::size_t size, std::size_t limit);
 
   /// Returns: how much there was when the call gave up.
   /// Not a switchpoint.
@@ -164,9 +152,7 @@ class stack_unavailable : public std::bad_alloc {
 /// Thrown by await_any() when none of its callables or fibers came to a value.
 class all_failed : public std::runtime_error {
  public:
-  explicit all_failed(std::vector<std::exception_ptr> errors)
-      : std::runtime_error("all " + std::to_string(errors.size()) + " have failed"),
-        errors_(std::move(errors)) {}
+  explicit all_failed(std::vector<std::exception_ptr> errors);
 
   /// Returns: how each has failed, in the order of the arguments; never null.
   /// Not a switchpoint.

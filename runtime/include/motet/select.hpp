@@ -70,7 +70,7 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
     each.branch.begin();
     if (each.branch.enabled) branches.push_back(&each.branch);
   }
-  const select_branch& taken = take_one(branches, as_they_are);
+  const select_branch& taken = take_one_of(branches, as_they_are);
   const std::size_t index = taken.index;
   for (auto& each : cases) {
     if (&each.branch != &taken) continue;

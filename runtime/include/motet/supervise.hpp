@@ -118,7 +118,8 @@ void supervise(const supervise_options& how, std::vector<child_spec> children);
 template <typename... Specs>
   requires(std::is_same_v<std::remove_cvref_t<Specs>, child_spec> && ...)
 void supervise(const supervise_options& how, Specs&&... children) {
-  std::vector<child_spec> specs;
+  // Their common type is child_spec, but a vector of that would be compiled even if nobody calls.
+  std::vector<std::common_type_t<child_spec, std::remove_cvref_t<Specs>...>> specs;
   specs.reserve(sizeof...(Specs));
   (specs.push_back(std::forward<Specs>(children)), ...);
   supervise(how, std::move(specs));

@@ -38,7 +38,7 @@ class writer {
   ///         pending for this fiber: then none of these bytes have been written if there are at
   ///         most `capacity`, else perhaps a part.
   void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
-  void write(std::string_view text) { buffer_.write(std::as_bytes(std::span(text))); }
+  void write(std::string_view text) { buffer_.write_text(text); }
 
   /// Waits until the kernel has all that has been written.
   /// Switchpoint.

@@ -74,9 +74,7 @@ class held_direction {
   std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
     return calls_->move(held_, room, error);
   }
-  std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept {
-    return calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
-  }
+  std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept;
   int descriptor() const noexcept { return calls_->descriptor(held_); }
 
  private:

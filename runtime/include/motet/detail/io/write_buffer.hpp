@@ -9,6 +9,7 @@
 #include <motet/detail/words/owned.hpp>
 #include <motet/mutex.hpp>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -21,6 +22,7 @@ class write_buffer {
   ~write_buffer();
 
   void write(std::span<const std::byte> bytes);
+  void write_text(std::string_view text);
   void flush();
   std::size_t buffered() const noexcept { return filling_.size() + sending_.size(); }
 
@@ -32,7 +34,6 @@ class write_buffer {
     std::size_t end = 0;
 
     std::size_t size() const noexcept { return end - begin; }
-    std::span<const std::byte> held() const noexcept { return {bytes.get() + begin, size()}; }
   };
 
   class flusher;

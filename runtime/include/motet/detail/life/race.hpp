@@ -80,7 +80,7 @@ class race {
 /// Throws: std::invalid_argument if `count` is 0.
 void check_entrants(std::size_t count, const char* verb);
 /// Throws: std::logic_error for an empty handle, or the running fiber's own.
-void check_watched(const std::vector<fiber_ref>& handles);
+void check_watched(const fiber_ref& handle);
 
 /// The first body that returns wins; the values of the others are destroyed in their own fibers.
 template <typename T, typename Body>
@@ -128,9 +128,7 @@ std::size_t await_one(const std::vector<fiber_ref>& handles);
 template <typename T>
 std::optional<T> first_value_of(const std::vector<const fiber<std::optional<T>>*>& handles) {
   check_entrants(handles.size(), "first_value");
-  std::vector<fiber_ref> watched;
-  for (const auto* each : handles) watched.push_back(*each);
-  check_watched(watched);
+  for (const auto* each : handles) check_watched(*each);
   std::optional<T> prize;
   race watchers(handles.size(), race::rule::first_win);
   for (const auto* each : handles) {

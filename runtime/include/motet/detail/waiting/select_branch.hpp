@@ -10,6 +10,7 @@
 #include <motet/detail/waiting/ticket.hpp>
 #include <motet/fiber.hpp>
 #include <span>
+#include <vector>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -122,5 +123,6 @@ class time_case final : public select_branch {
 /// Throws: what is pending for the fiber; what a branch throws.
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
                         const char* what = "select");
+select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are);
 
 }}}  // namespace motet::MOTET_ABI::detail
