@@ -202,6 +202,46 @@ def reverse_proxy(program, hello):
             stop(proxy)
 
 
+def websocket_chat(program):
+    import asyncio
+    import websockets
+
+    async def talk(server):
+        url = f"ws://127.0.0.1:{server.port}/chat"
+        async with websockets.connect(url) as first, websockets.connect(url) as second:
+            await asyncio.wait_for(await first.ping(), 10)
+            for message in ["hello", "", "\u00e4\u4f60", "x" * 60_000]:
+                await first.send(message)
+                assert await first.recv() == message
+                assert await second.recv() == message
+            await second.send(["in ", "several ", "parts"])
+            assert await first.recv() == await second.recv() == "in several parts"
+            async with websockets.connect(url) as third:
+                await third.send("brief")
+            assert await first.recv() == "brief"
+            async with websockets.connect(url) as greedy:
+                await greedy.send("x" * 70_000)
+                try:
+                    await greedy.recv()
+                    raise AssertionError("a message beyond the limit was taken")
+                except websockets.ConnectionClosedError as closed:
+                    assert closed.rcvd.code == 1009, closed
+            others = [await websockets.connect(url) for _ in range(50)]
+            await first.send("to all")
+            assert {await each.recv() for each in others} == {"to all"}
+            server.process.send_signal(signal.SIGTERM)
+            for each in others:
+                try:
+                    await asyncio.wait_for(each.recv(), 10)
+                    raise AssertionError("the server goes on")
+                except websockets.ConnectionClosedOK as closed:
+                    assert (closed.rcvd.code, closed.rcvd.reason) == (1001, "good night"), closed
+
+    with Listening(program, "--port", "0") as server:
+        asyncio.run(asyncio.wait_for(talk(server), 50))
+        assert server.process.wait(timeout=20) == 128 + signal.SIGTERM, server.process.stderr.read()
+
+
 def pg_queries(program):
     """Needs the programs of a PostgreSQL server, which do not run as root."""
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))

@@ -12,20 +12,26 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
+/// `left` becomes what has not been sent, also when this throws.
 /// Throws: std::system_error; timed_out if nothing is taken in `limit`; what is pending for the
 ///         fiber.
-inline void send_all(const detail::stream_direction& to, std::span<const std::byte> bytes,
-                     clock::duration limit) {
+inline void send_rest(const detail::stream_direction& to, std::span<const std::byte>& left,
+                      clock::duration limit) {
   const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
     detail::held_direction held(to, error);
-    while (!error && !bytes.empty()) {
-      bytes = bytes.subspan(held.write(bytes, error));
-      if (!bytes.empty()) pause.reset(limit);
+    while (!error && !left.empty()) {
+      left = left.subspan(held.write(left, error));
+      if (!left.empty()) pause.reset(limit);
     }
     if (error) detail::throw_stream_error(error, "write");
   });
   if (!in_time) throw timed_out(call_site::here());
+}
+
+inline void send_all(const detail::stream_direction& to, std::span<const std::byte> bytes,
+                     clock::duration limit) {
+  send_rest(to, bytes, limit);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

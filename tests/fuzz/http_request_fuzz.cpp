@@ -9,26 +9,13 @@
 #include <vector>
 
 #include "check.hpp"
-#include "io/scripted_stream.hpp"
+#include "shown_stream.hpp"
 
 using fuzz::require;
+using fuzz::shown_stream;
 using testing::scripted_stream;
 
 namespace {
-
-/// A stream that is looked at when it has been served.
-struct shown_stream {
-  std::size_t read(std::span<std::byte> room) { return of->read(room); }
-  std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
-    return of->read(room, error);
-  }
-  std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept {
-    return of->write(bytes, error);
-  }
-  void write_all(std::span<const std::byte> bytes) { of->write_all(bytes); }
-  void shutdown(int how) { of->shutdown(how); }
-  scripted_stream* of;
-};
 
 void echo(motet::http::request& asked, motet::http::response& answer) {
   answer.write(std::string(asked.method()) + std::string(asked.path()));

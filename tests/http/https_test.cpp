@@ -70,4 +70,22 @@ TEST_CASE("nothing that was asked by https is asked again by http") {
   CHECK_THROWS_AS(client.post(one.at("/"), "secret", "text/plain"), http::bad_reply);
 }
 
+TEST_CASE("a WebSocket by TLS") {
+  safe_server one([](request& asked, response& answer) {
+    auto socket = http::websocket::accept(asked, answer);
+    while (const auto message = socket.read()) socket.write(message->data);
+  });
+  const std::string at = "wss" + one.at("/").substr(5);
+  http::websocket_options how;
+  how.trusted_file = one.trusted();
+  http::websocket client = http::websocket::connect(at, how);
+  for (const std::size_t size : {3, 100'000}) {
+    client.write(std::string(size, 'x'));
+    CHECK(client.read()->data == std::string(size, 'x'));
+  }
+  client.close();
+  CHECK(client.ended().code == 1000);
+  CHECK(code_thrown_by([&] { http::websocket::connect(at); }) == tls::errc::bad_certificate);
+}
+
 }  // namespace

@@ -41,6 +41,10 @@ class exchange {
   outgoing& answer() noexcept { return answer_; }
   int native_handle() const noexcept { return stream_.native_handle(); }
 
+  // For what goes on after HTTP on the same connection; see outgoing::hand_over().
+  detail::read_buffer& input() noexcept { return in_; }
+  detail::stream_direction output() noexcept { return stream_.output(); }
+
  private:
   bool await_head();
   bool await_first_byte();

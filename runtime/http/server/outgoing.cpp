@@ -44,6 +44,14 @@ void outgoing::cut() noexcept {
   out_.resize(std::min(out_.size(), whole_));
 }
 
+void outgoing::hand_over() {
+  if (begun_) throw std::logic_error("the head of the answer has been sent");
+  send();
+  begun_ = true;
+  status = 101;
+  cut();
+}
+
 void outgoing::drop_body() {
   for (const char* of_body : {"content-length", "content-encoding", "content-range", "etag"}) {
     headers.remove(of_body);

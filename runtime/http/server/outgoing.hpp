@@ -40,6 +40,11 @@ class outgoing {
   std::uint64_t written() const noexcept { return written_; }
   /// The answer is not whole, and will not be: its client is to notice. Those before it are.
   void cut() noexcept;
+  /// Sends the answers before this one. From now on others use the stream.
+  /// Throws: std::logic_error if the answer has begun.
+  void hand_over();
+  /// Those others have noticed that the client is gone.
+  void lose() noexcept { is_lost_ = true; }
   /// Drops what has been written of an answer that has not begun; and its headers.
   void drop_body();
   void forget() noexcept;

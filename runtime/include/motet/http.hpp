@@ -10,3 +10,4 @@
 #include <motet/http/router.hpp>
 #include <motet/http/serve.hpp>
 #include <motet/http/serve_options.hpp>
+#include <motet/http/websocket.hpp>

@@ -86,6 +86,7 @@ class request {
  private:
   friend class exchange;
   friend class router;
+  friend class websocket;
   explicit request(exchange& of) noexcept : of_(of) {}
 
   exchange& of_;

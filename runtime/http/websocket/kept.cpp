@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// See http/websocket/kept.hpp.
+#include "http/websocket/kept.hpp"
+
+#include <algorithm>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
+#include <motet/http/client.hpp>
+#include <mutex>
+#include <stdexcept>
+#include <system_error>
+
+#include "http/text.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+namespace beast = boost::beast;
+using beast_error = boost::system::error_code;
+using beast::http::field::sec_websocket_protocol;
+
+/// What a message's buffer begins with.
+constexpr std::size_t first_room = 4096;
+
+std::string_view text_of(beast::string_view text) noexcept {
+  return {text.data(), text.size()};
+}
+
+[[noreturn]] void throw_ended() {
+  throw std::system_error(std::make_error_code(std::errc::broken_pipe),
+                          "a WebSocket that has ended");
+}
+
+/// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
+bool may_be_sent(std::uint16_t code) noexcept {
+  if (code >= 3000) return code < 5000;
+  return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
+}
+
+/// Returns: the first of `known` that is in the list `offered`; empty if none is.
+std::string chosen_protocol(const std::vector<std::string>& known, std::string_view offered) {
+  for (const std::string& each : known) {
+    for (std::string_view left = offered; !left.empty();) {
+      if (trimmed(take_before(left, ',')) == each) return each;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& each : names) {
+    if (!is_token(each)) throw std::invalid_argument("no name of a protocol: " + each);
+    if (!all.empty()) all += ", ";
+    all += each;
+  }
+  return all;
+}
+
+websocket::kept::kept(exchange& of, const websocket_options& how)
+    : how_(how), socket_(of.input(), of.output(), how.stall, &of.answer()) {
+  set_up();
+}
+
+websocket::kept::kept(detail::any_stream made, secure_client secure, const websocket_options& how)
+    : secure_(std::move(secure)),
+      how_(how),
+      stream_(std::move(made)),
+      socket_(in_.emplace(stream_.input(), first_room), stream_.output(), how.stall, nullptr) {
+  set_up();
+}
+
+void websocket::kept::set_up() {
+  socket_.auto_fragment(false);
+  socket_.read_message_max(how_.message);
+}
+
+void websocket::kept::check_open() const {
+  if (is_over_ || socket_.next_layer().broken()) throw_ended();
+}
+
+void websocket::kept::accept(const upgrade& said, const fields& more) {
+  protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
+  socket_.set_option(beast::websocket::stream_base::decorator(
+      [this, &more](beast::websocket::response_type& answer) {
+        for (const field each : more) {
+          answer.insert(text_for_beast(each.name), text_for_beast(each.value));
+        }
+        if (!protocol.empty()) answer.set(sec_websocket_protocol, protocol);
+      }));
+  beast_error error;
+  socket_.accept(said, error);
+  if (error) throw std::system_error(error, "accept of a WebSocket");
+}
+
+void websocket::kept::ask(const url& to) {
+  socket_.set_option(
+      beast::websocket::stream_base::decorator([this](beast::websocket::request_type& asked) {
+        asked.set(beast::http::field::user_agent, "motet");
+        for (const field each : how_.headers) {
+          asked.insert(text_for_beast(each.name), text_for_beast(each.value));
+        }
+        if (!how_.protocols.empty()) asked.set(sec_websocket_protocol, joined(how_.protocols));
+      }));
+  beast_error error;
+  beast::websocket::response_type answer;
+  socket_.handshake(answer, to.host_field(), to.target, error);
+  if (error == beast::websocket::error::upgrade_declined) {
+    throw bad_reply("the server declines a WebSocket: " + socket_.next_layer().beginning());
+  }
+  if (error) throw bad_reply("no WebSocket: " + error.message());
+  protocol = text_of(answer[sec_websocket_protocol]);
+  if (!protocol.empty() &&
+      std::count(how_.protocols.begin(), how_.protocols.end(), protocol) == 0) {
+    throw bad_reply("the server has chosen a protocol that was not offered: " + protocol);
+  }
+}
+
+/// Returns: whether the message is whole.
+bool websocket::kept::read_piece(beast_error& error) {
+  if (message_.size() - size_ < first_room / 2) {
+    message_.resize(std::max(first_room, message_.size() * 2));
+  }
+  size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
+                             error);
+  return socket_.is_message_done();
+}
+
+/// Asks a silent peer whether it is there. Throws: timed_out if it is not.
+void websocket::kept::read_message(beast_error& error) {
+  bool is_whole = false;
+  for (bool asked = false; !is_whole && !error;) {
+    const std::uint64_t had_come = socket_.next_layer().come();
+    if (move_on_after(how_.idle, [&] { is_whole = read_piece(error); })) {
+      asked = false;
+      continue;
+    }
+    if (asked && socket_.next_layer().come() == had_come) throw timed_out(call_site::here());
+    check_open();
+    ping();
+    asked = true;
+  }
+}
+
+void websocket::kept::ping() {
+  const std::lock_guard turn(socket_.next_layer().writing());
+  beast_error error;
+  socket_.ping({}, error);
+  if (error) throw_ended();
+}
+
+std::optional<websocket_message> websocket::kept::read() {
+  const std::lock_guard turn(reading_);
+  check_open();
+  beast_error error;
+  try {
+    read_message(error);
+  } catch (...) {
+    // Whatever interrupted a farewell: it cannot be begun again.
+    is_over_ = is_over_ || !socket_.is_open();
+    throw;
+  }
+  if (!error) {
+    message_.resize(std::exchange(size_, 0));
+    return websocket_message{std::exchange(message_, {}), socket_.got_text()};
+  }
+  is_over_ = true;
+  if (error == beast::websocket::error::closed) {
+    note_end();
+    return std::nullopt;
+  }
+  if (error == boost::asio::error::eof) {
+    throw std::system_error(std::make_error_code(std::errc::connection_reset),
+                            "the peer of a WebSocket has gone");
+  }
+  throw std::system_error(error, "the peer of a WebSocket breaks its rules");
+}
+
+void websocket::kept::note_end() {
+  const beast::websocket::close_reason& said = socket_.reason();
+  if (said.code != beast::websocket::close_code::none) end.code = said.code;
+  end.reason.assign(said.reason.data(), said.reason.size());
+}
+
+void websocket::kept::write(std::span<const std::byte> bytes, bool is_text) {
+  const std::lock_guard turn(socket_.next_layer().writing());
+  check_open();
+  socket_.text(is_text);
+  beast_error error;
+  const std::uint64_t before = socket_.next_layer().sent();
+  try {
+    socket_.write(boost::asio::buffer(bytes.data(), bytes.size()), error);
+  } catch (...) {
+    socket_.next_layer().note_cut(before);
+    throw;
+  }
+  if (error) throw_ended();
+}
+
+void websocket::kept::close(std::uint16_t code, std::string_view reason) {
+  beast::websocket::close_reason why(static_cast<beast::websocket::close_code>(code),
+                                     text_for_beast(reason));
+  if (!may_be_sent(code)) throw std::invalid_argument("a code that may not be sent");
+  const std::lock_guard turn(reading_);
+  const std::lock_guard turn_to_write(socket_.next_layer().writing());
+  if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;
+  try {
+    beast_error error;
+    if (move_on_after(how_.farewell, [&] { socket_.close(why, error); }) && !error) note_end();
+  } catch (const std::system_error&) {  // the peer has gone without one
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::http

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What a WebSocket keeps: Boost.Beast's, which knows frames, and what is above them.
+#pragma once
+
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/websocket/stream.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/io/any_stream.hpp>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/http/websocket.hpp>
+#include <motet/mutex.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "http/client/secure.hpp"
+#include "http/client/url.hpp"
+#include "http/server/exchange.hpp"
+#include "http/websocket/link.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// A request for a WebSocket, as Boost.Beast takes it.
+using upgrade = boost::beast::http::request<boost::beast::http::empty_body>;
+
+inline boost::beast::string_view text_for_beast(std::string_view text) noexcept {
+  return {text.data(), text.size()};
+}
+
+/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name.
+std::string joined(const std::vector<std::string>& names);
+
+class websocket::kept {
+ public:
+  /// Of a server.
+  kept(exchange& of, const websocket_options& how);
+  /// Of a client.
+  kept(detail::any_stream made, secure_client secure, const websocket_options& how);
+
+  /// Answers a request that is known to ask for a WebSocket; with some headers more.
+  void accept(const upgrade& said, const fields& more);
+  /// Throws: bad_reply if the server declines.
+  void ask(const url& to);
+  // As those of the WebSocket.
+  std::optional<websocket_message> read();
+  void write(std::span<const std::byte> bytes, bool is_text);
+  void close(std::uint16_t code, std::string_view reason);
+
+  websocket_end end;
+  std::string protocol;
+
+ private:
+  using error_code = boost::system::error_code;
+
+  void set_up();
+  void check_open() const;
+  bool read_piece(error_code& error);
+  void read_message(error_code& error);
+  void ping();
+  void note_end();
+
+  std::optional<secure_client> secure_;
+  const websocket_options how_;
+  detail::any_stream stream_;
+  std::optional<detail::read_buffer> in_;
+  boost::beast::websocket::stream<link, false> socket_;
+  local::mutex reading_;
+  std::string message_;   // as far as it has come,
+  std::size_t size_ = 0;  // which is so far
+  bool is_over_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::http

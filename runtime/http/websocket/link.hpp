@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// What Boost.Beast's WebSocket reads and writes through: a stream of motet's.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/beast/core/role.hpp>
+#include <boost/system/error_code.hpp>
+#include <cstdint>
+#include <motet/clock.hpp>
+#include <motet/detail/io/read_buffer.hpp>
+#include <motet/detail/io/stream_direction.hpp>
+#include <motet/recursive_mutex.hpp>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "http/send.hpp"
+#include "http/server/outgoing.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+/// A SyncStream of Boost.Beast. What a read or a write of the stream throws goes through
+/// Boost.Beast, whose state is then as before the call.
+class link {
+ public:
+  using executor_type = boost::asio::io_context::executor_type;
+  using error_code = boost::system::error_code;
+
+  /// `answer`: of a server, which is told when the client is gone.
+  link(detail::read_buffer& in, const detail::stream_direction& out, clock::duration stall,
+       outgoing* answer) noexcept
+      : in_(in), out_(out), stall_(stall), answer_(answer) {}
+
+  /// Boost.Beast makes a timer for calls that motet does not make, and a timer needs a context. No
+  /// thread ever runs this one; it is never destroyed, as threads may outlive main().
+  executor_type get_executor() noexcept {
+    static boost::asio::io_context& unused = *new boost::asio::io_context;
+    return unused.get_executor();
+  }
+
+  template <typename Buffers>
+  std::size_t read_some(const Buffers& room, error_code& error) {
+    for (auto each = boost::asio::buffer_sequence_begin(room);
+         each != boost::asio::buffer_sequence_end(room); ++each) {
+      const boost::asio::mutable_buffer part = *each;
+      if (part.size() == 0) continue;
+      const std::size_t size = read({static_cast<std::byte*>(part.data()), part.size()});
+      error = size == 0 ? error_code(boost::asio::error::eof) : error_code();
+      return size;
+    }
+    error = {};
+    return 0;
+  }
+  template <typename Buffers>
+  std::size_t write_some(const Buffers& bytes, error_code& error) {
+    const std::lock_guard turn(writing_);
+    const std::uint64_t before = sent_;
+    try {
+      for (auto each = boost::asio::buffer_sequence_begin(bytes);
+           each != boost::asio::buffer_sequence_end(bytes); ++each) {
+        const boost::asio::const_buffer part = *each;
+        add({static_cast<const std::byte*>(part.data()), part.size()});
+      }
+      send_gathered();
+    } catch (...) {
+      note_cut(before);
+      throw;
+    }
+    error = {};
+    return static_cast<std::size_t>(sent_ - before);
+  }
+  template <typename Buffers>
+  std::size_t read_some(const Buffers& room) {
+    error_code error;
+    const std::size_t size = read_some(room, error);
+    if (error) throw boost::system::system_error(error);
+    return size;
+  }
+  template <typename Buffers>
+  std::size_t write_some(const Buffers& bytes) {
+    error_code error;
+    return write_some(bytes, error);
+  }
+
+  /// The turn to write: held from the first byte of a message to its last, so that the answer to a
+  /// ping does not come between them. The fiber that has it may take it again.
+  local::recursive_mutex& writing() noexcept { return writing_; }
+  /// How many bytes have come, and were sent.
+  std::uint64_t come() const noexcept { return come_; }
+  std::uint64_t sent() const noexcept { return sent_; }
+  /// A frame that began when `before` bytes were sent goes no further.
+  void note_cut(std::uint64_t before) noexcept;
+  /// Whether part of a frame was sent, and the rest was not.
+  bool broken() const noexcept { return is_broken_; }
+  /// Returns: what has come first: of a server's answer, the part with its status.
+  const std::string& beginning() const noexcept { return beginning_; }
+
+ private:
+  std::size_t read(std::span<std::byte> room);
+  void add(std::span<const std::byte> bytes);
+  void send_gathered();
+  void send(std::span<const std::byte> bytes);
+
+  detail::read_buffer& in_;
+  const detail::stream_direction out_;
+  const clock::duration stall_;
+  outgoing* const answer_;
+  local::recursive_mutex writing_;
+  std::string gathered_;
+  std::string beginning_;
+  std::uint64_t come_ = 0;
+  std::uint64_t sent_ = 0;
+  bool is_broken_ = false;
+};
+
+/// Whoever owns the stream closes it.
+inline void teardown(boost::beast::role_type, link&, boost::system::error_code& error) noexcept {
+  error = {};
+}
+inline void beast_close_socket(link&) noexcept {}
+
+}}}  // namespace motet::MOTET_ABI::http

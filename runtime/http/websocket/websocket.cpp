@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// See motet/http/websocket.hpp: how a WebSocket begins.
+#include <motet/cancel.hpp>
+#include <motet/http/websocket.hpp>
+#include <motet/net/tcp_stream.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "http/text.hpp"
+#include "http/websocket/kept.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+/// Throws: status_error unless the request asks for a WebSocket.
+void check(const request& asked, const upgrade& said, response& answer) {
+  if (!boost::beast::websocket::is_upgrade(said)) {
+    answer.header("Upgrade", "websocket");
+    throw status_error(426, "this is for WebSockets");
+  }
+  if (asked.header("sec-websocket-version") != "13") {
+    answer.header("Sec-WebSocket-Version", "13");
+    throw status_error(426, "another version of WebSockets");
+  }
+  if (asked.header("sec-websocket-key").size() != 24 || asked.length() != 0) {
+    throw status_error(400, "no request for a WebSocket");
+  }
+}
+
+/// Throws: std::invalid_argument for what is no address of ws or wss.
+url parse_address(std::string_view address) {
+  const std::string_view scheme = address.substr(0, address.find(':'));
+  const bool is_safe = equal_but_for_case(scheme, "wss");
+  if (!is_safe && !equal_but_for_case(scheme, "ws")) {
+    throw std::invalid_argument("not an address of a WebSocket: " + std::string(address));
+  }
+  std::string other(is_safe ? "https" : "http");
+  return url::parse(other.append(address.substr(scheme.size())));
+}
+
+}  // namespace
+
+websocket::websocket(std::unique_ptr<kept> of) noexcept : kept_(std::move(of)) {}
+websocket::websocket(websocket&&) noexcept = default;
+websocket& websocket::operator=(websocket&&) noexcept = default;
+websocket::~websocket() = default;
+
+websocket websocket::accept(request& asked, response& answer, const websocket_options& how) {
+  upgrade said(boost::beast::http::verb::get, text_for_beast(asked.target()), 11);
+  if (asked.method() != "GET" || !asked.of_.asked().is_1_1) said.version(10);
+  for (const field each : asked.headers()) {
+    said.insert(text_for_beast(each.name), text_for_beast(each.value));
+  }
+  const fields more = answer.headers();
+  check(asked, said, answer);
+  asked.of_.answer().hand_over();
+  auto made = std::make_unique<kept>(asked.of_, how);
+  made->accept(said, more);
+  return websocket(std::move(made));
+}
+
+websocket websocket::connect(std::string_view address, const websocket_options& how) {
+  const url to = parse_address(address);
+  (void)joined(how.protocols);
+  return with_timeout(how.connect, [&] {
+    secure_client secure(how.trusted_file);
+    net::tcp_stream under = net::tcp_stream::connect(to.host, to.port);
+    detail::any_stream made = to.is_safe ? secure.connect(std::move(under), to.host)
+                                         : detail::any_stream(std::move(under));
+    auto asking = std::make_unique<kept>(std::move(made), std::move(secure), how);
+    asking->ask(to);
+    return websocket(std::move(asking));
+  });
+}
+
+std::optional<websocket_message> websocket::read() {
+  return kept_->read();
+}
+
+void websocket::write(std::string_view text) {
+  kept_->write(std::as_bytes(std::span(text)), true);
+}
+
+void websocket::write(std::span<const std::byte> bytes) {
+  kept_->write(bytes, false);
+}
+
+void websocket::close(std::uint16_t code, std::string_view reason) {
+  if (reason.size() > 123) throw std::invalid_argument("a reason of more than 123 bytes");
+  kept_->close(code, reason);
+}
+
+const websocket_end& websocket::ended() const noexcept {
+  return kept_->end;
+}
+
+const std::string& websocket::protocol() const noexcept {
+  return kept_->protocol;
+}
+
+}}}  // namespace motet::MOTET_ABI::http

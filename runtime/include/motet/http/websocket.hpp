@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// WebSockets: messages in both directions on a connection that began as HTTP. Source: RFC 6455.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/clock.hpp>
+#include <motet/http/fields.hpp>
+#include <motet/http/request.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+struct websocket_message {
+  std::string data;
+  bool is_text = true;  // UTF-8, which has been checked
+};
+
+/// How a peer has said that it closes a WebSocket.
+/// Source: RFC 6455, 7.4.
+struct websocket_end {
+  std::uint16_t code = 1005;  // 1000: it is done; 1001: it goes away; 1005: it did not say why
+  std::string reason;
+};
+
+struct websocket_options {
+  /// The most bytes of a message that comes.
+  std::size_t message = std::size_t{16} * 1024 * 1024;
+  /// While read() waits, a peer from which nothing has come for so long is sent a ping. If nothing
+  /// comes for as long again, it is gone.
+  clock::duration idle = std::chrono::seconds(30);
+  /// How long the peer may take nothing of what is sent.
+  clock::duration stall = std::chrono::seconds(30);
+  /// How long a client's connection may take to be made, with its handshakes.
+  clock::duration connect = std::chrono::seconds(10);
+  /// How long close() waits for the peer's answer.
+  clock::duration farewell = std::chrono::seconds(1);
+  /// The names of what messages are about. A client offers them all; a server takes the first of
+  /// these that its client offers, or none.
+  std::vector<std::string> protocols = {};
+  /// What a client's request has beside the usual headers.
+  fields headers = {};
+  /// For wss: as client_options::trusted_file.
+  std::string trusted_file = {};
+};
+
+/// A WebSocket. Move-only. One fiber at a time reads, others wait for their turn; any number write,
+/// each message whole; all on one thread. Pings are answered while somebody reads. An interrupted
+/// read() has lost nothing, the next goes on with the same message; an interrupted write() has sent
+/// nothing, or ends the WebSocket if it has sent a part.
+class websocket {
+ public:
+  /// Turns a server's connection into a WebSocket, which the handler must not outlive. When the
+  /// handler returns, the connection is closed. A browser sends the cookies of its user with every
+  /// request, from whichever page: a server that trusts cookies must look at `Origin` first.
+  /// Switchpoint.
+  /// Throws: status_error for a request that does not ask for a WebSocket; std::logic_error if the
+  ///         answer has begun; std::system_error; what is pending for this fiber.
+  static websocket accept(request& asked, response& answer, const websocket_options& how = {});
+  /// Connects to an address of ws or wss.
+  /// Switchpoint.
+  /// Throws: std::invalid_argument for an address that is none; bad_reply if the server declines;
+  ///         std::system_error; timed_out; tls::errc; std::logic_error for wss without motet-tls;
+  ///         what is pending for this fiber.
+  static websocket connect(std::string_view address, const websocket_options& how = {});
+
+  websocket(websocket&&) noexcept;
+  websocket& operator=(websocket&&) noexcept;
+  /// Closes the connection; without close() the peer takes it for lost.
+  /// Switchpoint for a client with wss; nothing interrupts it.
+  ~websocket();
+
+  /// Returns: the next message; nothing when the peer has closed the WebSocket.
+  /// Switchpoint.
+  /// Throws: std::system_error: connection_reset if the connection ends without that, and what
+  ///         Boost.Beast says of a peer that breaks the rules, which the peer is told; timed_out
+  ///         for a peer that is gone; broken_pipe if the WebSocket has ended; what is pending for
+  ///         this fiber.
+  std::optional<websocket_message> read();
+
+  /// Sends a text, which must be UTF-8.
+  /// Switchpoint.
+  /// Throws: std::system_error, broken_pipe if the WebSocket has ended; timed_out if the peer takes
+  ///         nothing; what is pending for this fiber.
+  void write(std::string_view text);
+  /// Sends bytes that are no text.
+  /// Switchpoint.
+  /// Throws: as above.
+  void write(std::span<const std::byte> bytes);
+
+  /// Says that this end closes, and waits for the peer's answer, for at most
+  /// websocket_options::farewell. Messages that come meanwhile are dropped. If another fiber reads,
+  /// this waits for its turn: it is best called by the fiber that reads. Does nothing if the
+  /// WebSocket has ended.
+  /// Switchpoint.
+  /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that may not be
+  ///         sent; std::system_error; what is pending for this fiber.
+  void close(std::uint16_t code = 1000, std::string_view reason = {});
+
+  /// Returns: how the peer has closed it; as if it did not say why before read() has returned
+  ///          nothing.
+  /// Not a switchpoint.
+  const websocket_end& ended() const noexcept;
+  /// Returns: that of websocket_options::protocols on which both ends agree; empty if there is
+  /// none. Not a switchpoint.
+  const std::string& protocol() const noexcept;
+
+ private:
+  class kept;
+  explicit websocket(std::unique_ptr<kept> of) noexcept;
+
+  std::unique_ptr<kept> kept_;
+};
+
+}}}  // namespace motet::MOTET_ABI::http
