@@ -31,7 +31,8 @@ ROOMS = [
 LAST_WITHOUT_PUBLIC = "failures"
 # The public headers that even the lowest rooms use.
 WORDS = {
-    "backend.hpp", "call_site.hpp", "cancel_reason.hpp", "clock.hpp", "errors.hpp", "options.hpp", "origin.hpp"}
+    "backend.hpp", "call_site.hpp", "cancel_reason.hpp", "clock.hpp", "errors.hpp", "options.hpp", "origin.hpp",
+    "version.hpp"}
 
 # The tests and tools that look at private headers.
 LOOK_INSIDE = {

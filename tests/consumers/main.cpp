@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
 // A program of somebody else: uses what is inline, what is linked, an exception that crosses a
-// fiber's end, and time.
+// fiber's end, time, and the version.
 #include <chrono>
 #include <motet/motet.hpp>
 #include <stdexcept>
+#include <string>
+
+std::string version_of_headers() {
+  return std::to_string(MOTET_VERSION / 10000) + '.' + std::to_string(MOTET_VERSION / 100 % 100) +
+         '.' + std::to_string(MOTET_VERSION % 100);
+}
 
 int main() {
   using namespace std::chrono_literals;
+  if (motet::version() != version_of_headers()) return 3;
   auto answer = motet::spin([] {
     motet::sleep_for(1ms);
     return 42;

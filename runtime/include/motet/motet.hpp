@@ -54,5 +54,6 @@
 #include <motet/thread_pool.hpp>
 #include <motet/time.hpp>
 #include <motet/timeslice_lock.hpp>
+#include <motet/version.hpp>
 #include <motet/watch.hpp>
 #include <motet/writer.hpp>

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Which motet this is. What may change when: docs/versions.md.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+
+#define MOTET_VERSION_MAJOR 0
+#define MOTET_VERSION_MINOR 1
+#define MOTET_VERSION_PATCH 0
+
+/// The version of these headers as one number, for #if: 1203 is 0.12.3, 10000 is 1.0.0.
+#define MOTET_VERSION \
+  (MOTET_VERSION_MAJOR * 10000 + MOTET_VERSION_MINOR * 100 + MOTET_VERSION_PATCH)
+
+namespace motet { inline namespace MOTET_ABI {
+
+/// Returns: the version of the library that the program runs with, as "0.1.0"; it may be newer than
+///          the headers that the program was built with.
+/// Not a switchpoint. Any thread.
+const char* version() noexcept;
+
+}}  // namespace motet::MOTET_ABI

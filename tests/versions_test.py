@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails when the places that say which version this is do not agree, or a list of sources is not
+what there is.
+
+usage: versions_test.py SOURCE-ROOT
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+
+def found_in(path, pattern):
+    found = re.search(pattern, path.read_text(), re.MULTILINE)
+    return ".".join(found.groups()) if found else None
+
+
+def versions(root):
+    """Each place, and the version that it says."""
+    macros = r"_MAJOR (\d+)\n#define MOTET_VERSION_MINOR (\d+)\n#define MOTET_VERSION_PATCH (\d+)\n"
+    yield "runtime/include/motet/version.hpp", found_in(root / "runtime/include/motet/version.hpp", macros)
+    yield "CHANGELOG.md", found_in(root / "CHANGELOG.md", r"^## (\d+\.\d+\.\d+)")
+    yield "packaging/vcpkg/motet/vcpkg.json", json.loads((root / "packaging/vcpkg/motet/vcpkg.json").read_text())["version"]
+
+
+def left_out(root):
+    """Sources that no list has, and names in a list that are no sources."""
+    runtime = root / "runtime"
+    listed = set()
+    for names in runtime.glob("**/sources.txt"):
+        for name in names.read_text().split():
+            if names.parent / name in listed:
+                yield names.parent / name
+            listed.add(names.parent / name)
+    yield from listed ^ set(runtime.glob("**/*.cpp"))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = pathlib.Path(sys.argv[1])
+    wanted = (root / "VERSION").read_text().strip()
+    wrong = [f"{place} says {said}, and VERSION {wanted}" for place, said in versions(root) if said != wanted]
+    wrong += [f"{path.relative_to(root)} is not in a sources.txt once" for path in left_out(root)]
+    for each in wrong:
+        print(each)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
