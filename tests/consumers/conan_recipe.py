@@ -62,7 +62,7 @@ class Meson:
         kind = "shared" if self.recipe.options.shared else "static"
         options = [f"-D{name}={str(value).lower()}" for name, value in self.recipe.toolchain.project_options.items()]
         run("meson", "setup", self.build_dir, self.recipe.source_folder, "--prefix", self.recipe.package_folder,
-            "--libdir", "lib", "--buildtype", "release", f"-Ddefault_library={kind}", *options)
+            "--libdir", "lib", "--buildtype", self.recipe.settings.build_type.lower(), f"-Ddefault_library={kind}", *options)
 
     def build(self):
         run("meson", "compile", "-C", self.build_dir)
@@ -119,7 +119,7 @@ def main():
     recipe.place, recipe.recipe_folder = place, str(path.parent)
     recipe.export_sources_folder = recipe.source_folder = str(place / "sources")
     recipe.package_folder = str(place / "package")
-    recipe.settings = types.SimpleNamespace(os="Linux", arch="x86_64", compiler="gcc", build_type="Release")
+    recipe.settings = types.SimpleNamespace(os="Linux", arch="x86_64", compiler="gcc", build_type="Debug")
     given = dict(word.split("=") for word in sys.argv[3:])
     recipe.options = Options(kind.default_options, **{name: value == "True" for name, value in given.items()})
     recipe.cpp_info = types.SimpleNamespace(components=Components())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # What vcpkg does with the port, as far as the port asks for it; vcpkg itself is in no package.
 #
-# usage: cmake -DPORT=DIRECTORY -DPLACE=DIRECTORY -DFEATURES=LIST -P vcpkg.cmake
+# usage: cmake -DPORT=DIRECTORY -DPLACE=DIRECTORY -DBUILD=DIRECTORY -DFEATURES=LIST -P vcpkg.cmake
 cmake_minimum_required(VERSION 3.20)
 set(CURRENT_PACKAGES_DIR "${PLACE}/packages")
-set(CURRENT_BUILD_DIR "${PLACE}/build")
+set(CURRENT_BUILD_DIR "${BUILD}")
 
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
@@ -33,7 +33,8 @@ endfunction()
 # Moves what is there to where vcpkg's users look.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
-  file(RENAME "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}" "${CURRENT_PACKAGES_DIR}/share/motet")
+  file(COPY "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/" DESTINATION "${CURRENT_PACKAGES_DIR}/share/motet")
+  file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}")
 endfunction()
 
 function(vcpkg_replace_string file old new)
