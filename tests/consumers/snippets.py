@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compiles the whole programs of a page, runs them, and compares what they say with the block of text
+behind each. Where that has lines with '>' and '<' the program is a server, on the port 8080, which is
+told and answers so; it is stopped by SIGINT.
+
+usage: snippets.py PAGE COMPILER [FLAGS...]
+"""
+
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = re.compile(r"^```cpp\n(?P<code>(?:(?!^```).)*?int main\(.*?)^```\n(?:^```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def connected(port):
+    for _ in range(500):
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=20)
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError("the server does not listen")
+
+
+def talk(program, port, lines):
+    with subprocess.Popen([program]) as server:
+        try:
+            with connected(port) as peer, peer.makefile("rw") as stream:
+                for line in lines:
+                    if line.startswith("> "):
+                        stream.write(line[2:] + "\n")
+                        stream.flush()
+                    else:
+                        said = stream.readline().rstrip("\n")
+                        assert said == line[2:], (said, line)
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=20) == 128 + signal.SIGINT
+        finally:
+            server.kill()
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    found = list(PROGRAM.finditer(pathlib.Path(sys.argv[1]).read_text()))
+    assert found, "no program"
+    with tempfile.TemporaryDirectory() as name:
+        source, program = pathlib.Path(name) / "program.cpp", f"{name}/program"
+        for each in found:
+            port = free_port()
+            source.write_text(each["code"].replace("8080", str(port)))
+            subprocess.run([*sys.argv[2:3], str(source), "-o", program, *sys.argv[3:]], check=True)
+            text = each["text"]
+            if text is None:
+                continue
+            if text.startswith("> "):
+                talk(program, port, text.splitlines())
+                continue
+            said = subprocess.run([program], check=True, capture_output=True, text=True, timeout=20).stdout
+            assert said == text, f"said:\n{said}instead of:\n{text}"
+    print(f"{len(found)} programs")
+
+
+if __name__ == "__main__":
+    main()
