@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compiles the whole programs of a page, runs them, and compares what they say with the block of text
-behind each. Where that has lines with '>' and '<' the program is a server, on the port 8080, which is
-told and answers so; it is stopped by SIGINT.
+"""Compiles the programs of a page, runs them, and compares what they say with the block of text behind
+each. Where that has lines with '>' and '<' the program is a server, on the port 8080, which is told and
+answers so; it is stopped by SIGINT. A page with a prelude has the bodies of functions instead, which
+are one program.
 
 usage: snippets.py PAGE COMPILER [FLAGS...]
 """
@@ -50,10 +51,22 @@ def talk(program, port, lines):
             server.kill()
 
 
+def of_bodies(page):
+    """One program of all the bodies, and what it says: behind each a line with its number."""
+    prelude = re.search(r"^```cpp prelude\n(.*?)^```\n", page, re.MULTILINE | re.DOTALL)[1]
+    found = re.findall(r"^```cpp\n(.*?)^```\n^```text\n(.*?)^```\n", page, re.MULTILINE | re.DOTALL)
+    assert len(found) == len(re.findall("^```cpp$", page, re.MULTILINE)), "a body without its text"
+    bodies = "".join(f"void recipe_{i}() {{\n{code}}}\n" for i, (code, _) in enumerate(found))
+    calls = "".join(f'  recipe_{i}();\n  cout << "-- {i}\\n";\n' for i in range(len(found)))
+    said = "".join(f"{text}-- {i}\n" for i, (_, text) in enumerate(found))
+    return f"```cpp\n{prelude}{bodies}int main() {{\n{calls}}}\n```\n```text\n{said}```\n"
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    found = list(PROGRAM.finditer(pathlib.Path(sys.argv[1]).read_text()))
+    page = pathlib.Path(sys.argv[1]).read_text()
+    found = list(PROGRAM.finditer(of_bodies(page) if "```cpp prelude\n" in page else page))
     assert found, "no program"
     with tempfile.TemporaryDirectory() as name:
         source, program = pathlib.Path(name) / "program.cpp", f"{name}/program"
