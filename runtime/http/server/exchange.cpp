@@ -76,7 +76,7 @@ std::exception_ptr exchange::answer_one() {
   is_over_ = answer_.broken() || !answer_.keeps_alive();
   if (is_over_ && !answer_.lost()) {
     answer_.send();
-    if (!answer_.broken()) linger();
+    if (!answer_.broken() || answer_.handed_over()) linger();
   }
   if (!how_.log) return failure;
   try {
@@ -190,7 +190,8 @@ std::exception_ptr exchange::handle() {
     fail(error.status(), error.what());
   } catch (...) {
     if (body_.lost()) answer_.cut();
-    if (body_.lost() || answer_.lost()) return nullptr;  // the client is gone, or as good as that
+    // The client is gone, or as good as that.
+    if (body_.lost() || answer_.lost() || answer_.clients_fault()) return nullptr;
     failure = std::current_exception();
     answer_.forget();
     fail(500, "the server has failed");

@@ -43,7 +43,7 @@ class exchange {
 
   // For what goes on after HTTP on the same connection; see outgoing::hand_over().
   detail::read_buffer& input() noexcept { return in_; }
-  detail::stream_direction output() noexcept { return stream_.output(); }
+  detail::any_stream& stream() noexcept { return stream_; }
 
  private:
   bool await_head();

@@ -49,6 +49,7 @@ void outgoing::hand_over() {
   send();
   begun_ = true;
   status = 101;
+  is_handed_over_ = true;
   cut();
 }
 

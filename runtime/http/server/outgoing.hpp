@@ -43,8 +43,12 @@ class outgoing {
   /// Sends the answers before this one. From now on others use the stream.
   /// Throws: std::logic_error if the answer has begun.
   void hand_over();
-  /// Those others have noticed that the client is gone.
+  bool handed_over() const noexcept { return is_handed_over_; }
+  /// Whoever took the stream over has noticed that the client is gone.
   void lose() noexcept { is_lost_ = true; }
+  /// What the handler throws now is the client's fault.
+  void blame_client() noexcept { is_clients_fault_ = true; }
+  bool clients_fault() const noexcept { return is_clients_fault_; }
   /// Drops what has been written of an answer that has not begun; and its headers.
   void drop_body();
   void forget() noexcept;
@@ -85,6 +89,8 @@ class outgoing {
   bool chunked_ = false;
   bool is_cut_ = false;
   bool is_lost_ = false;
+  bool is_handed_over_ = false;
+  bool is_clients_fault_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -35,7 +35,17 @@ std::string_view text_of(beast::string_view text) noexcept {
 /// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
 bool may_be_sent(std::uint16_t code) noexcept {
   if (code >= 3000) return code < 5000;
-  return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
+  return code >= 1000 && code <= 1013 && (code < 1004 || code > 1006);
+}
+
+/// Headers of a 101 that are not for a handler to set.
+bool is_of_handshake(std::string_view name) noexcept {
+  for (const std::string_view each :
+       {"connection", "upgrade", "sec-websocket-accept", "sec-websocket-extensions",
+        "sec-websocket-protocol", "content-length", "transfer-encoding"}) {
+    if (equal_but_for_case(name, each)) return true;
+  }
+  return false;
 }
 
 /// Returns: the first of `known` that is in the list `offered`; empty if none is.
@@ -61,7 +71,7 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 websocket::kept::kept(exchange& of, const websocket_options& how)
-    : how_(how), socket_(of.input(), of.output(), how.stall, &of.answer()) {
+    : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
   set_up();
 }
 
@@ -69,13 +79,23 @@ websocket::kept::kept(detail::any_stream made, secure_client secure, const webso
     : secure_(std::move(secure)),
       how_(how),
       stream_(std::move(made)),
-      socket_(in_.emplace(stream_.input(), first_room), stream_.output(), how.stall, nullptr) {
+      socket_(in_.emplace(stream_.input(), first_room), stream_, how.stall, nullptr) {
   set_up();
 }
 
 void websocket::kept::set_up() {
   socket_.auto_fragment(false);
-  socket_.read_message_max(how_.message);
+  socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
+  socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view) {
+    if (kind == beast::websocket::frame_type::close) note_end();
+  });
+}
+
+void websocket::kept::note_end() {
+  const beast::websocket::close_reason& said = socket_.reason();
+  if (said.code != beast::websocket::close_code::none) end.code = said.code;
+  end.reason.assign(said.reason.data(), said.reason.size());
+  peer_closed_ = true;
 }
 
 void websocket::kept::check_open() const {
@@ -83,10 +103,15 @@ void websocket::kept::check_open() const {
 }
 
 void websocket::kept::accept(const upgrade& said, const fields& more) {
-  protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
+  const auto offered = said.equal_range(sec_websocket_protocol);
+  for (auto each = offered.first; each != offered.second && protocol.empty(); ++each) {
+    protocol = chosen_protocol(how_.protocols, text_of(each->value()));
+  }
   socket_.set_option(beast::websocket::stream_base::decorator(
       [this, &more](beast::websocket::response_type& answer) {
+        answer.set(beast::http::field::server, "motet");  // or Boost.Beast names itself
         for (const field each : more) {
+          if (is_of_handshake(each.name)) continue;
           answer.insert(text_for_beast(each.name), text_for_beast(each.value));
         }
         if (!protocol.empty()) answer.set(sec_websocket_protocol, protocol);
@@ -94,6 +119,7 @@ void websocket::kept::accept(const upgrade& said, const fields& more) {
   beast_error error;
   socket_.accept(said, error);
   if (error) throw std::system_error(error, "accept of a WebSocket");
+  socket_.next_layer().watch(how_.idle, [this] { ping(); });
 }
 
 void websocket::kept::ask(const url& to) {
@@ -101,7 +127,7 @@ void websocket::kept::ask(const url& to) {
       beast::websocket::stream_base::decorator([this](beast::websocket::request_type& asked) {
         asked.set(beast::http::field::user_agent, "motet");
         for (const field each : how_.headers) {
-          asked.insert(text_for_beast(each.name), text_for_beast(each.value));
+          asked.set(text_for_beast(each.name), text_for_beast(each.value));
         }
         if (!how_.protocols.empty()) asked.set(sec_websocket_protocol, joined(how_.protocols));
       }));
@@ -117,35 +143,27 @@ void websocket::kept::ask(const url& to) {
       std::count(how_.protocols.begin(), how_.protocols.end(), protocol) == 0) {
     throw bad_reply("the server has chosen a protocol that was not offered: " + protocol);
   }
+  socket_.next_layer().watch(how_.idle, [this] { ping(); });
 }
 
 /// Returns: whether the message is whole.
 bool websocket::kept::read_piece(beast_error& error) {
   if (message_.size() - size_ < first_room / 2) {
-    message_.resize(std::max(first_room, message_.size() * 2));
+    const std::size_t most = std::max(how_.message, first_room) + 1;
+    message_.resize(std::min(most, std::max(first_room, message_.size() * 2)));
   }
   size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
                              error);
-  return socket_.is_message_done();
+  return socket_.is_message_done() && !socket_.next_layer().was_interrupted();
 }
 
-/// Asks a silent peer whether it is there. Throws: timed_out if it is not.
 void websocket::kept::read_message(beast_error& error) {
-  bool is_whole = false;
-  for (bool asked = false; !is_whole && !error;) {
-    const std::uint64_t had_come = socket_.next_layer().come();
-    if (move_on_after(how_.idle, [&] { is_whole = read_piece(error); })) {
-      asked = false;
-      continue;
-    }
-    if (asked && socket_.next_layer().come() == had_come) throw timed_out(call_site::here());
-    check_open();
-    ping();
-    asked = true;
+  while (!read_piece(error) && !error) {
   }
 }
 
 void websocket::kept::ping() {
+  if (!socket_.is_open()) return;
   const std::lock_guard turn(socket_.next_layer().writing());
   beast_error error;
   socket_.ping({}, error);
@@ -154,35 +172,37 @@ void websocket::kept::ping() {
 
 std::optional<websocket_message> websocket::kept::read() {
   const std::lock_guard turn(reading_);
+  if (peer_closed_) return std::nullopt;
   check_open();
   beast_error error;
   try {
     read_message(error);
+  } catch (const std::system_error&) {
+    is_over_ = true;
+    if (peer_closed_) return std::nullopt;  // which need not have waited for the answer
+    throw;
   } catch (...) {
-    // Whatever interrupted a farewell: it cannot be begun again.
+    // An interrupted farewell cannot be begun again, whatever interrupted it.
     is_over_ = is_over_ || !socket_.is_open();
     throw;
   }
+  return tell(error);
+}
+
+/// Returns: the message that is whole; nothing if the peer has closed. Throws: as read().
+std::optional<websocket_message> websocket::kept::tell(const beast_error& error) {
   if (!error) {
     message_.resize(std::exchange(size_, 0));
     return websocket_message{std::exchange(message_, {}), socket_.got_text()};
   }
   is_over_ = true;
-  if (error == beast::websocket::error::closed) {
-    note_end();
-    return std::nullopt;
-  }
+  if (peer_closed_ && error == beast::websocket::error::closed) return std::nullopt;
   if (error == boost::asio::error::eof) {
     throw std::system_error(std::make_error_code(std::errc::connection_reset),
                             "the peer of a WebSocket has gone");
   }
+  socket_.next_layer().blame_client();
   throw std::system_error(error, "the peer of a WebSocket breaks its rules");
-}
-
-void websocket::kept::note_end() {
-  const beast::websocket::close_reason& said = socket_.reason();
-  if (said.code != beast::websocket::close_code::none) end.code = said.code;
-  end.reason.assign(said.reason.data(), said.reason.size());
 }
 
 void websocket::kept::write(std::span<const std::byte> bytes, bool is_text) {
@@ -209,8 +229,9 @@ void websocket::kept::close(std::uint16_t code, std::string_view reason) {
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;
   try {
     beast_error error;
-    if (move_on_after(how_.farewell, [&] { socket_.close(why, error); }) && !error) note_end();
-  } catch (const std::system_error&) {  // the peer has gone without one
+    const bool answered = move_on_after(how_.farewell, [&] { socket_.close(why, error); });
+    if (answered && !error) note_end();
+  } catch (const std::system_error&) {  // the peer has gone without an answer
   }
 }
 

@@ -60,6 +60,7 @@ class websocket::kept {
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);
+  std::optional<websocket_message> tell(const error_code& error);
   void ping();
   void note_end();
 
@@ -69,9 +70,10 @@ class websocket::kept {
   std::optional<detail::read_buffer> in_;
   boost::beast::websocket::stream<link, false> socket_;
   local::mutex reading_;
-  std::string message_;   // as far as it has come,
-  std::size_t size_ = 0;  // which is so far
+  std::string message_;   // with room for more
+  std::size_t size_ = 0;  // of what has come of it
   bool is_over_ = false;
+  bool peer_closed_ = false;  // by a frame that says so
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -2,9 +2,14 @@
 // See http/websocket/link.hpp.
 #include "http/websocket/link.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <cstddef>
+#include <motet/cancel.hpp>
+#include <motet/errors.hpp>
 #include <system_error>
+
+#include "http/send.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -19,17 +24,37 @@ constexpr std::size_t most_of_beginning = 12;
 }  // namespace
 
 std::size_t link::read(std::span<std::byte> room) {
+  was_interrupted_ = false;
   try {
-    const std::size_t size = in_.read(room);
-    if (size == 0 && answer_ != nullptr) answer_->lose();
+    const std::size_t size = await(room);
+    if (size == 0) lose();
     const std::size_t wanted = std::min(size, most_of_beginning - beginning_.size());
     beginning_.append(reinterpret_cast<const char*>(room.data()), wanted);
-    come_ += size;
     return size;
   } catch (const std::system_error&) {
-    if (answer_ != nullptr) answer_->lose();
+    lose();
+    was_interrupted_ = true;
+    throw;
+  } catch (...) {
+    was_interrupted_ = true;
     throw;
   }
+}
+
+/// Asks a silent peer whether it is there. Throws: timed_out if it is not.
+std::size_t link::await(std::span<std::byte> room) {
+  for (bool asked = false;; asked = true) {
+    std::size_t size = 0;
+    if (move_on_after(idle_, [&] { size = in_.read(room); })) return size;
+    if (asked) throw timed_out(call_site::here());
+    ask_();
+  }
+}
+
+void link::check_whole() const {
+  if (!is_broken_) return;
+  throw std::system_error(std::make_error_code(std::errc::broken_pipe),
+                          "a WebSocket of which a message was cut");
 }
 
 void link::add(std::span<const std::byte> bytes) {
@@ -49,11 +74,11 @@ void link::send_gathered() {
 void link::send(std::span<const std::byte> bytes) {
   std::span<const std::byte> left = bytes;
   try {
-    send_rest(out_, left, stall_);
+    send_rest(stream_.output(), left, stall_);
     sent_ += bytes.size();
   } catch (const std::system_error&) {
     is_broken_ = true;
-    if (answer_ != nullptr) answer_->lose();
+    lose();
     throw;
   } catch (...) {
     sent_ += bytes.size() - left.size();
@@ -64,6 +89,7 @@ void link::send(std::span<const std::byte> bytes) {
 void link::note_cut(std::uint64_t before) noexcept {
   is_broken_ = is_broken_ || sent_ != before;
   gathered_.clear();
+  if (is_broken_) ::shutdown(stream_.native_handle(), SHUT_RDWR);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -7,31 +7,40 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/beast/core/role.hpp>
 #include <boost/system/error_code.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <motet/clock.hpp>
+#include <motet/detail/io/any_stream.hpp>
 #include <motet/detail/io/read_buffer.hpp>
-#include <motet/detail/io/stream_direction.hpp>
 #include <motet/recursive_mutex.hpp>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
-#include "http/send.hpp"
 #include "http/server/outgoing.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// A SyncStream of Boost.Beast. What a read or a write of the stream throws goes through
-/// Boost.Beast, whose state is then as before the call.
+/// Boost.Beast, which must then read before it says anything else: see was_interrupted().
 class link {
  public:
   using executor_type = boost::asio::io_context::executor_type;
   using error_code = boost::system::error_code;
 
   /// `answer`: of a server, which is told when the client is gone.
-  link(detail::read_buffer& in, const detail::stream_direction& out, clock::duration stall,
+  link(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
        outgoing* answer) noexcept
-      : in_(in), out_(out), stall_(stall), answer_(answer) {}
+      : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
+
+  /// From now on `ask()` is called when nothing has come for `idle`; if nothing comes for as long
+  /// again, the peer is gone.
+  void watch(clock::duration idle, std::function<void()> ask) {
+    idle_ = idle;
+    ask_ = std::move(ask);
+  }
 
   /// Boost.Beast makes a timer for calls that motet does not make, and a timer needs a context. No
   /// thread ever runs this one; it is never destroyed, as threads may outlive main().
@@ -56,6 +65,7 @@ class link {
   template <typename Buffers>
   std::size_t write_some(const Buffers& bytes, error_code& error) {
     const std::lock_guard turn(writing_);
+    check_whole();
     const std::uint64_t before = sent_;
     try {
       for (auto each = boost::asio::buffer_sequence_begin(bytes);
@@ -87,32 +97,47 @@ class link {
   /// The turn to write: held from the first byte of a message to its last, so that the answer to a
   /// ping does not come between them. The fiber that has it may take it again.
   local::recursive_mutex& writing() noexcept { return writing_; }
-  /// How many bytes have come, and were sent.
-  std::uint64_t come() const noexcept { return come_; }
+  /// How many bytes were sent.
   std::uint64_t sent() const noexcept { return sent_; }
-  /// A frame that began when `before` bytes were sent goes no further.
+  /// A frame that began when `before` bytes were sent goes no further; if a part of it was sent,
+  /// nothing can follow, and a read ends.
   void note_cut(std::uint64_t before) noexcept;
   /// Whether part of a frame was sent, and the rest was not.
   bool broken() const noexcept { return is_broken_; }
+  /// Whether the last read was interrupted, and none has begun since. What Boost.Beast then says of
+  /// a message is a mistake: it has seen half a frame, and takes it for the last of the message.
+  bool was_interrupted() const noexcept { return was_interrupted_; }
+  /// The client is gone, or as good as that: what the handler throws now is no failure of it.
+  void lose() noexcept {
+    if (answer_ != nullptr) answer_->lose();
+  }
+  /// The client has broken the rules: the same.
+  void blame_client() noexcept {
+    if (answer_ != nullptr) answer_->blame_client();
+  }
   /// Returns: what has come first: of a server's answer, the part with its status.
   const std::string& beginning() const noexcept { return beginning_; }
 
  private:
   std::size_t read(std::span<std::byte> room);
+  std::size_t await(std::span<std::byte> room);
+  void check_whole() const;
   void add(std::span<const std::byte> bytes);
   void send_gathered();
   void send(std::span<const std::byte> bytes);
 
   detail::read_buffer& in_;
-  const detail::stream_direction out_;
+  detail::any_stream& stream_;
   const clock::duration stall_;
   outgoing* const answer_;
   local::recursive_mutex writing_;
   std::string gathered_;
   std::string beginning_;
-  std::uint64_t come_ = 0;
+  clock::duration idle_ = clock::duration::max();
+  std::function<void()> ask_;
   std::uint64_t sent_ = 0;
   bool is_broken_ = false;
+  bool was_interrupted_ = false;
 };
 
 /// Whoever owns the stream closes it.

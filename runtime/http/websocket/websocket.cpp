@@ -16,16 +16,24 @@ namespace {
 
 /// Throws: status_error unless the request asks for a WebSocket.
 void check(const request& asked, const upgrade& said, response& answer) {
-  if (!boost::beast::websocket::is_upgrade(said)) {
-    answer.header("Upgrade", "websocket");
-    throw status_error(426, "this is for WebSockets");
-  }
-  if (asked.header("sec-websocket-version") != "13") {
-    answer.header("Sec-WebSocket-Version", "13");
-    throw status_error(426, "another version of WebSockets");
+  if (asked.method() != "GET") throw status_error(400, "a WebSocket is asked for by GET");
+  const bool is_of_version = asked.header("sec-websocket-version") == "13";
+  if (!is_of_version || !boost::beast::websocket::is_upgrade(said)) {
+    answer.header("Upgrade", "websocket").header("Sec-WebSocket-Version", "13");
+    throw status_error(426, "this is for WebSockets of version 13");
   }
   if (asked.header("sec-websocket-key").size() != 24 || asked.length() != 0) {
     throw status_error(400, "no request for a WebSocket");
+  }
+}
+
+/// Throws: std::invalid_argument for headers that are the handshake's own.
+void check(const fields& headers) {
+  for (const std::string_view name :
+       {"host", "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
+        "sec-websocket-extensions", "sec-websocket-protocol"}) {
+    if (!headers.find(name).has_value()) continue;
+    throw std::invalid_argument(std::string(name) + " is not for a caller to set");
   }
 }
 
@@ -49,7 +57,7 @@ websocket::~websocket() = default;
 
 websocket websocket::accept(request& asked, response& answer, const websocket_options& how) {
   upgrade said(boost::beast::http::verb::get, text_for_beast(asked.target()), 11);
-  if (asked.method() != "GET" || !asked.of_.asked().is_1_1) said.version(10);
+  if (!asked.of_.asked().is_1_1) said.version(10);
   for (const field each : asked.headers()) {
     said.insert(text_for_beast(each.name), text_for_beast(each.value));
   }
@@ -63,6 +71,7 @@ websocket websocket::accept(request& asked, response& answer, const websocket_op
 
 websocket websocket::connect(std::string_view address, const websocket_options& how) {
   const url to = parse_address(address);
+  check(how.headers);
   (void)joined(how.protocols);
   return with_timeout(how.connect, [&] {
     secure_client secure(how.trusted_file);

@@ -33,9 +33,9 @@ struct websocket_options {
   /// The most bytes of a message that comes.
   std::size_t message = std::size_t{16} * 1024 * 1024;
   /// While read() waits, a peer from which nothing has come for so long is sent a ping. If nothing
-  /// comes for as long again, it is gone.
+  /// comes for as long again, the peer is gone.
   clock::duration idle = std::chrono::seconds(30);
-  /// How long the peer may take nothing of what is sent.
+  /// How long the peer may leave what is sent untaken.
   clock::duration stall = std::chrono::seconds(30);
   /// How long a client's connection may take to be made, with its handshakes.
   clock::duration connect = std::chrono::seconds(10);
@@ -56,7 +56,7 @@ struct websocket_options {
 /// nothing, or ends the WebSocket if it has sent a part.
 class websocket {
  public:
-  /// Turns a server's connection into a WebSocket, which the handler must not outlive. When the
+  /// Turns a server's connection into a WebSocket, which must not outlive the handler. When the
   /// handler returns, the connection is closed. A browser sends the cookies of its user with every
   /// request, from whichever page: a server that trusts cookies must look at `Origin` first.
   /// Switchpoint.
@@ -100,11 +100,11 @@ class websocket {
   /// WebSocket has ended.
   /// Switchpoint.
   /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that may not be
-  ///         sent; std::system_error; what is pending for this fiber.
+  ///         sent; what is pending for this fiber.
   void close(std::uint16_t code = 1000, std::string_view reason = {});
 
-  /// Returns: how the peer has closed it; as if it did not say why before read() has returned
-  ///          nothing.
+  /// Returns: how the peer has closed it. Until read() has returned nothing, or close() was
+  ///          answered, the code is 1005.
   /// Not a switchpoint.
   const websocket_end& ended() const noexcept;
   /// Returns: that of websocket_options::protocols on which both ends agree; empty if there is
