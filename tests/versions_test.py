@@ -23,6 +23,8 @@ def versions(root):
     yield "runtime/include/motet/version.hpp", found_in(root / "runtime/include/motet/version.hpp", macros)
     yield "CHANGELOG.md", found_in(root / "CHANGELOG.md", r"^## (\d+\.\d+\.\d+)")
     yield "debian/changelog", found_in(root / "debian/changelog", r"^motet \((\d+\.\d+\.\d+)\)")
+    for symbols in sorted(root.glob("debian/*.symbols")):
+        yield symbols.relative_to(root), found_in(symbols, r'^ .* (\d+\.\d+\.\d+)$')
     for page in sorted(root.glob("tools/*/*.1")):
         yield page.relative_to(root), found_in(page, r'"motet (\d+\.\d+\.\d+)"')
     yield "packaging/vcpkg/motet/vcpkg.json", json.loads((root / "packaging/vcpkg/motet/vcpkg.json").read_text())["version"]
