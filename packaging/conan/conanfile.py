@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A recipe for Conan 2, of the sources that it lies in: conan create packaging/conan"""
+"""A recipe for Conan 2, of the sources that it lies in: conan create packaging/conan -s compiler.cppstd=20"""
 
 import os
 
@@ -9,7 +9,7 @@ from conan.tools.build import check_min_cppstd
 from conan.tools.files import copy, load
 from conan.tools.gnu import PkgConfigDeps
 from conan.tools.layout import basic_layout
-from conan.tools.meson import Meson, MesonToolchain
+from conan.tools.meson import Meson, MesonDeps, MesonToolchain
 
 
 class Motet(ConanFile):
@@ -20,7 +20,7 @@ class Motet(ConanFile):
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "tls": [True, False], "http": [True, False]}
-    default_options = {"shared": False, "tls": False, "http": False}
+    default_options = {"shared": False, "tls": False, "http": False, "boost/*:header_only": True}
 
     def set_version(self):
         self.version = load(self, os.path.join(self.recipe_folder, "..", "..", "VERSION")).strip()
@@ -53,6 +53,7 @@ class Motet(ConanFile):
 
     def generate(self):
         PkgConfigDeps(self).generate()
+        MesonDeps(self).generate()  # what Meson looks for without pkg-config: libev, Boost's headers
         chain = MesonToolchain(self)
         chain.project_options.update({"tests": False, "examples": False})
         for part in ("tls", "http"):

@@ -95,7 +95,7 @@ def pretend_conan():
         "conan.tools.files": {"copy": copy, "load": lambda _, path: pathlib.Path(path).read_text()},
         "conan.tools.gnu": {"PkgConfigDeps": generator},
         "conan.tools.layout": {"basic_layout": lambda _: None},
-        "conan.tools.meson": {"Meson": Meson, "MesonToolchain": Toolchain},
+        "conan.tools.meson": {"Meson": Meson, "MesonDeps": generator, "MesonToolchain": Toolchain},
     }.items():
         sys.modules[name] = types.ModuleType(name)
         vars(sys.modules[name]).update(members)

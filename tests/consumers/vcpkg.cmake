@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What vcpkg does with the port, as far as the port asks for it; vcpkg itself is in no package.
+# What vcpkg does with the port, as far as the port asks for it, without the half for debugging; vcpkg
+# itself is in no package.
 #
 # usage: cmake -DPORT=DIRECTORY -DPLACE=DIRECTORY -DBUILD=DIRECTORY -DFEATURES=LIST -P vcpkg.cmake
 cmake_minimum_required(VERSION 3.20)
@@ -30,7 +31,19 @@ function(vcpkg_fixup_pkgconfig)
   endif()
 endfunction()
 
-# Moves what is there to where vcpkg's users look.
+function(vcpkg_copy_tools)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "AUTO_CLEAN" "" "TOOL_NAMES")
+  foreach(tool ${arg_TOOL_NAMES})
+    file(COPY "${CURRENT_PACKAGES_DIR}/bin/${tool}" DESTINATION "${CURRENT_PACKAGES_DIR}/tools/motet")
+    file(REMOVE "${CURRENT_PACKAGES_DIR}/bin/${tool}")
+  endforeach()
+endfunction()
+
+# Moves what is there to where vcpkg's users look. Of a port of its own, which must be asked for.
+file(READ "${PORT}/vcpkg.json" port_needs)
+if(NOT port_needs MATCHES "\"vcpkg-cmake-config\"")
+  message(FATAL_ERROR "vcpkg_cmake_config_fixup is unknown")
+endif()
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
   file(COPY "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/" DESTINATION "${CURRENT_PACKAGES_DIR}/share/motet")
@@ -53,3 +66,8 @@ function(vcpkg_install_copyright)
 endfunction()
 
 include("${PORT}/portfile.cmake")
+
+file(GLOB left "${CURRENT_PACKAGES_DIR}/bin/*")
+if(left)
+  message(FATAL_ERROR "a static package with ${left}")
+endif()

@@ -16,8 +16,9 @@ vcpkg_configure_meson(
   OPTIONS -Dtests=false -Dexamples=false -Dbackends=auto ${options})
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
+vcpkg_copy_tools(TOOL_NAMES motet-doctor motet-trace AUTO_CLEAN)
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/motet)
-# What it finds the libraries by is as deep as where it was.
+# The file is now one folder less deep below the prefix.
 vcpkg_replace_string("${CURRENT_PACKAGES_DIR}/share/motet/motetConfig.cmake" "/../../.." "/../..")
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
