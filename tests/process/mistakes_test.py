@@ -36,7 +36,8 @@ def main():
         sys.exit(__doc__)
     for name, (status, told) in ENDS.items():
         done = subprocess.run([sys.argv[1], name], capture_output=True, text=True, timeout=50)
-        said = done.stdout + done.stderr
+        # The note is of the machine and not of the mistake: `motet_auto` writes it where io_uring is refused.
+        said = done.stdout + re.sub(r"motet: io_uring is refused here.*\n", "", done.stderr)
         assert status is None or done.returncode == status, (name, done)
         assert re.search(told, said), (name, said)
         assert "not reached" not in said, (name, said)
