@@ -90,6 +90,10 @@ bool end_own_children(const char* reason) noexcept {
   return true;
 }
 
+family& children_of_main(thread_state& home) noexcept {
+  return cold(home.main_fiber()).own_family;
+}
+
 void enter_owner(family& group, thread_state& thread) noexcept {
   family& first = cold(thread.running()).own_family;
   group.owner = &thread.running();

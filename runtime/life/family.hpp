@@ -43,6 +43,8 @@ wake_reason await_once(family& children, until goal, bool interruptible) noexcep
 /// Returns: whether some may have failed: take_error_of_child() gives what they threw.
 bool end_own_children(const char* reason) noexcept;
 
+/// Returns: the children of the main fiber, outside of groups.
+family& children_of_main(thread_state& home) noexcept;
 /// Makes `group` one of the running fiber's families; takes it from its owner's.
 void enter_owner(family& group, thread_state& thread) noexcept;
 void leave_owner(group_family& group) noexcept;

@@ -64,6 +64,10 @@ void check_still_at(const thread_core& home) noexcept {
 
 }  // namespace
 
+family& children_of_main() {
+  return children_of_main(here());
+}
+
 [[gnu::flatten]] control_block& fiber_start::make(family* parents, spin_options* how,
                                                   const body_kind& kind, call_site site) {
   thread_state& thread = here();

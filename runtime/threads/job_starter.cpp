@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "heart/hooks.hpp"
+#include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/thread_link.hpp"
 
@@ -86,10 +87,6 @@ class caller {
   bool is_next_ = true;
   std::optional<job_slot> function_;
 };
-
-family& children_of_main(thread_state& home) noexcept {
-  return cold(home.main_fiber()).own_family;
-}
 
 /// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
 void start_caller(thread_state& home, job_inbox& from, call_site site) {

@@ -12,6 +12,7 @@
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
+#include "life/family.hpp"
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
@@ -88,8 +89,7 @@ void receive_apart(const hop& jump, thread_state& home) noexcept {
   visit stay{.by = &jump, .home = &home};
   handle runs_it;
   try {
-    fiber_start fresh(&cold(home.main_fiber()).own_family, nullptr,
-                      body_kind_of<visit_body, void>::kind, {});
+    fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<visit_body, void>::kind, {});
     ::new (fresh.body()) visit_body(stay);
     runs_it = fresh.start();
   } catch (const cancelled&) {

@@ -17,6 +17,11 @@ struct spin_options;
 
 namespace detail {
 
+/// Returns: the family for fibers that may outlive the running one: the children of its thread's
+///          main fiber.
+/// Throws: as the first use of motet on a thread does.
+family& children_of_main();
+
 /// A fiber that has been made but not started; gives everything back if it never is.
 class fiber_start {
  public:

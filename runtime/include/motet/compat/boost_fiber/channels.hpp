@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// The channels of Boost.Fiber, between fibers and threads.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <motet/cancel.hpp>
+#include <motet/channel.hpp>
+#include <motet/compat/boost_fiber/errors.hpp>
+#include <motet/detail/words/left_until.hpp>
+#include <motet/errors.hpp>
+#include <optional>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
+
+enum class channel_op_status { success = 0, empty, full, closed, timeout };
+
+/// What both kinds of channels can do.
+template <typename T>
+class basic_channel {
+ public:
+  using value_type = T;
+  using iterator = typename motet::channel<T>::iterator;
+
+  basic_channel(const basic_channel&) = delete;
+  basic_channel& operator=(const basic_channel&) = delete;
+
+  /// Not a switchpoint.
+  bool is_closed() const { return items_.stats().closed; }
+  /// What is in the channel can still be popped.
+  /// Not a switchpoint.
+  void close() { items_.close(); }
+
+  /// Returns: success or closed.
+  /// Switchpoint.
+  channel_op_status push(const T& item) { return push(T(item)); }
+  channel_op_status push(T&& item) {
+    return unless_closed([&] {
+      items_.push(std::move(item));
+      return channel_op_status::success;
+    });
+  }
+  /// Returns: success, closed or timeout; `item` is moved from only by success.
+  /// Switchpoint.
+  template <typename Item, typename Rep, typename Period>
+  channel_op_status push_wait_for(Item&& item, const std::chrono::duration<Rep, Period>& limit) {
+    return unless_closed([&] {
+      if (items_.try_push(std::forward<Item>(item))) return channel_op_status::success;
+      const auto wait = [&] { items_.push(std::forward<Item>(item)); };
+      return motet::move_on_after(limit, wait) ? channel_op_status::success
+                                               : channel_op_status::timeout;
+    });
+  }
+  template <typename Item, typename Clock, typename Duration>
+  channel_op_status push_wait_until(Item&& item,
+                                    const std::chrono::time_point<Clock, Duration>& end) {
+    return push_wait_for(std::forward<Item>(item), detail::left_until(end));
+  }
+
+  /// Returns: success, or closed if the channel is closed and empty.
+  /// Switchpoint.
+  channel_op_status pop(T& item) { return put(item, items_.pop(), channel_op_status::closed); }
+  /// Returns: what was popped.
+  /// Switchpoint.
+  /// Throws: fiber_error if the channel is closed and empty.
+  T value_pop() {
+    std::optional<T> popped = items_.pop();
+    if (!popped) {
+      throw fiber_error(make_error_code(std::errc::operation_not_permitted),
+                        "the channel is closed");
+    }
+    return *std::move(popped);
+  }
+  /// Returns: success, closed or timeout.
+  /// Switchpoint.
+  template <typename Rep, typename Period>
+  channel_op_status pop_wait_for(T& item, const std::chrono::duration<Rep, Period>& limit) {
+    if (std::optional<T> now = items_.try_pop()) return put(item, std::move(now), {});
+    std::optional<T> popped;
+    const auto wait = [&] { popped = items_.pop(); };
+    if (!motet::move_on_after(limit, wait)) return channel_op_status::timeout;
+    return put(item, std::move(popped), channel_op_status::closed);
+  }
+  template <typename Clock, typename Duration>
+  channel_op_status pop_wait_until(T& item, const std::chrono::time_point<Clock, Duration>& end) {
+    return pop_wait_for(item, detail::left_until(end));
+  }
+
+  /// Pops until the channel is closed and empty.
+  /// Switchpoint; so is going on to the next item.
+  iterator begin() { return items_.begin(); }
+  /// Not a switchpoint.
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ protected:
+  explicit basic_channel(std::size_t capacity) : items_(capacity) {}
+
+  template <typename F>
+  static channel_op_status unless_closed(F&& f) {
+    try {
+      return f();
+    } catch (const motet::channel_closed&) {
+      return channel_op_status::closed;
+    }
+  }
+
+  static channel_op_status put(T& item, std::optional<T> popped, channel_op_status otherwise) {
+    if (!popped) return otherwise;
+    item = *std::move(popped);
+    return channel_op_status::success;
+  }
+
+  mutable motet::channel<T> items_;
+};
+
+template <typename T>
+class buffered_channel : public basic_channel<T> {
+ public:
+  /// A channel for `capacity` - 1 items.
+  /// Not a switchpoint.
+  /// Throws: fiber_error unless `capacity` is a power of 2, at least 2.
+  explicit buffered_channel(std::size_t capacity) : basic_channel<T>(checked(capacity) - 1) {}
+
+  /// Returns: success, full or closed.
+  /// Not a switchpoint.
+  channel_op_status try_push(const T& item) { return try_push(T(item)); }
+  channel_op_status try_push(T&& item) {
+    return this->unless_closed([&] {
+      return this->items_.try_push(std::move(item)) ? channel_op_status::success
+                                                    : channel_op_status::full;
+    });
+  }
+
+  /// Returns: success, empty or closed.
+  /// Not a switchpoint.
+  channel_op_status try_pop(T& item) {
+    // Asked first: what was pushed before the channel was closed is there afterwards.
+    const bool closed = this->is_closed();
+    return this->put(item, this->items_.try_pop(),
+                     closed ? channel_op_status::closed : channel_op_status::empty);
+  }
+
+ private:
+  static std::size_t checked(std::size_t capacity) {
+    if (capacity < 2 || (capacity & (capacity - 1)) != 0) {
+      throw fiber_error(make_error_code(std::errc::invalid_argument),
+                        "the capacity of a channel is a power of 2, at least 2");
+    }
+    return capacity;
+  }
+};
+
+/// A push waits until its item is popped.
+template <typename T>
+class unbuffered_channel : public basic_channel<T> {
+ public:
+  /// Not a switchpoint.
+  unbuffered_channel() : basic_channel<T>(0) {}
+};
+
+}}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// boost::fibers::fiber. As there, a fiber is nobody's child: it may outlive the fiber that starts
+// it, nothing interrupts it, its thread does not end before it does, and an exception that leaves
+// its function ends the program.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <motet/compat/boost_fiber/errors.hpp>
+#include <motet/compat/boost_fiber/stacks.hpp>
+#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/scope.hpp>
+#include <motet/errors.hpp>
+#include <motet/fiber.hpp>
+#include <ostream>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+namespace compat { namespace boost_fiber {
+
+/// Whether a fiber begins at once, or when its turn comes.
+enum class launch { dispatch, post };
+
+class fiber;
+
+}}  // namespace compat::boost_fiber
+
+namespace detail {
+
+/// What a fiber of Boost's does: calls a function with arguments, out of reach of interruptions.
+/// Until it is called, a count keeps them away, which the constructor of the fiber has raised.
+template <typename F, typename... Arguments>
+struct unrelated_body {
+  void operator()() {
+    const shield_scope entered;
+    --entered.fiber->shields;
+    try {
+      std::apply(std::move(function), std::move(arguments));
+    } catch (const cancelled&) {
+      throw;  // of terminate(), which no shield holds back
+    } catch (...) {
+      std::terminate();
+    }
+  }
+
+  F function;
+  std::tuple<Arguments...> arguments;
+};
+
+template <typename F>
+concept is_no_word_of_fibers = !std::is_same_v<std::decay_t<F>, compat::boost_fiber::fiber> &&
+                               !std::is_same_v<std::decay_t<F>, compat::boost_fiber::launch> &&
+                               !std::is_same_v<std::decay_t<F>, std::allocator_arg_t>;
+
+}  // namespace detail
+
+namespace compat { namespace boost_fiber {
+
+class fiber {
+ public:
+  /// Tells fibers apart; the one that is default-constructed is no fiber's.
+  class id {
+   public:
+    /// Not a switchpoint.
+    id() noexcept = default;
+    /// Not a switchpoint.
+    explicit id(std::uint64_t number) noexcept : number_(number) {}
+    friend auto operator<=>(const id&, const id&) = default;
+    /// Not a switchpoint.
+    explicit operator bool() const noexcept { return number_ != none; }
+    /// Writes the number that the fiber has in dumps and traces.
+    /// Not a switchpoint.
+    friend std::ostream& operator<<(std::ostream& to, const id& one) {
+      return one ? to << one.number_ : to << "{not-valid}";
+    }
+
+   private:
+    static constexpr std::uint64_t none = ~std::uint64_t{0};
+    std::uint64_t number_ = none;
+  };
+
+  /// Not a switchpoint.
+  fiber() noexcept = default;
+
+  /// Calls `f` with `arguments`, all moved or copied, on a fiber of this thread.
+  /// Switchpoint if it is to dispatch, else not a switchpoint.
+  /// Throws: as motet::spin(); what copying throws.
+  template <detail::is_no_word_of_fibers F, typename... Arguments>
+  fiber(F&& f, Arguments... arguments)
+      : fiber(launch::post, std::allocator_arg, default_stack(), std::forward<F>(f),
+              std::move(arguments)...) {}
+  template <detail::is_no_word_of_fibers F, typename... Arguments>
+  fiber(launch when, F&& f, Arguments... arguments)
+      : fiber(when, std::allocator_arg, default_stack(), std::forward<F>(f),
+              std::move(arguments)...) {}
+  template <typename Stack, typename F, typename... Arguments>
+  fiber(std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments)
+      : fiber(launch::post, std::allocator_arg, std::forward<Stack>(stack), std::forward<F>(f),
+              std::move(arguments)...) {}
+  template <typename Stack, typename F, typename... Arguments>
+  fiber(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
+    using body = detail::unrelated_body<std::decay_t<F>, Arguments...>;
+    spin_options how{.stack_size = stack.size()};
+    runs_ = detail::spin_in(&detail::children_of_main(), &how,
+                            body{std::forward<F>(f), {std::move(arguments)...}}, call_site::here());
+    ++detail::block_of(runs_).shields;
+    if (when == launch::dispatch) motet::snooze();
+  }
+
+  fiber(fiber&& other) noexcept : runs_(std::exchange(other.runs_, {})) {}
+  fiber& operator=(fiber&& other) noexcept {
+    end_if_joinable();
+    runs_ = std::exchange(other.runs_, {});
+    return *this;
+  }
+  /// Ends the program if the fiber was neither joined nor detached.
+  /// Not a switchpoint.
+  ~fiber() { end_if_joinable(); }
+
+  /// Not a switchpoint.
+  void swap(fiber& other) noexcept { std::swap(runs_, other.runs_); }
+  /// Not a switchpoint.
+  friend void swap(fiber& a, fiber& b) noexcept { a.swap(b); }
+  /// Not a switchpoint.
+  friend bool operator<(const fiber& a, const fiber& b) noexcept { return a.get_id() < b.get_id(); }
+
+  /// Not a switchpoint.
+  id get_id() const { return joinable() ? id(runs_.id()) : id(); }
+  /// Not a switchpoint.
+  bool joinable() const noexcept { return static_cast<bool>(runs_); }
+
+  /// Waits for the fiber's end; on another thread than the fiber's, too.
+  /// Switchpoint.
+  /// Throws: fiber_error if there is nothing to join, or if it is the running fiber.
+  void join() {
+    check();
+    if (runs_ == motet::current()) {
+      throw fiber_error(make_error_code(std::errc::resource_deadlock_would_occur),
+                        "a fiber cannot join itself");
+    }
+    runs_.await();
+    runs_ = {};
+  }
+
+  /// Lets the fiber go on by itself.
+  /// Not a switchpoint.
+  /// Throws: fiber_error if there is nothing to detach.
+  void detach() {
+    check();
+    runs_ = {};
+  }
+
+ private:
+  void check() const {
+    if (!joinable()) {
+      throw fiber_error(make_error_code(std::errc::invalid_argument), "the fiber is not joinable");
+    }
+  }
+  void end_if_joinable() const noexcept {
+    if (joinable()) std::terminate();
+  }
+
+  motet::fiber<void> runs_;
+};
+
+}}  // namespace compat::boost_fiber
+}}  // namespace motet::MOTET_ABI

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// boost::fibers::fiber_specific_ptr.
+#pragma once
+
+#include <motet/local.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
+
+/// A pointer of which each fiber has its own, at first null. When a fiber ends, what its pointer
+/// refers to is given to the clean-up function, or deleted; not before, also if the
+/// fiber_specific_ptr is destroyed.
+template <typename T>
+class fiber_specific_ptr {
+ public:
+  using element_type = T;
+
+  /// Not a switchpoint.
+  fiber_specific_ptr() : fiber_specific_ptr([](T* old) { delete old; }) {}
+  /// Not a switchpoint. A null `clean_up` leaves everything to the program.
+  explicit fiber_specific_ptr(void (*clean_up)(T*))
+      : each_([clean_up] { return kept(clean_up); }) {}
+  fiber_specific_ptr(const fiber_specific_ptr&) = delete;
+  fiber_specific_ptr& operator=(const fiber_specific_ptr&) = delete;
+
+  /// Not a switchpoint.
+  T* get() const { return each_->object; }
+  T* operator->() const { return get(); }
+  T& operator*() const { return *get(); }
+
+  /// Returns: the pointer, which is null from now on. Not a switchpoint.
+  T* release() { return std::exchange(each_->object, nullptr); }
+  /// Not a switchpoint, unless the clean-up is.
+  void reset(T* other) {
+    kept& mine = each_.get();
+    if (mine.object != other) mine.clean(std::exchange(mine.object, other));
+  }
+
+ private:
+  struct kept {
+    explicit kept(void (*how)(T*)) noexcept : clean_up(how) {}
+    kept(const kept&) = delete;
+    kept& operator=(const kept&) = delete;
+    ~kept() { clean(object); }
+
+    void clean(T* old) const {
+      if (old != nullptr && clean_up != nullptr) clean_up(old);
+    }
+
+    void (*clean_up)(T*);
+    T* object = nullptr;
+  };
+
+  fiber_local<kept> each_;
+};
+
+}}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// The futures, promises and tasks of Boost.Fiber, between fibers and threads.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <motet/cancel.hpp>
+#include <motet/compat/boost_fiber/errors.hpp>
+#include <motet/compat/boost_fiber/fiber.hpp>
+#include <motet/detail/words/left_until.hpp>
+#include <motet/future.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
+
+enum class future_status { ready = 1, timeout, deferred };
+
+template <typename T>
+class promise;
+
+/// What future and shared_future have in common.
+template <typename T>
+class basic_future {
+ public:
+  /// Not a switchpoint.
+  bool valid() const noexcept { return state_.has_value(); }
+
+  /// Switchpoint.
+  /// Throws: future_uninitialized if there is no promise.
+  void wait() const { state().wait(); }
+  /// Returns: ready or timeout.
+  /// Switchpoint.
+  /// Throws: as wait().
+  template <typename Rep, typename Period>
+  future_status wait_for(const std::chrono::duration<Rep, Period>& limit) const {
+    const bool over = state().ready() || motet::move_on_after(limit, [this] { wait(); });
+    return over ? future_status::ready : future_status::timeout;
+  }
+  template <typename Clock, typename Duration>
+  future_status wait_until(const std::chrono::time_point<Clock, Duration>& end) const {
+    return wait_for(detail::left_until(end));
+  }
+
+  /// Waits.
+  /// Returns: the exception that the promise was given; null if it was given a value.
+  /// Switchpoint.
+  /// Throws: as wait().
+  std::exception_ptr get_exception_ptr() const {
+    wait();
+    try {
+      static_cast<void>(state_->get());
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+ protected:
+  basic_future() = default;
+  explicit basic_future(motet::future<T> of) noexcept : state_(std::move(of)) {}
+
+  const motet::future<T>& state() const {
+    if (!valid()) throw future_uninitialized();
+    return *state_;
+  }
+
+  std::optional<motet::future<T>> state_;
+};
+
+template <typename T>
+class shared_future;
+
+template <typename T>
+class future : public basic_future<T> {
+ public:
+  /// Not a switchpoint.
+  future() = default;
+  future(future&& other) noexcept : basic_future<T>(other) { other.state_.reset(); }
+  future& operator=(future&& other) noexcept {
+    future old(std::move(other));
+    std::swap(this->state_, old.state_);
+    return *this;
+  }
+
+  /// Waits for the value, and moves it out: then the future is not valid any more.
+  /// Switchpoint.
+  /// Throws: the promise's exception; future_uninitialized; broken_promise.
+  T get() {
+    this->wait();
+    const future taken = std::move(*this);
+    return motet::future<T>(*taken.state_).get();
+  }
+
+  /// Not a switchpoint.
+  shared_future<T> share() { return shared_future<T>(std::move(*this)); }
+
+ private:
+  friend class promise<T>;
+  friend class shared_future<T>;
+  using basic_future<T>::basic_future;
+};
+
+/// Copies share one value.
+template <typename T>
+class shared_future : public basic_future<T> {
+ public:
+  /// Not a switchpoint.
+  shared_future() = default;
+  shared_future(future<T>&& from) noexcept : basic_future<T>(from) { from.state_.reset(); }
+
+  /// Switchpoint.
+  /// Throws: as future::get().
+  decltype(auto) get() const { return this->state().get(); }
+};
+
+template <typename T>
+class promise {
+ public:
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc.
+  promise() : state_(std::in_place) {}
+  promise(promise&& other) noexcept
+      : state_(std::exchange(other.state_, std::nullopt)), retrieved_(other.retrieved_) {}
+  promise& operator=(promise&& other) noexcept {
+    promise(std::move(other)).swap(*this);
+    return *this;
+  }
+  /// Not a switchpoint.
+  ~promise() {
+    if (state_) state_->set_exception(std::make_exception_ptr(broken_promise()));
+  }
+
+  /// Not a switchpoint.
+  void swap(promise& other) noexcept {
+    std::swap(state_, other.state_);
+    std::swap(retrieved_, other.retrieved_);
+  }
+
+  /// Not a switchpoint.
+  /// Throws: future_already_retrieved if there is a future already; promise_uninitialized if this
+  ///         has been moved from.
+  future<T> get_future() {
+    check();
+    if (std::exchange(retrieved_, true)) throw future_already_retrieved();
+    return future<T>(state_->get_future());
+  }
+
+  /// Not a switchpoint.
+  /// Throws: promise_already_satisfied; promise_uninitialized; what copying the value throws.
+  template <typename... Value>
+  void set_value(Value&&... value) {
+    check();
+    if (!state_->set_value(std::forward<Value>(value)...)) throw promise_already_satisfied();
+  }
+  /// Not a switchpoint.
+  /// Throws: promise_already_satisfied; promise_uninitialized.
+  void set_exception(std::exception_ptr error) {
+    check();
+    if (!state_->set_exception(std::move(error))) throw promise_already_satisfied();
+  }
+
+ private:
+  void check() const {
+    if (!state_) throw promise_uninitialized();
+  }
+
+  std::optional<motet::promise<T>> state_;
+  bool retrieved_ = false;
+};
+
+template <typename Signature>
+class packaged_task;
+
+/// A function whose result, or exception, goes to a future.
+template <typename R, typename... Arguments>
+class packaged_task<R(Arguments...)> {
+ public:
+  /// Not a switchpoint.
+  packaged_task() = default;
+  /// Not a switchpoint.
+  /// Throws: std::bad_alloc; what copying `f` throws.
+  template <typename F>
+    requires(!std::is_same_v<std::decay_t<F>, packaged_task>)
+  explicit packaged_task(F&& f)
+      : function_(std::make_unique<callable<std::decay_t<F>>>(std::forward<F>(f))) {}
+
+  /// Not a switchpoint.
+  bool valid() const noexcept { return function_ != nullptr; }
+  /// Not a switchpoint.
+  void swap(packaged_task& other) noexcept {
+    function_.swap(other.function_);
+    result_.swap(other.result_);
+  }
+
+  /// Not a switchpoint.
+  /// Throws: future_already_retrieved; packaged_task_uninitialized.
+  future<R> get_future() {
+    check();
+    return result_.get_future();
+  }
+
+  /// Calls the function.
+  /// Switchpoint if the function is.
+  /// Throws: promise_already_satisfied if it was called before; packaged_task_uninitialized.
+  void operator()(Arguments... arguments) {
+    check();
+    function_->call(result_, std::forward<Arguments>(arguments)...);
+  }
+
+  /// Makes it callable again, for another future.
+  /// Not a switchpoint.
+  /// Throws: packaged_task_uninitialized; std::bad_alloc.
+  void reset() {
+    check();
+    result_ = promise<R>();
+  }
+
+ private:
+  struct any_callable {
+    virtual ~any_callable() = default;
+    virtual void call(promise<R>& result, Arguments... arguments) = 0;
+  };
+
+  template <typename F>
+  struct callable : any_callable {
+    template <typename From>
+    explicit callable(From&& from) : f(std::forward<From>(from)) {}
+
+    void call(promise<R>& result, Arguments... arguments) override {
+      try {
+        if constexpr (std::is_void_v<R>) {
+          std::invoke(f, std::forward<Arguments>(arguments)...);
+          result.set_value();
+        } else {
+          result.set_value(std::invoke(f, std::forward<Arguments>(arguments)...));
+        }
+      } catch (const cancelled&) {
+        result.set_exception(std::current_exception());
+        throw;
+      } catch (...) {
+        result.set_exception(std::current_exception());
+      }
+    }
+
+    F f;
+  };
+
+  void check() const {
+    if (!valid()) throw packaged_task_uninitialized();
+  }
+
+  std::unique_ptr<any_callable> function_;
+  promise<R> result_;
+};
+
+/// Calls `f` with `arguments` on a fiber of its own.
+/// Returns: a future of what `f` returns.
+/// Switchpoint if it is to dispatch, else not a switchpoint.
+/// Throws: as fiber().
+template <typename Stack, typename F, typename... Arguments>
+auto async(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
+  packaged_task<std::invoke_result_t<std::decay_t<F>, Arguments...>(Arguments...)> task(
+      std::forward<F>(f));
+  auto result = task.get_future();
+  fiber(when, std::allocator_arg, std::forward<Stack>(stack), std::move(task),
+        std::move(arguments)...)
+      .detach();
+  return result;
+}
+template <typename F, typename... Arguments>
+auto async(launch when, F&& f, Arguments... arguments) {
+  return async(when, std::allocator_arg, default_stack(), std::forward<F>(f),
+               std::move(arguments)...);
+}
+template <detail::is_no_word_of_fibers F, typename... Arguments>
+auto async(F&& f, Arguments... arguments) {
+  return async(launch::post, std::forward<F>(f), std::move(arguments)...);
+}
+
+}}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

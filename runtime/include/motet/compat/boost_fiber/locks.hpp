@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// The mutexes, condition variables and barriers of Boost.Fiber: between fibers and threads, in
+// order of arrival.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <motet/barrier.hpp>
+#include <motet/cancel.hpp>
+#include <motet/compat/boost_fiber/errors.hpp>
+#include <motet/condition_variable.hpp>
+#include <motet/detail/words/left_until.hpp>
+#include <motet/errors.hpp>
+#include <motet/mutex.hpp>
+#include <motet/recursive_mutex.hpp>
+#include <stdexcept>
+
+namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
+
+/// A mutex of motet's, Mutex, that has time limits, and the exceptions of Boost.Fiber.
+template <typename Mutex>
+class basic_timed_mutex {
+ public:
+  /// Switchpoint.
+  /// Throws: lock_error if the caller has it and must not lock it again.
+  void lock() {
+    tell(std::errc::resource_deadlock_would_occur, [this] { mutex_.lock(); });
+  }
+  /// Not a switchpoint.
+  bool try_lock() { return mutex_.try_lock(); }
+  /// Not a switchpoint.
+  /// Throws: lock_error if the caller does not have it.
+  void unlock() {
+    tell(std::errc::operation_not_permitted, [this] { mutex_.unlock(); });
+  }
+
+  /// Returns: whether it was locked in time.
+  /// Switchpoint.
+  /// Throws: as lock().
+  template <typename Rep, typename Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& limit) {
+    return try_lock() || motet::move_on_after(limit, [this] { lock(); });
+  }
+  template <typename Clock, typename Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& end) {
+    return try_lock_for(detail::left_until(end));
+  }
+
+ private:
+  template <typename F>
+  static void tell(std::errc what, F&& of) {
+    try {
+      of();
+    } catch (const motet::deadlock&) {
+      throw;
+    } catch (const std::logic_error& misuse) {
+      throw lock_error(make_error_code(what), misuse.what());
+    }
+  }
+
+  Mutex mutex_;
+};
+
+using mutex = basic_timed_mutex<motet::mutex>;
+using timed_mutex = mutex;
+using recursive_mutex = basic_timed_mutex<motet::recursive_mutex>;
+using recursive_timed_mutex = recursive_mutex;
+
+enum class cv_status { no_timeout = 1, timeout };
+
+/// For locks of any type. There are no spurious wakes.
+class condition_variable_any {
+ public:
+  /// Not a switchpoint.
+  void notify_one() { changed_.notify_one(); }
+  /// Not a switchpoint.
+  void notify_all() { changed_.notify_all(); }
+
+  /// Switchpoint.
+  /// Throws: as motet::condition_variable::wait().
+  template <typename Lock>
+  void wait(Lock& held) {
+    changed_.wait(held);
+  }
+  template <typename Lock, typename Predicate>
+  void wait(Lock& held, Predicate ready) {
+    changed_.wait(held, ready);
+  }
+
+  /// Switchpoint.
+  /// Throws: as wait().
+  template <typename Lock, typename Rep, typename Period>
+  cv_status wait_for(Lock& held, const std::chrono::duration<Rep, Period>& limit) {
+    const bool notified = motet::move_on_after(limit, [&] { changed_.wait(held); });
+    return notified ? cv_status::no_timeout : cv_status::timeout;
+  }
+  template <typename Lock, typename Clock, typename Duration>
+  cv_status wait_until(Lock& held, const std::chrono::time_point<Clock, Duration>& end) {
+    return wait_for(held, detail::left_until(end));
+  }
+
+  /// Returns: what `ready` returned last.
+  /// Switchpoint.
+  /// Throws: as wait(); what `ready` throws.
+  template <typename Lock, typename Rep, typename Period, typename Predicate>
+  bool wait_for(Lock& held, const std::chrono::duration<Rep, Period>& limit, Predicate ready) {
+    return wait_until(held, std::chrono::steady_clock::now() + limit, ready);
+  }
+  template <typename Lock, typename Clock, typename Duration, typename Predicate>
+  bool wait_until(Lock& held, const std::chrono::time_point<Clock, Duration>& end,
+                  Predicate ready) {
+    while (!ready()) {
+      if (wait_until(held, end) == cv_status::timeout) return ready();
+    }
+    return true;
+  }
+
+ private:
+  motet::condition_variable changed_;
+};
+
+using condition_variable = condition_variable_any;
+
+/// Holds fibers and threads until a number of them has come, again and again.
+class barrier {
+ public:
+  /// Not a switchpoint.
+  /// Throws: fiber_error for 0.
+  explicit barrier(std::size_t parties) : all_(checked(parties)) {}
+
+  /// Returns: true in the party that comes last.
+  /// Switchpoint.
+  bool wait() { return all_.arrive_and_wait(); }
+
+ private:
+  static std::ptrdiff_t checked(std::size_t parties) {
+    if (parties == 0) {
+      throw fiber_error(make_error_code(std::errc::invalid_argument), "a barrier without parties");
+    }
+    return static_cast<std::ptrdiff_t>(parties);
+  }
+
+  motet::barrier all_;
+};
+
+}}}}  // namespace motet::MOTET_ABI::compat::boost_fiber
