@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails when the site would not work without the net, or a link within it leads nowhere; and when a
+function of the interface does not say whether it is a switchpoint.
+
+usage: check.py SITE
+"""
+
+import html.parser
+import pathlib
+import sys
+import urllib.parse
+
+# What a browser fetches by itself.
+FETCHED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, path):
+        super().__init__()
+        self.anchors, self.links, self.fetched = set(), [], []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
+        for name in ("href", "src"):
+            if not given.get(name) or given.get("rel") in ("canonical", "prev", "next"):
+                continue
+            if (tag, name) in FETCHED:
+                self.fetched.append(given[name])
+            self.links.append(given[name])
+
+
+def problems(site):
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        where = path.relative_to(site)
+        if path.name == "404.html":
+            continue
+        for link in page.fetched:
+            if "://" in link or link.startswith("//"):
+                yield f"{where}: fetches {link}"
+        for link in page.links:
+            parts = urllib.parse.urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                yield f"{where}: {link} leads nowhere"
+            elif parts.fragment and target in pages and parts.fragment not in pages[target].anchors:
+                yield f"{where}: {link} leads to no heading"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    site = pathlib.Path(sys.argv[1]).resolve()
+    found = list(problems(site))
+    print(*found, sep="\n")
+    badges = sum(path.read_text().count('class="switch ') for path in site.glob("api/*.html"))
+    print(f"{len(list(site.rglob('*.html')))} pages, {badges} badges")
+    sys.exit(1 if found or badges < 500 else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""What the public headers say, from Doxygen's XML and, for how a declaration looks, from the headers."""
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import textwrap
+import xml.etree.ElementTree as xml
+
+# Attributes say nothing to a reader; each heading of a comment becomes a paragraph of its own.
+FILTER = (r"s/\[\[[^]]*\]\] ?//g; "
+          r"s_^( *)/// ((Returns|Throws|Source):|(Not a s|S)witchpoint)_\1///\n\1/// \2_")
+
+DOXYFILE = """
+INPUT = {include}
+RECURSIVE = YES
+FILE_PATTERNS = *.hpp
+STRIP_FROM_PATH = {include}
+OUTPUT_DIRECTORY = {place}
+GENERATE_HTML = NO
+GENERATE_LATEX = NO
+GENERATE_XML = YES
+XML_PROGRAMLISTING = NO
+QUIET = YES
+WARNINGS = NO
+WARN_IF_UNDOCUMENTED = NO
+WARN_IF_DOC_ERROR = NO
+MACRO_EXPANSION = YES
+EXPAND_ONLY_PREDEF = YES
+PREDEFINED = MOTET_ABI=abi
+INPUT_FILTER = "sed -E '{filter}'"
+AUTOLINK_SUPPORT = NO
+SORT_MEMBER_DOCS = NO
+HAVE_DOT = NO
+"""
+
+HEADINGS = ("Returns", "Throws", "Source")
+SWITCHES = re.compile(r"(^|(?<=\. ))(Switchpoint|Not a switchpoint)\b[^.]*\..*$")
+
+
+@dataclasses.dataclass
+class Entry:
+    """Something with a comment, and what has none and follows it."""
+    name: str
+    line: int
+    code: list
+    text: list                   # paragraphs, of what is not told below
+    switches: str = ""           # "Switchpoint.", or what more there is to say
+    told: dict = dataclasses.field(default_factory=dict)  # by heading
+    members: list = dataclasses.field(default_factory=list)
+    is_type: bool = False
+
+
+@dataclasses.dataclass
+class Header:
+    name: str
+    intro: str
+    entries: list
+
+
+def text_of(node):
+    """Markdown."""
+    out = node.text or ""
+    for child in node:
+        inner = text_of(child)
+        out += f"`{inner}`" if child.tag == "computeroutput" else inner
+        out += child.tail or ""
+    return out
+
+
+def paragraphs(member):
+    """Of a comment of one line Doxygen makes what it calls a brief description."""
+    return [" ".join(text_of(para).split())
+            for kind in ("brief", "detailed") for para in member.iterfind(f"{kind}description/para")]
+
+
+def describe(entry, member):
+    for text in paragraphs(member):
+        found = SWITCHES.search(text)
+        if found:
+            entry.switches = found[0].strip()
+            text = (text[:found.start()] + text[found.end():]).strip()
+        heading, _, rest = text.partition(": ")
+        if heading in HEADINGS:
+            entry.told[heading] = rest
+        elif text:
+            entry.text.append(text)
+
+
+def declaration(lines, number):
+    """The declaration around a line; without a body, unless that of an enumeration."""
+    if re.match(r"\s*enum ", lines[number - 1]):
+        last = next(at for at in range(number - 1, len(lines)) if "};" in lines[at])
+        return textwrap.dedent("\n".join(lines[number - 1:last + 1]))
+    lines = [re.sub(r"(^|\s)// .*", "", line) for line in lines]
+    first = number - 1
+    while first > 0 and re.search(r"[^;{}:/\s]\s*$", lines[first - 1]) and "///" not in lines[first - 1]:
+        first -= 1
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    text, depth = [], 0
+    for line in lines[first:]:
+        line = line[indent:].rstrip()
+        for at, letter in enumerate(line):
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            before = line[:at].rstrip()
+            if depth == 0 and (letter == ";" or (letter == "{" and not re.search(r"[=\w>]$", before)) or
+                               (letter == "{" and re.search(r"(\)|const|noexcept|override)$", before))):
+                text.append(before)
+                return "\n".join(part for part in text if part) + ";"
+            if depth == 0 and letter == ":" and line[at:at + 2] == ": " and re.search(r"\)( noexcept)?$", before or text[-1]):
+                text.append(before)
+                return "\n".join(part for part in text if part) + ";"
+            if depth == 0 and letter == "{" and "class " in line or letter == "{" and "struct " in line:
+                text.append(before)
+                return "\n".join(text) + ";"
+        text.append(line)
+    raise ValueError(f"no declaration at line {number}")
+
+
+def whole_type(lines, number):
+    """A type that has only data, as it stands in the header."""
+    first = number - 1
+    while lines[first - 1].lstrip().startswith(("template", "requires")):
+        first -= 1
+    text = []
+    for line in lines[first:]:
+        text.append(line)
+        if re.search(r"\};?$", line) and (line == lines[number - 1] or not line[0].isspace() or
+                                          len(line) - len(line.lstrip()) <= len(lines[first]) - len(lines[first].lstrip())):
+            break
+    return textwrap.dedent("\n".join(line for line in text if line.strip() != "///"))
+
+
+def line_of(node):
+    """Of the declaration, where there is a definition elsewhere."""
+    place = node.find("location")
+    return int(place.get("declline") or place.get("line"))
+
+
+def wanted(member):
+    if member.get("prot") not in ("public", None) or member.get("kind") in ("friend", "define"):
+        return member.get("kind") == "friend" and any(paragraphs(member))
+    return "=delete" not in (member.findtext("argsstring") or "").replace(" ", "")
+
+
+def add_members(entries, members, lines):
+    """Members in their order; those without a comment belong to the one before."""
+    last_line = None
+    for member in sorted(members, key=line_of):
+        if not wanted(member):
+            continue
+        line = line_of(member)
+        documented = any(paragraphs(member))
+        code = declaration(lines, line)
+        between = range(last_line or line, line)
+        apart = any(not lines[number - 1].strip() for number in between)
+        if documented or not entries or apart:
+            entries.append(Entry(member.findtext("name"), line, [code], []))
+            describe(entries[-1], member)
+        elif code not in entries[-1].code:
+            entries[-1].code.append(code)
+        last_line = line
+
+
+def intro_of(lines):
+    """The comment that a header begins with."""
+    found = []
+    for line in lines[1:]:
+        if not line.startswith("//"):
+            break
+        found.append(line[2:].strip())
+    return " ".join(found)
+
+
+def members_of(compound):
+    return [one for section in compound.iterfind("sectiondef") for one in section.iterfind("memberdef")]
+
+
+def public_name(compound):
+    """Within motet; nothing for what is in a namespace detail, or not of motet at all."""
+    name = compound.findtext("compoundname")
+    if not name.startswith("motet") or "detail" in name.split("::"):
+        return None
+    return re.sub(r"^motet(::abi)?(::)?(compat::boost_fiber(::)?)?", "", name)
+
+
+class Reader:
+    def __init__(self, include, place):
+        self.include = include
+        subprocess.run(["doxygen", "-"], input=DOXYFILE.format(include=include, place=place, filter=FILTER),
+                       text=True, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.compounds = {}
+        for path in sorted((pathlib.Path(place) / "xml").glob("*.xml")):
+            for compound in xml.parse(path).getroot().iterfind("compounddef"):
+                self.compounds[compound.get("id")] = compound
+
+    def file_of(self, node):
+        place = node.find("location")
+        return (place.get("declfile") or place.get("file")).removeprefix(str(self.include) + "/").removesuffix(".hpp")
+
+    def lines(self, header):
+        """As Doxygen has read them, for it counts these."""
+        return subprocess.run(["sed", "-E", FILTER, self.include / f"{header}.hpp"], capture_output=True, text=True,
+                              check=True).stdout.splitlines()
+
+    def types_in(self, header):
+        for compound in self.compounds.values():
+            if compound.get("kind") in ("class", "struct") and self.file_of(compound) == header:
+                yield compound
+
+    def type_entry(self, compound, name):
+        header = self.file_of(compound)
+        lines = self.lines(header)
+        line = line_of(compound)
+        entry = Entry(name, line, [declaration(lines, line)], [], is_type=True)
+        describe(entry, compound)
+        if all(member.get("kind") == "variable" for member in members_of(compound)):
+            entry.code = [whole_type(lines, line)]
+            return entry
+        add_members(entry.members, members_of(compound), lines)
+        for inner in compound.iterfind("innerclass"):
+            nested = self.compounds[inner.get("refid")]
+            if inner.get("prot") == "public" and any(paragraphs(nested)):
+                entry.members.append(self.type_entry(nested, nested.findtext("compoundname").rpartition("::")[2]))
+        entry.members.sort(key=lambda one: one.line)
+        for base in compound.iterfind("basecompoundref[@prot='public']"):
+            of = self.compounds.get(base.get("refid"))
+            if of is not None and "detail" in of.findtext("compoundname").split("::"):
+                entry.members += self.type_entry(of, name).members
+        return entry
+
+    def take_from_detail(self, alias):
+        """What is a class in namespace detail, and has a public name by `using`, is told of there."""
+        found = re.search(r"^using (\w+) = detail::(\w+)<", alias.code[0], re.MULTILINE)
+        if not found:
+            return
+        for compound in self.compounds.values():
+            if compound.findtext("compoundname").endswith(f"detail::{found[2]}"):
+                made = self.type_entry(compound, alias.name)
+                alias.is_type, alias.members, alias.text = True, made.members, alias.text + made.text
+                alias.code[0] = re.sub(r"^using (\w+) = .*$", r"class \1;", alias.code[0], flags=re.MULTILINE | re.DOTALL)
+        for member in alias.members:
+            member.name = member.name.replace(found[2], alias.name)
+            member.code = [code.replace(found[2], alias.name) for code in member.code]
+
+    def types_of(self, header):
+        for compound in self.types_in(header):
+            name = public_name(compound)
+            if not name or "<" in name:
+                continue
+            if name.rpartition("::")[0] not in {public_name(one) for one in self.types_in(header)}:
+                yield self.type_entry(compound, name)
+
+    def free_of(self, header):
+        """What is in no class, a namespace at a time."""
+        for compound in self.compounds.values():
+            space = public_name(compound)
+            if compound.get("kind") != "namespace" or space is None:
+                continue
+            found = []
+            add_members(found, [one for one in members_of(compound) if self.file_of(one) == header], self.lines(header))
+            for entry in found:
+                if space == "local":
+                    entry.name = f"local::{entry.name}"
+                else:
+                    self.take_from_detail(entry)
+            yield from found
+
+    def read(self, header, shown_by=()):
+        entries = []
+        for each in (header, *shown_by):
+            entries += sorted([*self.types_of(each), *self.free_of(each)], key=lambda one: one.line)
+        return Header(f"motet/{header}.hpp", intro_of(self.lines(header)), entries)
