@@ -64,8 +64,9 @@ void check_still_at(const thread_core& home) noexcept {
 
 }  // namespace
 
-family& children_of_main() {
-  return children_of_main(here());
+family* children_of_main() {
+  family& found = children_of_main(here());
+  return found.closed ? nullptr : &found;
 }
 
 [[gnu::flatten]] control_block& fiber_start::make(family* parents, spin_options* how,

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when the site would not work without the net, or a link within it leads nowhere; and when a
-function of the interface does not say whether it is a switchpoint.
+"""Fails when the site would not work without the net, or a link within it leads nowhere; and when a page
+of the interface shows more of a header than a declaration, or few pages say what is a switchpoint.
 
 usage: check.py SITE
 """
 
 import html.parser
 import pathlib
+import re
 import sys
 import urllib.parse
 
@@ -54,11 +55,20 @@ def problems(site):
                 yield f"{where}: {link} leads to no heading"
 
 
+def shown_too_much(site):
+    """A declaration has no statement in it, and nothing private."""
+    for path in sorted((site.parent / "pages/api").glob("*.md")):
+        for code in re.findall(r"^```cpp\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL):
+            if re.search(r"\breturn\b|\bprivate:|^ *: \w+_\(", re.sub(r"//.*", "", code), re.MULTILINE) or \
+                    code.count("{") != code.count("}"):
+                yield f"{path.name}: {code}"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     site = pathlib.Path(sys.argv[1]).resolve()
-    found = list(problems(site))
+    found = [*problems(site), *shown_too_much(site)]
     print(*found, sep="\n")
     badges = sum(path.read_text().count('class="switch ') for path in site.glob("api/*.html"))
     print(f"{len(list(site.rglob('*.html')))} pages, {badges} badges")

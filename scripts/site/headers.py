@@ -104,16 +104,11 @@ def declaration(lines, number):
         for at, letter in enumerate(line):
             depth += {"(": 1, ")": -1}.get(letter, 0)
             before = line[:at].rstrip()
-            if depth == 0 and (letter == ";" or (letter == "{" and not re.search(r"[=\w>]$", before)) or
-                               (letter == "{" and re.search(r"(\)|const|noexcept|override)$", before))):
+            opens_body = letter == "{" and (not before or line[at - 1] == " ") and not before.endswith("=")
+            begins_list = line[at:at + 2] == ": " and (not before or re.search(r"\)( noexcept)?$", before))
+            if depth == 0 and (letter == ";" or opens_body or begins_list):
                 text.append(before)
-                return "\n".join(part for part in text if part) + ";"
-            if depth == 0 and letter == ":" and line[at:at + 2] == ": " and re.search(r"\)( noexcept)?$", before or text[-1]):
-                text.append(before)
-                return "\n".join(part for part in text if part) + ";"
-            if depth == 0 and letter == "{" and "class " in line or letter == "{" and "struct " in line:
-                text.append(before)
-                return "\n".join(text) + ";"
+                return "\n".join(part for part in text if part.strip()) + ";"
         text.append(line)
     raise ValueError(f"no declaration at line {number}")
 
@@ -216,7 +211,8 @@ class Reader:
         entry = Entry(name, line, [declaration(lines, line)], [], is_type=True)
         describe(entry, compound)
         if all(member.get("kind") == "variable" for member in members_of(compound)):
-            entry.code = [whole_type(lines, line)]
+            if not lines[line - 1].endswith(";") or "{" in lines[line - 1]:
+                entry.code = [whole_type(lines, line)]
             return entry
         add_members(entry.members, members_of(compound), lines)
         for inner in compound.iterfind("innerclass"):
@@ -244,11 +240,17 @@ class Reader:
             member.name = member.name.replace(found[2], alias.name)
             member.code = [code.replace(found[2], alias.name) for code in member.code]
 
+    def has_members(self, header, name):
+        return any(members_of(one) for one in self.types_in(header) if public_name(one) == name)
+
     def types_of(self, header):
         for compound in self.types_in(header):
             name = public_name(compound)
-            if not name or "<" in name:
+            if not name or ("<" in name and self.has_members(header, name.partition("<")[0])):
                 continue
+            if "<" not in name and not self.has_members(header, name) and "{" not in self.lines(header)[line_of(compound) - 1] \
+                    and self.lines(header)[line_of(compound) - 1].endswith(";"):
+                continue  # only announced; what there is of it is special
             if name.rpartition("::")[0] not in {public_name(one) for one in self.types_in(header)}:
                 yield self.type_entry(compound, name)
 

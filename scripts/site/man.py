@@ -7,18 +7,16 @@ from families import FAMILIES
 
 
 def escape(text, code=False):
-    text = text.replace("\\", r"\e")
-    if code:
-        text = text.replace("-", r"\-").replace("'", r"\(aq")
-    return re.sub(r"^([.'])", r"\&\1", text, flags=re.MULTILINE)
+    text = re.sub(r"^([.'])", r"\&\1", text.replace("\\", r"\e"), flags=re.MULTILINE)
+    return text.replace("-", r"\-").replace("'", r"\(aq") if code else text
 
 
 def prose(text):
-    """Back-ticks are bold, as are names between stars; of a link its text stays."""
-    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
-    parts = re.split(r"`([^`]*)`", re.sub(r"\*+(\S[^*]*)\*+", r"\1", text))
-    return "".join(r"\fB" + escape(part, code=True).lstrip("\\&") + r"\fR" if odd % 2 else escape(part)
-                   for odd, part in enumerate(parts))
+    """Back-ticks are bold; of stars and links only the text stays."""
+    parts = re.split(r"`([^`]*)`", re.sub(r"\[([^]]*)\]\([^)]*\.md[^)]*\)", r"\1", text))
+    plain = [escape(re.sub(r"\*+(\S[^*]*)\*+", r"\1", part)) for part in parts[::2]]
+    code = [r"\fB" + escape(part, code=True) + r"\fR" for part in parts[1::2]]
+    return "".join(part for pair in zip(plain, [*code, ""]) for part in pair)
 
 
 def paragraph(text):
@@ -33,7 +31,7 @@ def page(name, about, version, sections, others):
         yield f".SH {title}"
         yield from lines
     yield ".SH SEE ALSO"
-    yield ",\n".join(f".BR {other} (7)" for other in others).replace("(7),\n", "(7),\n")
+    yield ",\n".join(f".BR {other} (7)" for other in others)
 
 
 def declarations(codes):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Boost.Fiber's names on motet's fibers.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -73,7 +74,7 @@ TEST_CASE("a fiber of Boost's is called with its arguments, and joined") {
   });
 }
 
-TEST_CASE("a fiber of Boost's that is dispatched begins at once, one that is posted later") {
+TEST_CASE("a fiber of Boost's that is dispatched begins before its constructor returns") {
   run_here([] {
     words said;
     const auto say = [&](const char* word) { said.emplace_back(word); };
@@ -99,6 +100,63 @@ TEST_CASE("a fiber of Boost's that is detached outlives the fiber that started i
     CHECK(said == words{"outer"});
   });
   CHECK(said == words{"outer", "inner"});
+}
+
+TEST_CASE("a fiber of Boost's that starts fibers when main has returned has them run") {
+  words said;
+  run_here([&] {
+    boost::fibers::fiber([&] {
+      boost::this_fiber::sleep_for(5ms);
+      boost::fibers::fiber([&] { said.emplace_back("joined"); }).join();
+      boost::fibers::fiber([&] {
+        boost::this_fiber::sleep_for(5ms);
+        said.emplace_back("detached");
+      }).detach();
+      said.emplace_back("outer");
+    }).detach();
+  });
+  CHECK(said == words{"joined", "outer", "detached"});
+}
+
+TEST_CASE("a fiber of Boost's takes a stack that was used before") {
+  run_here([] {
+    const auto place_of_a_stack = [] {
+      const void* found = nullptr;
+      boost::fibers::fiber([&found] { found = __builtin_frame_address(0); }).join();
+      return found;
+    };
+    const void* first = place_of_a_stack();
+    CHECK(place_of_a_stack() == first);
+    boost::fibers::fiber(std::allocator_arg, boost::fibers::fixedsize_stack(1), [] {}).join();
+  });
+}
+
+TEST_CASE("what interrupts the start or the wait for a fiber of Boost's does so afterwards") {
+  run_here([] {
+    bool ended = false;
+    const auto both = motet::spin([&] {
+      boost::fibers::fiber one(boost::fibers::launch::dispatch, [&] {
+        boost::this_fiber::sleep_for(5ms);
+        ended = true;
+      });
+      one.join();
+      CHECK(ended);
+      CHECK_THROWS_AS(motet::snooze(), oops);
+    });
+    motet::spin([&] { both.raise(oops()); });
+    both.await();
+  });
+}
+
+TEST_CASE("join tells what a child of motet's has thrown") {
+  run_here([] {
+    boost::fibers::fiber one([] {
+      motet::spin([] { throw oops(); });
+      boost::this_fiber::sleep_for(1ms);
+    });
+    CHECK_THROWS_AS(one.join(), oops);
+    CHECK(!one.joinable());
+  });
 }
 
 TEST_CASE("nothing of motet's interrupts a fiber of Boost's") {
@@ -154,7 +212,8 @@ TEMPLATE_TEST_CASE("mutexes of Boost's have time limits, and tell of misuse", ""
     TestType lock;
     CHECK(code_of([&] { lock.unlock(); }) == std::errc::operation_not_permitted);
     std::unique_lock<TestType> held(lock);
-    constexpr bool again = std::is_same_v<TestType, boost::fibers::recursive_mutex>;
+    constexpr bool again = std::is_same_v<TestType, boost::fibers::recursive_mutex> ||
+                           std::is_same_v<TestType, boost::fibers::recursive_timed_mutex>;
     CHECK(code_of([&] {
             lock.lock();
             lock.unlock();
@@ -269,6 +328,34 @@ TEST_CASE("buffered channels of Boost's") {
   });
 }
 
+TEST_CASE("channels of Boost's have iterators") {
+  run_here([] {
+    boost::fibers::buffered_channel<std::string> channel(8);
+    for (const char* each : {"a", "b", "c"}) channel.push(each);
+    channel.close();
+    words said;
+    boost::fibers::buffered_channel<std::string>::iterator at = boost::fibers::begin(channel);
+    said.push_back(*at);
+    std::for_each(++at, end(channel), [&](const std::string& each) { said.push_back(each); });
+    CHECK(said == words{"a", "b", "c"});
+  });
+}
+
+TEST_CASE("a push with a time limit keeps what it could not push, whatever it is made of") {
+  run_here([] {
+    boost::fibers::buffered_channel<std::shared_ptr<const int>> channel(2);
+    channel.push(nullptr);
+    auto item = std::make_unique<int>(4);
+    boost::fibers::fiber pops([&] {
+      boost::this_fiber::sleep_for(2ms);
+      channel.value_pop();
+    });
+    CHECK(channel.push_wait_for(std::move(item), 10s) == channel_op_status::success);
+    CHECK(*channel.value_pop() == 4);
+    pops.join();
+  });
+}
+
 TEST_CASE("unbuffered channels of Boost's hand each item over, between threads as well") {
   run_here([] {
     boost::fibers::unbuffered_channel<int> channel;
@@ -310,7 +397,10 @@ TEST_CASE("futures and promises of Boost's") {
     boost::fibers::promise<void> failed;
     auto failure = failed.get_future().share();
     failed.set_exception(std::make_exception_ptr(oops()));
-    const auto copy = failure;
+    auto copy = failure;
+    const auto moved_on = std::move(copy);
+    CHECK(!copy.valid());
+    copy = moved_on;
     CHECK_THROWS_AS(copy.get(), oops);
     CHECK_THROWS_AS(failure.get(), oops);
     CHECK(failure.get_exception_ptr() != nullptr);
@@ -360,6 +450,33 @@ TEST_CASE("tasks of Boost's, and async") {
   });
 }
 
+TEST_CASE("a result that cannot be moved is an exception of the future") {
+  struct stays {
+    stays() = default;
+    [[noreturn]] stays(stays&&) { throw oops(); }
+  };
+  run_here([] {
+    auto result = boost::fibers::async([] { return stays(); });
+    CHECK_THROWS_AS(result.get(), oops);
+  });
+}
+
+TEST_CASE("an interruption is no outcome of a future, and takes no value") {
+  run_here([] {
+    boost::fibers::promise<int> given;
+    auto value = given.get_future();
+    const auto waits = motet::spin([&] {
+      CHECK(value.get_exception_ptr() == nullptr);
+      CHECK_THROWS_AS(value.get(), oops);
+      CHECK(value.get() == 1);
+    });
+    motet::snooze();
+    given.set_value(1);
+    waits.raise(oops());
+    waits.await();
+  });
+}
+
 TEST_CASE("a task that motet interrupts tells its future, and is interrupted") {
   run_here([] {
     boost::fibers::packaged_task<void()> sleeps([] { motet::sleep(); });
@@ -389,8 +506,13 @@ TEST_CASE("each fiber has its own pointer in a fiber_specific_ptr") {
         CHECK(said.empty());
       }).join();
       CHECK(said == words{"fiber's end"});
+      {
+        boost::fibers::fiber_specific_ptr<testing::note> brief;
+        brief.reset(new testing::note(said, "brief"));
+      }
+      CHECK(said == words{"fiber's end", "brief"});
       CHECK(*own == "main's");
     });
   }
-  CHECK(said == words{"fiber's end"});
+  CHECK(said == words{"fiber's end", "brief"});
 }

@@ -4,14 +4,27 @@
 // <boost/fiber/all.hpp>, and links motet in place of boost_fiber and boost_context. motet.hpp does
 // not include this, and the library does not need Boost.
 //
-// What differs: a fiber stays on its thread, so there are no scheduling algorithms to choose but
-// round_robin, no properties, and no segmented stacks. What goes through a channel must have a move
-// constructor that does not throw. A thread all of whose fibers wait for one another gets a
-// motet::deadlock in its main fiber. Not here: context, has_ready_fibers(), Boost's adapters for
-// Asio, CUDA and HIP.
+// A program that includes headers of Boost.Fiber one by one includes this in place of all of them.
+//
+// What differs:
+// - A fiber stays on its thread. So there are no scheduling algorithms to choose but round_robin,
+// and
+//   no properties; nor are there segmented stacks, a context, has_ready_fibers() and async() with
+//   two allocators. A stack allocator of the program's own says only how large stacks are, by
+//   size().
+// - A dispatched fiber begins before its constructor returns, but behind the fibers that can run.
+// - The namespace boost::fibers is an alias, which cannot be opened again.
+// - try_lock() by the holder of a mutex returns false. A promise to which a value could not be
+// copied
+//   has that exception, and is satisfied.
+// - What goes through a channel must have a move constructor that does not throw.
+// - In these fibers a failure of a child that motet::spin() or a group has started is thrown where
+// it
+//   is awaited, and at the end, but interrupts no other wait.
+// - When all fibers of a thread wait for one another, motet says so on stderr.
 #pragma once
 
-#ifdef BOOST_FIBERS_H
+#ifdef BOOST_FIBERS_DETAIL_CONFIG_H
 #error \
     "<motet/compat/boost_fiber.hpp> takes the place of <boost/fiber/all.hpp>: include one of them"
 #endif

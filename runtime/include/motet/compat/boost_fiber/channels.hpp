@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
@@ -21,7 +22,6 @@ template <typename T>
 class basic_channel {
  public:
   using value_type = T;
-  using iterator = typename motet::channel<T>::iterator;
 
   basic_channel(const basic_channel&) = delete;
   basic_channel& operator=(const basic_channel&) = delete;
@@ -43,19 +43,27 @@ class basic_channel {
   }
   /// Returns: success, closed or timeout; `item` is moved from only by success.
   /// Switchpoint.
-  template <typename Item, typename Rep, typename Period>
-  channel_op_status push_wait_for(Item&& item, const std::chrono::duration<Rep, Period>& limit) {
+  template <typename Rep, typename Period>
+  channel_op_status push_wait_for(T&& item, const std::chrono::duration<Rep, Period>& limit) {
     return unless_closed([&] {
-      if (items_.try_push(std::forward<Item>(item))) return channel_op_status::success;
-      const auto wait = [&] { items_.push(std::forward<Item>(item)); };
+      if (items_.try_push(std::move(item))) return channel_op_status::success;
+      const auto wait = [&] { items_.push(std::move(item)); };
       return motet::move_on_after(limit, wait) ? channel_op_status::success
                                                : channel_op_status::timeout;
     });
   }
-  template <typename Item, typename Clock, typename Duration>
-  channel_op_status push_wait_until(Item&& item,
+  template <typename Rep, typename Period>
+  channel_op_status push_wait_for(const T& item, const std::chrono::duration<Rep, Period>& limit) {
+    return push_wait_for(T(item), limit);
+  }
+  template <typename Clock, typename Duration>
+  channel_op_status push_wait_until(T&& item, const std::chrono::time_point<Clock, Duration>& end) {
+    return push_wait_for(std::move(item), detail::left_until(end));
+  }
+  template <typename Clock, typename Duration>
+  channel_op_status push_wait_until(const T& item,
                                     const std::chrono::time_point<Clock, Duration>& end) {
-    return push_wait_for(std::forward<Item>(item), detail::left_until(end));
+    return push_wait_for(T(item), detail::left_until(end));
   }
 
   /// Returns: success, or closed if the channel is closed and empty.
@@ -87,11 +95,42 @@ class basic_channel {
     return pop_wait_for(item, detail::left_until(end));
   }
 
-  /// Pops until the channel is closed and empty.
+  /// Goes through what is popped until the channel is closed and empty.
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T*;
+    using reference = T&;
+
+    /// The end.
+    /// Not a switchpoint.
+    iterator() noexcept = default;
+    /// Switchpoint.
+    explicit iterator(basic_channel& from) : from_(&from) { ++*this; }
+
+    /// Switchpoint.
+    iterator& operator++() {
+      item_ = from_->items_.pop();
+      if (!item_) from_ = nullptr;
+      return *this;
+    }
+    T& operator*() noexcept { return *item_; }
+    T* operator->() noexcept { return &*item_; }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept {
+      return a.from_ == b.from_;
+    }
+
+   private:
+    basic_channel* from_ = nullptr;
+    std::optional<T> item_;
+  };
+
   /// Switchpoint; so is going on to the next item.
-  iterator begin() { return items_.begin(); }
+  iterator begin() { return iterator(*this); }
   /// Not a switchpoint.
-  std::default_sentinel_t end() const noexcept { return {}; }
+  iterator end() noexcept { return {}; }
 
  protected:
   explicit basic_channel(std::size_t capacity) : items_(capacity) {}
@@ -135,10 +174,12 @@ class buffered_channel : public basic_channel<T> {
   /// Returns: success, empty or closed.
   /// Not a switchpoint.
   channel_op_status try_pop(T& item) {
-    // Asked first: what was pushed before the channel was closed is there afterwards.
-    const bool closed = this->is_closed();
-    return this->put(item, this->items_.try_pop(),
-                     closed ? channel_op_status::closed : channel_op_status::empty);
+    std::optional<T> popped = this->items_.try_pop();
+    if (popped || !this->is_closed()) {
+      return this->put(item, std::move(popped), channel_op_status::empty);
+    }
+    // What was pushed in between, before the channel was closed, is there now.
+    return this->put(item, this->items_.try_pop(), channel_op_status::closed);
   }
 
  private:
@@ -158,5 +199,16 @@ class unbuffered_channel : public basic_channel<T> {
   /// Not a switchpoint.
   unbuffered_channel() : basic_channel<T>(0) {}
 };
+
+/// Switchpoint; so is going on to the next item.
+template <typename T>
+typename basic_channel<T>::iterator begin(basic_channel<T>& channel) {
+  return channel.begin();
+}
+/// Not a switchpoint.
+template <typename T>
+typename basic_channel<T>::iterator end(basic_channel<T>& channel) noexcept {
+  return channel.end();
+}
 
 }}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

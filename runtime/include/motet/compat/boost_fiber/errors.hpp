@@ -21,6 +21,7 @@ class lock_error : public fiber_error {
 };
 
 using future_errc = std::future_errc;
+using std::future_category;
 
 class future_error : public fiber_error {
  public:

@@ -12,6 +12,7 @@
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/compat/boost_fiber/stacks.hpp>
 #include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/heart/internal_shield.hpp>
 #include <motet/detail/heart/scope.hpp>
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
@@ -23,7 +24,8 @@
 namespace motet { inline namespace MOTET_ABI {
 namespace compat { namespace boost_fiber {
 
-/// Whether a fiber begins at once, or when its turn comes.
+/// Whether a fiber begins before its constructor returns, behind those that can run by then, or
+/// when its turn comes.
 enum class launch { dispatch, post };
 
 class fiber;
@@ -75,7 +77,9 @@ class fiber {
     explicit operator bool() const noexcept { return number_ != none; }
     /// Writes the number that the fiber has in dumps and traces.
     /// Not a switchpoint.
-    friend std::ostream& operator<<(std::ostream& to, const id& one) {
+    template <typename Character>
+    friend std::basic_ostream<Character>& operator<<(std::basic_ostream<Character>& to,
+                                                     const id& one) {
       return one ? to << one.number_ : to << "{not-valid}";
     }
 
@@ -106,10 +110,13 @@ class fiber {
   fiber(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
     using body = detail::unrelated_body<std::decay_t<F>, Arguments...>;
     spin_options how{.stack_size = stack.size()};
-    runs_ = detail::spin_in(&detail::children_of_main(), &how,
+    runs_ = detail::spin_in(detail::children_of_main(), &how,
                             body{std::forward<F>(f), {std::move(arguments)...}}, call_site::here());
     ++detail::block_of(runs_).shields;
-    if (when == launch::dispatch) motet::snooze();
+    if (when == launch::dispatch) {
+      const detail::internal_shield safe;
+      motet::snooze();
+    }
   }
 
   fiber(fiber&& other) noexcept : runs_(std::exchange(other.runs_, {})) {}
@@ -135,16 +142,18 @@ class fiber {
   bool joinable() const noexcept { return static_cast<bool>(runs_); }
 
   /// Waits for the fiber's end; on another thread than the fiber's, too.
-  /// Switchpoint.
-  /// Throws: fiber_error if there is nothing to join, or if it is the running fiber.
+  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later switchpoint.
+  /// Throws: fiber_error if there is nothing to join, or if it is the running fiber; what a child
+  ///         has thrown that the fiber has got by motet::spin().
   void join() {
     check();
     if (runs_ == motet::current()) {
       throw fiber_error(make_error_code(std::errc::resource_deadlock_would_occur),
                         "a fiber cannot join itself");
     }
-    runs_.await();
-    runs_ = {};
+    const motet::fiber<void> joined = std::exchange(runs_, {});
+    const detail::shield_scope entered;
+    joined.await();
   }
 
   /// Lets the fiber go on by itself.

@@ -2,14 +2,14 @@
 // boost::fibers::fiber_specific_ptr.
 #pragma once
 
+#include <motet/detail/heart/self.hpp>
 #include <motet/local.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
 
 /// A pointer of which each fiber has its own, at first null. When a fiber ends, what its pointer
-/// refers to is given to the clean-up function, or deleted; not before, also if the
-/// fiber_specific_ptr is destroyed.
+/// refers to is given to the clean-up function, or deleted.
 template <typename T>
 class fiber_specific_ptr {
  public:
@@ -22,6 +22,11 @@ class fiber_specific_ptr {
       : each_([clean_up] { return kept(clean_up); }) {}
   fiber_specific_ptr(const fiber_specific_ptr&) = delete;
   fiber_specific_ptr& operator=(const fiber_specific_ptr&) = delete;
+  /// Cleans up for the running fiber, for others when they end.
+  /// Not a switchpoint, unless the clean-up is.
+  ~fiber_specific_ptr() {
+    if (detail::self_core() != nullptr) reset(nullptr);
+  }
 
   /// Not a switchpoint.
   T* get() const { return each_->object; }

@@ -21,13 +21,15 @@ enum class future_status { ready = 1, timeout, deferred };
 
 template <typename T>
 class promise;
+template <typename Signature>
+class packaged_task;
 
 /// What future and shared_future have in common.
 template <typename T>
 class basic_future {
  public:
   /// Not a switchpoint.
-  bool valid() const noexcept { return state_.has_value(); }
+  bool valid() const noexcept { return valid_; }
 
   /// Switchpoint.
   /// Throws: future_uninitialized if there is no promise.
@@ -52,7 +54,7 @@ class basic_future {
   std::exception_ptr get_exception_ptr() const {
     wait();
     try {
-      static_cast<void>(state_->get());
+      static_cast<void>(detail::ready_future::read(state_));
     } catch (...) {
       return std::current_exception();
     }
@@ -61,14 +63,24 @@ class basic_future {
 
  protected:
   basic_future() = default;
-  explicit basic_future(motet::future<T> of) noexcept : state_(std::move(of)) {}
+  explicit basic_future(motet::future<T> of) noexcept : state_(std::move(of)), valid_(true) {}
+  basic_future(const basic_future&) = default;
+  basic_future& operator=(const basic_future&) = default;
+  basic_future(basic_future&& other) noexcept
+      : state_(std::move(other.state_)), valid_(std::exchange(other.valid_, false)) {}
+  basic_future& operator=(basic_future&& other) noexcept {
+    state_ = std::move(other.state_);
+    valid_ = std::exchange(other.valid_, false);
+    return *this;
+  }
 
   const motet::future<T>& state() const {
     if (!valid()) throw future_uninitialized();
-    return *state_;
+    return state_;
   }
 
-  std::optional<motet::future<T>> state_;
+  motet::future<T> state_;
+  bool valid_ = false;
 };
 
 template <typename T>
@@ -79,12 +91,8 @@ class future : public basic_future<T> {
  public:
   /// Not a switchpoint.
   future() = default;
-  future(future&& other) noexcept : basic_future<T>(other) { other.state_.reset(); }
-  future& operator=(future&& other) noexcept {
-    future old(std::move(other));
-    std::swap(this->state_, old.state_);
-    return *this;
-  }
+  future(future&&) noexcept = default;
+  future& operator=(future&&) noexcept = default;
 
   /// Waits for the value, and moves it out: then the future is not valid any more.
   /// Switchpoint.
@@ -92,7 +100,7 @@ class future : public basic_future<T> {
   T get() {
     this->wait();
     const future taken = std::move(*this);
-    return motet::future<T>(*taken.state_).get();
+    return detail::ready_future::take(taken.state_);
   }
 
   /// Not a switchpoint.
@@ -110,7 +118,7 @@ class shared_future : public basic_future<T> {
  public:
   /// Not a switchpoint.
   shared_future() = default;
-  shared_future(future<T>&& from) noexcept : basic_future<T>(from) { from.state_.reset(); }
+  shared_future(future<T>&& from) noexcept : basic_future<T>(std::move(from)) {}
 
   /// Switchpoint.
   /// Throws: as future::get().
@@ -123,6 +131,9 @@ class promise {
   /// Not a switchpoint.
   /// Throws: std::bad_alloc.
   promise() : state_(std::in_place) {}
+  /// The allocator has no effect.
+  template <typename Allocator>
+  promise(std::allocator_arg_t, const Allocator&) : promise() {}
   promise(promise&& other) noexcept
       : state_(std::exchange(other.state_, std::nullopt)), retrieved_(other.retrieved_) {}
   promise& operator=(promise&& other) noexcept {
@@ -150,11 +161,19 @@ class promise {
   }
 
   /// Not a switchpoint.
-  /// Throws: promise_already_satisfied; promise_uninitialized; what copying the value throws.
-  template <typename... Value>
-  void set_value(Value&&... value) {
+  /// Throws: promise_already_satisfied; promise_uninitialized; what copying the value throws, which
+  ///         the future has then, too.
+  template <typename Value = T>
+    requires(!std::is_void_v<T>)
+  void set_value(Value&& value) {
     check();
-    if (!state_->set_value(std::forward<Value>(value)...)) throw promise_already_satisfied();
+    if (!state_->set_value(std::forward<Value>(value))) throw promise_already_satisfied();
+  }
+  void set_value()
+    requires std::is_void_v<T>
+  {
+    check();
+    if (!state_->set_value()) throw promise_already_satisfied();
   }
   /// Not a switchpoint.
   /// Throws: promise_already_satisfied; promise_uninitialized.
@@ -164,6 +183,8 @@ class promise {
   }
 
  private:
+  template <typename Signature>
+  friend class packaged_task;
   void check() const {
     if (!state_) throw promise_uninitialized();
   }
@@ -171,9 +192,6 @@ class promise {
   std::optional<motet::promise<T>> state_;
   bool retrieved_ = false;
 };
-
-template <typename Signature>
-class packaged_task;
 
 /// A function whose result, or exception, goes to a future.
 template <typename R, typename... Arguments>
@@ -187,6 +205,10 @@ class packaged_task<R(Arguments...)> {
     requires(!std::is_same_v<std::decay_t<F>, packaged_task>)
   explicit packaged_task(F&& f)
       : function_(std::make_unique<callable<std::decay_t<F>>>(std::forward<F>(f))) {}
+  /// The allocator has no effect.
+  template <typename Allocator, typename F>
+  packaged_task(std::allocator_arg_t, const Allocator&, F&& f)
+      : packaged_task(std::forward<F>(f)) {}
 
   /// Not a switchpoint.
   bool valid() const noexcept { return function_ != nullptr; }
@@ -208,7 +230,8 @@ class packaged_task<R(Arguments...)> {
   /// Throws: promise_already_satisfied if it was called before; packaged_task_uninitialized.
   void operator()(Arguments... arguments) {
     check();
-    function_->call(result_, std::forward<Arguments>(arguments)...);
+    if (result_.state_->get_future().ready()) throw promise_already_satisfied();
+    function_->call(*result_.state_, std::forward<Arguments>(arguments)...);
   }
 
   /// Makes it callable again, for another future.
@@ -222,7 +245,7 @@ class packaged_task<R(Arguments...)> {
  private:
   struct any_callable {
     virtual ~any_callable() = default;
-    virtual void call(promise<R>& result, Arguments... arguments) = 0;
+    virtual void call(motet::promise<R>& result, Arguments... arguments) = 0;
   };
 
   template <typename F>
@@ -230,7 +253,7 @@ class packaged_task<R(Arguments...)> {
     template <typename From>
     explicit callable(From&& from) : f(std::forward<From>(from)) {}
 
-    void call(promise<R>& result, Arguments... arguments) override {
+    void call(motet::promise<R>& result, Arguments... arguments) override {
       try {
         if constexpr (std::is_void_v<R>) {
           std::invoke(f, std::forward<Arguments>(arguments)...);
@@ -242,7 +265,8 @@ class packaged_task<R(Arguments...)> {
         result.set_exception(std::current_exception());
         throw;
       } catch (...) {
-        result.set_exception(std::current_exception());
+        result.set_exception(
+            std::current_exception());  // of the move of a result it has it already
       }
     }
 

@@ -26,6 +26,7 @@ class basic_timed_mutex {
   void lock() {
     tell(std::errc::resource_deadlock_would_occur, [this] { mutex_.lock(); });
   }
+  /// Returns: false also if the caller has it and must not lock it again.
   /// Not a switchpoint.
   bool try_lock() { return mutex_.try_lock(); }
   /// Not a switchpoint.
@@ -61,10 +62,10 @@ class basic_timed_mutex {
   Mutex mutex_;
 };
 
-using mutex = basic_timed_mutex<motet::mutex>;
-using timed_mutex = mutex;
-using recursive_mutex = basic_timed_mutex<motet::recursive_mutex>;
-using recursive_timed_mutex = recursive_mutex;
+class mutex : public basic_timed_mutex<motet::mutex> {};
+class timed_mutex : public basic_timed_mutex<motet::mutex> {};
+class recursive_mutex : public basic_timed_mutex<motet::recursive_mutex> {};
+class recursive_timed_mutex : public basic_timed_mutex<motet::recursive_mutex> {};
 
 enum class cv_status { no_timeout = 1, timeout };
 

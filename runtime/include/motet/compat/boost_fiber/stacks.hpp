@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The stack allocators of Boost.Fiber. Only their sizes count: each stack is one of motet's, which
-// are pooled, and have a guard page below.
+// has a guard below. Stacks of the default size are kept for the next fiber.
 #pragma once
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <motet/detail/words/abi.hpp>
+#include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
 
@@ -12,17 +16,27 @@ class fixedsize_stack {
  public:
   struct traits_type {
     /// Returns: bytes. Not a switchpoint.
-    static constexpr std::size_t default_size() noexcept { return std::size_t{128} * 1024; }
+    static std::size_t page_size() noexcept {
+      return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    }
+    static constexpr std::size_t minimum_size() noexcept { return std::size_t{32} * 1024; }
+    static constexpr std::size_t default_size() noexcept { return std::size_t{96} * 1024; }
   };
 
+  /// The default of the thread: options.stack_size.
   /// Not a switchpoint.
-  explicit fixedsize_stack(std::size_t size = traits_type::default_size()) noexcept : size_(size) {}
+  fixedsize_stack() noexcept = default;
+  /// A size below traits_type::minimum_size() stands for that. What more there is to say to a
+  /// pooled_fixedsize_stack has no effect.
+  /// Not a switchpoint.
+  explicit fixedsize_stack(std::size_t size, std::size_t = 0, std::size_t = 0) noexcept
+      : size_(std::max(size, traits_type::minimum_size())) {}
 
-  /// Returns: how many bytes a fiber's stack is to have. Not a switchpoint.
-  std::size_t size() const noexcept { return size_; }
+  /// Returns: bytes; nothing for the default. Not a switchpoint.
+  std::optional<std::size_t> size() const noexcept { return size_; }
 
  private:
-  std::size_t size_;
+  std::optional<std::size_t> size_;
 };
 
 using default_stack = fixedsize_stack;

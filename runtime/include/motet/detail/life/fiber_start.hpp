@@ -18,9 +18,9 @@ struct spin_options;
 namespace detail {
 
 /// Returns: the family for fibers that may outlive the running one: the children of its thread's
-///          main fiber.
+///          main fiber; null, for the running fiber's own, if that has begun to end.
 /// Throws: as the first use of motet on a thread does.
-family& children_of_main();
+family* children_of_main();
 
 /// A fiber that has been made but not started; gives everything back if it never is.
 class fiber_start {
