@@ -19,15 +19,29 @@ def found_in(path, pattern):
 
 def versions(root):
     """Each place, and the version that it says."""
+    header = root / "runtime/include/motet/version.hpp"
     macros = r"_MAJOR (\d+)\n#define MOTET_VERSION_MINOR (\d+)\n#define MOTET_VERSION_PATCH (\d+)\n"
-    yield "runtime/include/motet/version.hpp", found_in(root / "runtime/include/motet/version.hpp", macros)
-    yield "CHANGELOG.md", found_in(root / "CHANGELOG.md", r"^## (\d+\.\d+\.\d+)")
-    yield "debian/changelog", found_in(root / "debian/changelog", r"^motet \((\d+\.\d+\.\d+)\)")
+    yield header.relative_to(root), (found_in(header, macros) or "") + (found_in(header, r'_SUFFIX "(.*)"') or "")
+    number = r"(\d+\.\d+\.\d+[^ )\n\",]*)"
+    yield "CHANGELOG.md", found_in(root / "CHANGELOG.md", f"^## {number}")
+    # Debian sorts what follows a tilde before what does not.
+    yield "debian/changelog", (found_in(root / "debian/changelog", rf"^motet \({number}\)") or "").replace("~", "-")
     for symbols in sorted(root.glob("debian/*.symbols")):
-        yield symbols.relative_to(root), found_in(symbols, r'^ .* (\d+\.\d+\.\d+)$')
+        yield symbols.relative_to(root), (found_in(symbols, rf"^ .* {number}$") or "").replace("~", "-")
     for page in sorted(root.glob("tools/*/*.1")):
-        yield page.relative_to(root), found_in(page, r'"motet (\d+\.\d+\.\d+)"')
-    yield "packaging/vcpkg/motet/vcpkg.json", json.loads((root / "packaging/vcpkg/motet/vcpkg.json").read_text())["version"]
+        yield page.relative_to(root), found_in(page, rf'"motet {number}"')
+    port = root / "packaging/vcpkg/motet/vcpkg.json"
+    yield port.relative_to(root), json.loads(port.read_text())["version-semver"]
+    readme = root / "README.md"
+    yield readme.relative_to(root), found_in(readme, rf"^\*\*Status\*\*: {number}")
+
+
+def sonames(root):
+    """Each place, and the number in the names of the libraries that it says."""
+    for path, pattern in (("runtime/meson.build", r"motet_soversion = '(\d+)'"), ("CMakeLists.txt", r"SOVERSION (\d+)"),
+                          ("runtime/include/motet/detail/words/abi.hpp", r"\babi_(\d+)\b"),
+                          ("debian/control", r"^Package: libmotet(\d+)$"), ("debian/libmotet0.symbols", r"^libmotet\.so\.(\d+) ")):
+        yield path, found_in(root / path, pattern)
 
 
 def left_out(root):
@@ -48,6 +62,9 @@ def main():
     root = pathlib.Path(sys.argv[1])
     wanted = (root / "VERSION").read_text().strip()
     wrong = [f"{place} says {said}, and VERSION {wanted}" for place, said in versions(root) if said != wanted]
+    said = dict(sonames(root))
+    if len(set(said.values())) != 1 or None in said.values():
+        wrong.append(f"the soname is not the same everywhere: {said}")
     wrong += [f"{path.relative_to(root)} is not in a sources.txt once" for path in left_out(root)]
     for each in wrong:
         print(each)

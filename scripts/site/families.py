@@ -24,7 +24,8 @@ FAMILIES = {
     "http": ("HTTP", ["http", "http/serve", "http/serve_options", "http/router", "http/request", "http/fields", "http/files",
                       "http/client", "http/client_options", "http/websocket"]),
     "compat": ("Other libraries", ["compat/asio", "compat/boost_fiber", "compat/boost_fiber/fiber", "compat/boost_fiber/this_fiber",
-                                   "compat/boost_fiber/channels", "compat/boost_fiber/futures", "compat/boost_fiber/locks",
+                                   "compat/boost_fiber/channels", "compat/boost_fiber/futures", "compat/boost_fiber/tasks",
+                                   "compat/boost_fiber/locks",
                                    "compat/boost_fiber/fiber_specific_ptr", "compat/boost_fiber/stacks",
                                    "compat/boost_fiber/scheduling", "compat/boost_fiber/errors"]),
 }

@@ -8,7 +8,7 @@
 
 std::string version_of_headers() {
   return std::to_string(MOTET_VERSION / 10000) + '.' + std::to_string(MOTET_VERSION / 100 % 100) +
-         '.' + std::to_string(MOTET_VERSION % 100);
+         '.' + std::to_string(MOTET_VERSION % 100) + MOTET_VERSION_SUFFIX;
 }
 
 int main() {

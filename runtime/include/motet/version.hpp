@@ -4,9 +4,11 @@
 
 #include <motet/detail/words/abi.hpp>
 
-#define MOTET_VERSION_MAJOR 0
-#define MOTET_VERSION_MINOR 1
+#define MOTET_VERSION_MAJOR 1
+#define MOTET_VERSION_MINOR 0
 #define MOTET_VERSION_PATCH 0
+/// What follows these numbers before a release; empty in a release.
+#define MOTET_VERSION_SUFFIX "-rc1"
 
 /// The version of these headers as one number, for #if: 1203 is 0.12.3, 10000 is 1.0.0.
 #define MOTET_VERSION \
@@ -14,8 +16,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Returns: the version of the library that the program runs with, as "0.1.0"; it may be newer than
-///          the headers that the program was built with.
+/// Returns: the version of the library that the program runs with, as "1.0.0" or "1.0.0-rc1"; it
+///          may be newer than the headers that the program was built with.
 /// Not a switchpoint. Any thread.
 const char* version() noexcept;
 

@@ -37,6 +37,7 @@
 #include <motet/compat/boost_fiber/locks.hpp>
 #include <motet/compat/boost_fiber/scheduling.hpp>
 #include <motet/compat/boost_fiber/stacks.hpp>
+#include <motet/compat/boost_fiber/tasks.hpp>
 #include <motet/compat/boost_fiber/this_fiber.hpp>
 
 namespace boost {

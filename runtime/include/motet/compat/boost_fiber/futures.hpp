@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The futures, promises and tasks of Boost.Fiber, between fibers and threads.
+// The futures and promises of Boost.Fiber, between fibers and threads.
 #pragma once
 
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <motet/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
-#include <motet/compat/boost_fiber/fiber.hpp>
 #include <motet/detail/words/left_until.hpp>
 #include <motet/future.hpp>
 #include <optional>
@@ -132,6 +130,7 @@ class promise {
   /// Throws: std::bad_alloc.
   promise() : state_(std::in_place) {}
   /// The allocator has no effect.
+  /// Not a switchpoint.
   template <typename Allocator>
   promise(std::allocator_arg_t, const Allocator&) : promise() {}
   promise(promise&& other) noexcept
@@ -192,117 +191,5 @@ class promise {
   std::optional<motet::promise<T>> state_;
   bool retrieved_ = false;
 };
-
-/// A function whose result, or exception, goes to a future.
-template <typename R, typename... Arguments>
-class packaged_task<R(Arguments...)> {
- public:
-  /// Not a switchpoint.
-  packaged_task() = default;
-  /// Not a switchpoint.
-  /// Throws: std::bad_alloc; what copying `f` throws.
-  template <typename F>
-    requires(!std::is_same_v<std::decay_t<F>, packaged_task>)
-  explicit packaged_task(F&& f)
-      : function_(std::make_unique<callable<std::decay_t<F>>>(std::forward<F>(f))) {}
-  /// The allocator has no effect.
-  template <typename Allocator, typename F>
-  packaged_task(std::allocator_arg_t, const Allocator&, F&& f)
-      : packaged_task(std::forward<F>(f)) {}
-
-  /// Not a switchpoint.
-  bool valid() const noexcept { return function_ != nullptr; }
-  /// Not a switchpoint.
-  void swap(packaged_task& other) noexcept {
-    function_.swap(other.function_);
-    result_.swap(other.result_);
-  }
-
-  /// Not a switchpoint.
-  /// Throws: future_already_retrieved; packaged_task_uninitialized.
-  future<R> get_future() {
-    check();
-    return result_.get_future();
-  }
-
-  /// Calls the function.
-  /// Switchpoint if the function is.
-  /// Throws: promise_already_satisfied if it was called before; packaged_task_uninitialized.
-  void operator()(Arguments... arguments) {
-    check();
-    if (result_.state_->get_future().ready()) throw promise_already_satisfied();
-    function_->call(*result_.state_, std::forward<Arguments>(arguments)...);
-  }
-
-  /// Makes it callable again, for another future.
-  /// Not a switchpoint.
-  /// Throws: packaged_task_uninitialized; std::bad_alloc.
-  void reset() {
-    check();
-    result_ = promise<R>();
-  }
-
- private:
-  struct any_callable {
-    virtual ~any_callable() = default;
-    virtual void call(motet::promise<R>& result, Arguments... arguments) = 0;
-  };
-
-  template <typename F>
-  struct callable : any_callable {
-    template <typename From>
-    explicit callable(From&& from) : f(std::forward<From>(from)) {}
-
-    void call(motet::promise<R>& result, Arguments... arguments) override {
-      try {
-        if constexpr (std::is_void_v<R>) {
-          std::invoke(f, std::forward<Arguments>(arguments)...);
-          result.set_value();
-        } else {
-          result.set_value(std::invoke(f, std::forward<Arguments>(arguments)...));
-        }
-      } catch (const cancelled&) {
-        result.set_exception(std::current_exception());
-        throw;
-      } catch (...) {
-        result.set_exception(
-            std::current_exception());  // of the move of a result it has it already
-      }
-    }
-
-    F f;
-  };
-
-  void check() const {
-    if (!valid()) throw packaged_task_uninitialized();
-  }
-
-  std::unique_ptr<any_callable> function_;
-  promise<R> result_;
-};
-
-/// Calls `f` with `arguments` on a fiber of its own.
-/// Returns: a future of what `f` returns.
-/// Switchpoint if it is to dispatch, else not a switchpoint.
-/// Throws: as fiber().
-template <typename Stack, typename F, typename... Arguments>
-auto async(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
-  packaged_task<std::invoke_result_t<std::decay_t<F>, Arguments...>(Arguments...)> task(
-      std::forward<F>(f));
-  auto result = task.get_future();
-  fiber(when, std::allocator_arg, std::forward<Stack>(stack), std::move(task),
-        std::move(arguments)...)
-      .detach();
-  return result;
-}
-template <typename F, typename... Arguments>
-auto async(launch when, F&& f, Arguments... arguments) {
-  return async(when, std::allocator_arg, default_stack(), std::forward<F>(f),
-               std::move(arguments)...);
-}
-template <detail::is_no_word_of_fibers F, typename... Arguments>
-auto async(F&& f, Arguments... arguments) {
-  return async(launch::post, std::forward<F>(f), std::move(arguments)...);
-}
 
 }}}}  // namespace motet::MOTET_ABI::compat::boost_fiber
