@@ -5,7 +5,9 @@
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <motet/run.hpp>
 #include <string>
 #include <vector>
 
@@ -28,5 +30,21 @@ struct parts_and_all {
   std::vector<std::string> parts;
   std::string all;
 };
+
+/// Requires that `understood`, which is called on the simulation, makes the same of the input in parts
+/// and of all of it at once.
+/// Returns: what it made.
+template <typename F>
+std::string same_in_parts(const std::uint8_t* data, std::size_t size, F understood) {
+  FuzzedDataProvider input(data, size);
+  const parts_and_all given(input);
+  motet::options chosen;
+  chosen.backend = "sim";
+  return motet::run(chosen, [&] {
+    std::string found = understood(given.parts);
+    require(found == understood({given.all}));
+    return found;
+  });
+}
 
 }  // namespace fuzz

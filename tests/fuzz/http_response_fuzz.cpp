@@ -57,10 +57,6 @@ std::string understood(const std::vector<std::string>& parts) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  FuzzedDataProvider input(data, size);
-  const fuzz::parts_and_all given(input);
-  motet::options chosen;
-  chosen.backend = "sim";
-  motet::run(chosen, [&] { require(understood(given.parts) == understood({given.all})); });
+  fuzz::same_in_parts(data, size, understood);
   return 0;
 }

@@ -24,19 +24,16 @@ constexpr std::size_t most_of_beginning = 12;
 }  // namespace
 
 std::size_t link::read(std::span<std::byte> room) {
-  was_interrupted_ = false;
+  was_interrupted_ = true;  // unless this returns
   try {
     const std::size_t size = await(room);
+    was_interrupted_ = false;
     if (size == 0) lose();
     const std::size_t wanted = std::min(size, most_of_beginning - beginning_.size());
     beginning_.append(reinterpret_cast<const char*>(room.data()), wanted);
     return size;
   } catch (const std::system_error&) {
     lose();
-    was_interrupted_ = true;
-    throw;
-  } catch (...) {
-    was_interrupted_ = true;
     throw;
   }
 }
