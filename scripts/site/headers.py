@@ -5,8 +5,9 @@ import dataclasses
 import pathlib
 import re
 import subprocess
-import textwrap
 import xml.etree.ElementTree as xml
+
+from declarations import declaration, whole_type
 
 # Attributes say nothing to a reader; each heading of a comment becomes a paragraph of its own.
 FILTER = (r"s/\[\[[^]]*\]\] ?//g; "
@@ -86,45 +87,6 @@ def describe(entry, member):
             entry.told[heading] = rest
         elif text:
             entry.text.append(text)
-
-
-def declaration(lines, number):
-    """The declaration around a line; without a body, unless that of an enumeration."""
-    if re.match(r"\s*enum ", lines[number - 1]):
-        last = next(at for at in range(number - 1, len(lines)) if "};" in lines[at])
-        return textwrap.dedent("\n".join(lines[number - 1:last + 1]))
-    lines = [re.sub(r"(^|\s)// .*", "", line) for line in lines]
-    first = number - 1
-    while first > 0 and re.search(r"[^;{}:/\s]\s*$", lines[first - 1]) and "///" not in lines[first - 1]:
-        first -= 1
-    indent = len(lines[first]) - len(lines[first].lstrip())
-    text, depth = [], 0
-    for line in lines[first:]:
-        line = line[indent:].rstrip()
-        for at, letter in enumerate(line):
-            depth += {"(": 1, ")": -1}.get(letter, 0)
-            before = line[:at].rstrip()
-            opens_body = letter == "{" and (not before or line[at - 1] == " ") and not before.endswith("=")
-            begins_list = line[at:at + 2] == ": " and (not before or re.search(r"\)( noexcept)?$", before))
-            if depth == 0 and (letter == ";" or opens_body or begins_list):
-                text.append(before)
-                return "\n".join(part for part in text if part.strip()) + ";"
-        text.append(line)
-    raise ValueError(f"no declaration at line {number}")
-
-
-def whole_type(lines, number):
-    """A type that has only data, as it stands in the header."""
-    first = number - 1
-    while lines[first - 1].lstrip().startswith(("template", "requires")):
-        first -= 1
-    text = []
-    for line in lines[first:]:
-        text.append(line)
-        if re.search(r"\};?$", line) and (line == lines[number - 1] or not line[0].isspace() or
-                                          len(line) - len(line.lstrip()) <= len(lines[first]) - len(lines[first].lstrip())):
-            break
-    return textwrap.dedent("\n".join(line for line in text if line.strip() != "///"))
 
 
 def line_of(node):
@@ -211,8 +173,7 @@ class Reader:
         entry = Entry(name, line, [declaration(lines, line)], [], is_type=True)
         describe(entry, compound)
         if all(member.get("kind") == "variable" for member in members_of(compound)):
-            if not lines[line - 1].endswith(";") or "{" in lines[line - 1]:
-                entry.code = [whole_type(lines, line)]
+            entry.code = [whole_type(lines, line)]
             return entry
         add_members(entry.members, members_of(compound), lines)
         for inner in compound.iterfind("innerclass"):
@@ -240,18 +201,18 @@ class Reader:
             member.name = member.name.replace(found[2], alias.name)
             member.code = [code.replace(found[2], alias.name) for code in member.code]
 
-    def has_members(self, header, name):
-        return any(members_of(one) for one in self.types_in(header) if public_name(one) == name)
-
     def types_of(self, header):
-        for compound in self.types_in(header):
-            name = public_name(compound)
-            if not name or ("<" in name and self.has_members(header, name.partition("<")[0])):
+        """Of a template and its specialisations the first that has members is told of."""
+        lines = self.lines(header)
+        named = {public_name(one): one for one in self.types_in(header)}
+        for name, compound in named.items():
+            if not name or name.rpartition("::")[0] in named:
                 continue
-            if "<" not in name and not self.has_members(header, name) and "{" not in self.lines(header)[line_of(compound) - 1] \
-                    and self.lines(header)[line_of(compound) - 1].endswith(";"):
-                continue  # only announced; what there is of it is special
-            if name.rpartition("::")[0] not in {public_name(one) for one in self.types_in(header)}:
+            general = named.get(name.partition("<")[0])
+            if compound is not general and general is not None and members_of(general):
+                continue
+            is_announced = not members_of(compound) and re.search(r"^[^{]*;$", lines[line_of(compound) - 1])
+            if not is_announced:
                 yield self.type_entry(compound, name)
 
     def free_of(self, header):
