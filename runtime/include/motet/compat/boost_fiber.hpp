@@ -7,26 +7,21 @@
 // A program that includes headers of Boost.Fiber one by one includes this in place of all of them.
 //
 // What differs:
-// - A fiber stays on its thread. So there are no scheduling algorithms to choose but round_robin,
-// and
-//   no properties; nor are there segmented stacks, a context, has_ready_fibers() and async() with
-//   two allocators. A stack allocator of the program's own says only how large stacks are, by
-//   size().
+// - A fiber stays on its thread. So the only scheduling algorithm is round_robin, and there are no
+//   properties. Nor are there segmented stacks, a context, has_ready_fibers(), and async() with two
+//   allocators. Of a stack allocator of the program's own only size() is used.
 // - A dispatched fiber begins before its constructor returns, but behind the fibers that can run.
 // - The namespace boost::fibers is an alias, which cannot be opened again.
-// - try_lock() by the holder of a mutex returns false. A promise to which a value could not be
-// copied
-//   has that exception, and is satisfied.
+// - try_lock() by the holder of a mutex returns false.
+// - A promise to which a value could not be copied has that exception, and is satisfied.
 // - What goes through a channel must have a move constructor that does not throw.
-// - In these fibers a failure of a child that motet::spin() or a group has started is thrown where
-// it
-//   is awaited, and at the end, but interrupts no other wait.
+// - A failure of a child that motet::spin() or a group has started in one of these fibers is thrown
+//   where the child is awaited, or at the fiber's end, but interrupts no other wait.
 // - When all fibers of a thread wait for one another, motet says so on stderr.
 #pragma once
 
 #ifdef BOOST_FIBERS_DETAIL_CONFIG_H
-#error \
-    "<motet/compat/boost_fiber.hpp> takes the place of <boost/fiber/all.hpp>: include one of them"
+#error "motet/compat/boost_fiber.hpp takes the place of boost/fiber/all.hpp: include one of them"
 #endif
 
 #include <motet/compat/boost_fiber/channels.hpp>

@@ -87,8 +87,8 @@ class packaged_task<R(Arguments...)> {
         result.set_exception(std::current_exception());
         throw;
       } catch (...) {
-        result.set_exception(
-            std::current_exception());  // of the move of a result it has it already
+        // What the move of a result has thrown is there already.
+        result.set_exception(std::current_exception());
       }
     }
 
