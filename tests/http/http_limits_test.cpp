@@ -107,6 +107,21 @@ TEST_CASE("empty lines before a request are overlooked, a few of them") {
   CHECK(contains(silent.hear_out(), "400 Bad Request"));
 }
 
+TEST_CASE("what stands around chunks has a limit, in whatever parts it comes") {
+  const auto with_trailer = [](std::size_t size) {
+    return post("Transfer-Encoding: chunked\r\n", "0\r\nX: " + std::string(size, 'x') + "\r\n\r\n");
+  };
+  CHECK(contains(answer_to(with_trailer(4000), echo), "HTTP/1.1 200"));
+  check_refused(with_trailer(5000), "400");
+  served in_parts(echo);
+  const std::string text = with_trailer(5000);
+  for (std::size_t at = 0; at < text.size(); at += 1000) {
+    in_parts.say(text.substr(at, 1000));
+    sleep_for(1ms);
+  }
+  CHECK(contains(in_parts.hear_out(), "HTTP/1.1 400"));
+}
+
 TEST_CASE("a request may name a whole address, as a proxy is asked") {
   CHECK(contains(answer_to(get("http://b/c?d"),
                            [](request& asked, response& answer) {
