@@ -105,6 +105,11 @@ TEST_CASE("empty lines before a request are overlooked, a few of them") {
   served silent(echo);
   silent.say(get("/a") + six);
   CHECK(contains(silent.hear_out(), "400 Bad Request"));
+  served in_parts(echo);
+  in_parts.say("\r\n\r\n\r\n\r\n");
+  sleep_for(1ms);
+  in_parts.say("\r");
+  CHECK(contains(in_parts.hear_out(), "400 Bad Request"));
 }
 
 TEST_CASE("what stands around chunks has a limit, in whatever parts it comes") {

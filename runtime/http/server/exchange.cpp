@@ -147,7 +147,7 @@ void exchange::skip_empty_lines(std::size_t wanted) {
 /// Takes the head, and refuses what is none. Returns: whether there is a request to be handled.
 bool exchange::take_head() {
   skip_empty_lines(2);
-  const std::string_view begin = text_of(in_.peek(0));
+  const std::string_view begin = text_of(in_.peek(1));  // it may not have come with an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
     refuse(400, "this is no HTTP");
     return false;
