@@ -32,8 +32,14 @@ std::string answers_to(const std::vector<std::string>& parts) {
   how.fields = 10;
   motet::http::serve_connection(shown_stream{&stream}, how, echo);
   std::string all = stream.written();
+  // What is echoed may look like a date; that of a server has one length.
+  const std::string_view date = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
   for (std::size_t at = all.find("Date: "); at != all.npos; at = all.find("Date: ", at)) {
-    all.erase(at, all.find("\r\n", at) + 2 - at);
+    if (std::string_view(all).substr(at, date.size()).ends_with(" GMT\r\n")) {
+      all.erase(at, date.size());
+    } else {
+      ++at;
+    }
   }
   return all;
 }
