@@ -31,8 +31,8 @@ struct parts_and_all {
   std::string all;
 };
 
-/// Requires that `understood`, which is called on the simulation, makes the same of the input in parts
-/// and of all of it at once.
+/// Requires that `understood`, which is called on the simulation, makes the same of the input in
+/// parts and of all of it at once.
 /// Returns: what it made.
 template <typename F>
 std::string same_in_parts(const std::uint8_t* data, std::size_t size, F understood) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All of motet but debug.hpp, stats.hpp, trace.hpp, coroutine.hpp and embed.hpp, the libraries tls.hpp
-// and http.hpp, and compat.
+// All of motet but debug.hpp, stats.hpp, trace.hpp, coroutine.hpp and embed.hpp, the libraries
+// tls.hpp and http.hpp, and compat.
 #pragma once
 
 #include <motet/actor.hpp>
