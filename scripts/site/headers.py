@@ -147,6 +147,7 @@ class Reader:
         self.include = include
         subprocess.run(["doxygen", "-"], input=DOXYFILE.format(include=include, place=place, filter=FILTER),
                        text=True, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.read_lines = {}
         self.compounds = {}
         for path in sorted((pathlib.Path(place) / "xml").glob("*.xml")):
             for compound in xml.parse(path).getroot().iterfind("compounddef"):
@@ -158,8 +159,10 @@ class Reader:
 
     def lines(self, header):
         """As Doxygen has read them, for it counts these."""
-        return subprocess.run(["sed", "-E", FILTER, self.include / f"{header}.hpp"], capture_output=True, text=True,
-                              check=True).stdout.splitlines()
+        if header not in self.read_lines:
+            filtered = subprocess.run(["sed", "-E", FILTER, self.include / f"{header}.hpp"], capture_output=True, text=True, check=True)
+            self.read_lines[header] = filtered.stdout.splitlines()
+        return self.read_lines[header]
 
     def types_in(self, header):
         for compound in self.compounds.values():
