@@ -24,7 +24,6 @@ using namespace std::chrono_literals;
 using boost::fibers::channel_op_status;
 using testing::oops;
 using testing::run_here;
-using testing::this_thread;
 using testing::words;
 
 namespace {
