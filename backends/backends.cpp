@@ -2,6 +2,7 @@
 // The table of backends and the choice between them.
 #include "backends.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -24,12 +25,13 @@ struct entry {
 const std::array table{MOTET_BACKENDS(MOTET_ENTRY)};
 #undef MOTET_ENTRY
 
-/// Whether the kernel, or a filter in front of it, does not have this feature at all. Errors of
-/// limits and lack of memory are thrown to the caller.
-bool means_unsupported(const std::error_code& code) {
-  return code == std::error_code(EPERM, std::system_category()) ||
-         code == std::error_code(ENOSYS, std::system_category()) ||
-         code == std::error_code(EINVAL, std::system_category());
+/// Whether another backend may work where this one does not: the kernel lacks a feature, a filter
+/// or a security module refuses it, or its memory counts against a limit, as that of rings against
+/// RLIMIT_MEMLOCK. A lack of descriptors would stop the others as well.
+bool another_may_work(const std::error_code& code) {
+  constexpr std::array refusals{EPERM, EACCES, ENOSYS, EINVAL, EOPNOTSUPP, ENODEV, ENOMEM};
+  return code.category() == std::system_category() &&
+         std::find(refusals.begin(), refusals.end(), code.value()) != refusals.end();
 }
 
 /// Calls options.on_notice each time; without one, prints the line once per process.
@@ -44,6 +46,7 @@ void announce(const backend_options& options, const std::string& line) {
 
 std::unique_ptr<backend> first_that_works(const backend_options& options) {
   std::string refusals;
+  std::error_code last(ENOSYS, std::system_category());
   for (const entry& each : table) {
     if (each.name == "sim" && table.size() > 1) continue;
     try {
@@ -51,11 +54,12 @@ std::unique_ptr<backend> first_that_works(const backend_options& options) {
       if (!refusals.empty()) announce(options, refusals + "using " + std::string(each.name));
       return made;
     } catch (const std::system_error& refused) {
-      if (!means_unsupported(refused.code()) || &each == &table.back()) throw;
+      if (!another_may_work(refused.code()) || &each == &table.back()) throw;
+      last = refused.code();
       refusals += std::string(each.name) + " is refused here (" + refused.what() + "), ";
     }
   }
-  throw std::system_error(ENOSYS, std::system_category(), refusals + "no backend is left");
+  throw std::system_error(last, refusals + "no backend is left");
 }
 
 }  // namespace

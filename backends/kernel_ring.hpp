@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: MIT
 // A ring of io_uring: how it is opened, entered and given up. The meaning of its entries is the
 // business of uring_backend.
+//
+// What the kernel does, and what follows:
+// - With DEFER_TASKRUN nothing completes unless the thread enters the ring; TASKRUN_FLAG tells when
+//   it must.
+// - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
+//   poll and is submitted again.
+// - A write to a pipe without readers raises SIGPIPE in the thread that enters the ring: while a
+//   write is in flight, entering is guarded; without DEFER_TASKRUN, all that the thread does.
+// - A file's position is moved by plain calls, never by the ring: the ring reads the position
+//   without the file's lock, so that two writes may hit the same place, and a completion that comes
+//   later (as all do with O_DIRECT) does not move it.
+// - Before Linux 6.4 pipes in blocking mode do not know RWF_NOWAIT: a worker of the kernel makes
+// the
+//   call, and blocks in it.
+// - An operation that needs such a worker, of which a limit allows no more, ends with -ECANCELED.
+// - A poll reports POLLRDHUP also when it was not asked for.
+// - When the ring is closed, the kernel ends the operations in it some time later; so none may be
+//   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
 #pragma once
 
 #include <liburing.h>
@@ -19,6 +37,7 @@
 #include <optional>
 #include <system_error>
 
+#include "clock_offset.hpp"
 #include "owned_descriptor.hpp"
 #include "words/disabled.hpp"
 #include "words/faults.hpp"
@@ -37,7 +56,7 @@ class kernel_ring {
       ::io_uring_ring_dontfork(&ring_);
       // Saves a look-up at each enter; may be refused.
       registered_ = !disabled("registered_ring") && ::io_uring_register_ring_fd(&ring_) == 1;
-      if (!disabled("absolute_timeouts")) waiting_ |= enter_absolute_timer;
+      if (!disabled("absolute_timeouts") && !clock_has_offset()) waiting_ |= enter_absolute_timer;
       if (!disabled("no_iowait") && (ring_.features & feature_no_iowait) != 0) {
         waiting_ |= enter_no_iowait;
       }
@@ -75,6 +94,18 @@ class kernel_ring {
     news_registered_ = ::io_uring_register_eventfd(&ring_, news_.number) == 0;
     return news_registered_ ? news_.number : -1;
   }
+  /// Calls `take(data, result)` for each completion that is there, and then frees their places.
+  template <typename Take>
+  void take_completions(Take take) noexcept {
+    unsigned head = 0;
+    unsigned seen = 0;
+    io_uring_cqe* entry = nullptr;
+    io_uring_for_each_cqe(&ring_, head, entry) {
+      ++seen;
+      take(::io_uring_cqe_get_data(entry), entry->res);
+    }
+    ::io_uring_cq_advance(&ring_, seen);
+  }
   /// Returns: null if the submission queue is full.
   io_uring_sqe* entry() noexcept { return ::io_uring_get_sqe(&ring_); }
   /// Whether the kernel goes on with operations in any system call of the thread: so it is without
@@ -109,6 +140,11 @@ class kernel_ring {
   unsigned waiting_flags() const noexcept { return waiting_; }
 
  private:
+  // A ring of two pages, for a user whose locked memory is limited. Source: io_uring_setup(2),
+  // ENOMEM.
+  static constexpr unsigned least_submissions = 32;
+  static constexpr unsigned least_completions = 128;
+
   [[noreturn]] static void refuse(int error, const char* call) {
     throw std::system_error(error, std::system_category(), call);
   }
@@ -123,7 +159,8 @@ class kernel_ring {
          {common | deferring | setup_no_sqarray, common | deferring, common | cooperating}) {
       if ((flags & deferring) == deferring && disabled("defer_taskrun")) continue;
       if ((flags & setup_no_sqarray) != 0 && disabled("no_sqarray")) continue;
-      error = set_up(flags, options);
+      error = set_up(flags, options.submissions, options.completions);
+      if (error == ENOMEM) error = set_up(flags, least_submissions, least_completions);
       acts_any_time_ = (flags & deferring) != deferring;
       if (error == 0) return;
       if (error != EINVAL) break;
@@ -133,12 +170,12 @@ class kernel_ring {
 
   /// The library's own call, as of liburing 2.3, writes the array that a ring may do without.
   /// Returns: 0 or an errno value.
-  int set_up(unsigned flags, const backend_options& options) noexcept {
+  int set_up(unsigned flags, unsigned submissions, unsigned completions) noexcept {
     if (const int error = faults::next("io_uring_setup"); error != 0) return error;
     io_uring_params parameters{};
     parameters.flags = flags;
-    parameters.cq_entries = options.completions;
-    const long made = ::syscall(SYS_io_uring_setup, options.submissions, &parameters);
+    parameters.cq_entries = completions;
+    const long made = ::syscall(SYS_io_uring_setup, submissions, &parameters);
     if (made < 0) return errno;
     const int opened = static_cast<int>(made);
     if (const int error = ::io_uring_queue_mmap(opened, &parameters, &ring_); error != 0) {

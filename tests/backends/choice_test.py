@@ -6,8 +6,10 @@
 NAME... are the backends of this build. Exits with 77 where no system call can be refused.
 """
 import os
+import resource
 import subprocess
 import sys
+import time
 
 SKIPPED = 77
 deny, which_backend, *built = sys.argv[1:]
@@ -57,6 +59,46 @@ def is_an_error(refusals, **how):
           code == 1 and not names and named, seen)
 
 
+def with_little_locked_memory():
+    """Rings count against RLIMIT_MEMLOCK, per user; root's do not."""
+    def limit(size):
+        def before():
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (size, size))
+            if os.geteuid() == 0:
+                os.setgid(64997)
+                os.setuid(64997)
+        return before
+    if os.geteuid() == 0 and not os.access(which_backend, os.X_OK):
+        return
+    for size in 0, 64 << 10, 8 << 20:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith('MOTET_')}
+        try:
+            done = subprocess.run([which_backend], env=clean, capture_output=True, text=True,
+                                  timeout=50, preexec_fn=limit(size))
+        except PermissionError:
+            return  # the other user may not come to the program
+        seen = done.returncode, done.stdout.split(), done.stderr.splitlines()
+        check(f'with {size} bytes of locked memory a program starts', done.returncode == 0, seen)
+        check(f'with {size} bytes of locked memory there is one notice at most',
+              len(seen[2]) <= 1, seen)
+
+
+def in_time_namespace():
+    """Where the monotonic clock is shifted a deadline comes neither at once nor never."""
+    for offset in '1000000', '-1':
+        command = ['unshare', '--time', '--monotonic', offset, '--', which_backend]
+        probe = subprocess.run(command[:-1] + ['true'], capture_output=True)
+        if probe.returncode != 0:
+            print('left out: no time namespaces here')
+            return
+        begin = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+        took = time.monotonic() - begin
+        seen = done.returncode, done.stdout, done.stderr, took
+        check(f'a clock shifted by {offset} s: timers fire in time',
+              done.returncode == 0 and took < 5, seen)
+
+
 def main():
     for name in built:
         if name == 'io_uring' and ring_refused_here():
@@ -74,12 +116,14 @@ def main():
         seen = run([])
         check('io_uring is preferred, without a word', seen == (0, ['io_uring'] * 2, []), seen)
         for call in 'io_uring_setup', 'io_uring_enter':
-            for error in 'EPERM', 'ENOSYS', 'EINVAL':
+            for error in 'EPERM', 'ENOSYS', 'EINVAL', 'EACCES', 'EOPNOTSUPP', 'ENODEV', 'ENOMEM':
                 falls_back([f'{call}={error}'])
             is_an_error([call], MOTET_BACKEND='io_uring')
             is_an_error([call], chosen='io_uring')
             is_an_error([call], chosen='io_uring', MOTET_BACKEND='libev')
-            is_an_error([f'{call}=ENOMEM'])  # a limit is no reason to run on something else
+            is_an_error([f'{call}=EMFILE'])  # which would stop another backend as well
+        with_little_locked_memory()
+        in_time_namespace()
     return 1 if failures else 0
 
 

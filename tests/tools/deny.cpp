@@ -41,13 +41,12 @@ constexpr named calls[] = {
     {"io_uring_enter", SYS_io_uring_enter},
     {"io_uring_register", SYS_io_uring_register},
     {"process_madvise", SYS_process_madvise},
+    {"pidfd_open", SYS_pidfd_open},
 };
 
 constexpr named errors[] = {
-    {"EPERM", EPERM},
-    {"ENOSYS", ENOSYS},
-    {"EINVAL", EINVAL},
-    {"ENOMEM", ENOMEM},
+    {"EPERM", EPERM},   {"ENOSYS", ENOSYS}, {"EINVAL", EINVAL}, {"ENOMEM", ENOMEM},
+    {"EACCES", EACCES}, {"EMFILE", EMFILE}, {"ENODEV", ENODEV}, {"EOPNOTSUPP", EOPNOTSUPP},
 };
 
 template <std::size_t Size>

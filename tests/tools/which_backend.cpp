@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Says which backend it runs on, after a read from a pipe that had to wait:
+// Says which backend it runs on, after a read from a pipe that had to wait, and a sleep:
 //   which_backend [NAME]
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -27,6 +28,7 @@ void use_backend(const std::string& name) {
     motet::snooze();
     motet::io::write(writing.get(), std::as_bytes(std::span("x", 1)));
     if (reader.await() != 1) throw std::runtime_error("the pipe's byte was not read");
+    motet::sleep_for(std::chrono::milliseconds(10));
     std::printf("%s\n", std::string(motet::backend_name()).c_str());
   });
 }

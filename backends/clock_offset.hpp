@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Whether this process is in a time namespace that shifts the monotonic clock. A ring takes an
+// absolute deadline for one on the kernel's own clock: there it would be over at once, or never.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Source: time_namespaces(7), /proc/pid/timens_offsets: "monotonic SECONDS NANOSECONDS" first.
+inline bool clock_has_offset() noexcept {
+  std::array<char, 128> text{};
+  const int file = ::open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t size = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  long long seconds = 0;
+  long nanoseconds = 0;
+  if (size <= 0) return false;
+  return std::sscanf(text.data(), "monotonic %lld %ld", &seconds, &nanoseconds) == 2 &&
+         (seconds != 0 || nanoseconds != 0);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
