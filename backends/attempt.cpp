@@ -3,14 +3,20 @@
 #include "attempt.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 
+#include "cached_status.hpp"
+#include "words/disabled.hpp"
 #include "words/faults.hpp"
 #include "words/is_disk.hpp"
 #include "words/sigpipe.hpp"
@@ -39,17 +45,44 @@ bool always_waits_for_disk(int fd) noexcept {
   return mode >= 0 && (mode & O_DIRECT) != 0 && is_disk(fd);
 }
 
+std::size_t size_of(const operation& op, const verb_row& row) noexcept {
+  if (row.carries != payload::vectors) return op.length;
+  std::size_t size = 0;
+  for (std::uint32_t i = 0; i < op.length; ++i) size += op.vectors[i].iov_len;
+  return size;
+}
+
+/// A pipe that is ready takes PIPE_BUF bytes; with more the call would wait. Source: pipe(7).
+std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
+  if (size_of(op, row) <= PIPE_BUF) return row.call(op, false);
+  operation part;
+  part.kind = verb::write;
+  part.fd = op.fd;
+  part.buffer = op.buffer;
+  part.length = op.length;
+  if (row.carries == payload::vectors) {
+    const iovec* first = op.vectors;
+    while (first->iov_len == 0) ++first;
+    part.buffer = first->iov_base;
+    part.length = static_cast<std::uint32_t>(std::min<std::size_t>(first->iov_len, PIPE_BUF));
+  }
+  part.length = std::min<std::uint32_t>(part.length, PIPE_BUF);
+  return row_of(part.kind).call(part, false);
+}
+
 /// A disk can be waited for only by a call.
 std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (always_waits_for_disk(op.fd)) return operation::would_block_thread;
   std::optional<sigpipe_guard> guard;
   if (row.may_raise_sigpipe) guard.emplace();
-  const std::int32_t result = row.call(op, true);
+  const bool unaskable = row.at == file_place::position && !pipes_know_nowait() && !on_disk(op.fd);
+  const std::int32_t result = unaskable ? -EOPNOTSUPP : row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
   if (row.at == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
     return operation::would_block_thread;
   }
-  return result == -EOPNOTSUPP && ready(op.fd, row.readiness) ? row.call(op, false) : -EAGAIN;
+  if (result != -EOPNOTSUPP || !ready(op.fd, row.readiness)) return -EAGAIN;
+  return row.fills ? row.call(op, false) : write_what_fits(op, row);
 }
 
 /// Returns: -ENOTSOCK if it is not to be written to a socket.
@@ -67,6 +100,7 @@ std::int32_t call(operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (row.at == file_place::none) return row.call(op, true);
   if (row.at == file_place::whole) {
+    if (op.kind == verb::statx && status_from_cache(op)) return op.result;
     const bool bad = !has_path(op) && ::fcntl(op.fd, F_GETFD) < 0;
     return bad ? -errno : operation::would_block_thread;
   }
@@ -97,6 +131,20 @@ bool may_not_wait(const operation& op) noexcept {
 /// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
   return ::lseek(fd, 0, SEEK_CUR) >= 0 && is_disk(fd);
+}
+
+bool pipes_know_nowait() noexcept {
+  static const bool known = [] {
+    if (disabled("pipe_nowait")) return false;
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
+    std::byte room{};
+    const iovec into{&room, sizeof room};
+    const bool knows = ::preadv2(ends[0], &into, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    for (const int end : ends) ::close(end);
+    return knows;
+  }();
+  return known;
 }
 
 bool waits_in_vain(operation& op) noexcept {

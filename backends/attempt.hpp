@@ -13,6 +13,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// As is_disk(), but quicker for what is none; may wait for a call that moves the position.
 bool on_disk(int fd) noexcept;
 
+/// Whether pipes in blocking mode can be asked not to wait: since Linux 6.4. Asks the kernel once.
+bool pipes_know_nowait() noexcept;
+
 /// operation::fruitless counts up to this; from then on the pauses between two tries do not grow.
 inline constexpr std::uint8_t most_fruitless = 7;
 

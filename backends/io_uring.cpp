@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: MIT
 // io_uring through liburing 2.3 or later: a submission is a ring entry that goes to the kernel with
 // the next poll; a poll that finds neither completions nor the kernel's flag makes no system call.
-//
-// What the kernel does, and what follows:
-// - With DEFER_TASKRUN nothing completes unless the thread enters the ring; TASKRUN_FLAG tells when
-//   it must.
-// - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
-//   poll and is submitted again.
-// - A write to a pipe without readers raises SIGPIPE in the thread that enters the ring: while a
-//   write is in flight, entering is guarded; without DEFER_TASKRUN, all that the thread does.
-// - A file's position is moved by plain calls, never by the ring: the ring reads the position
-//   without the file's lock, so that two writes may hit the same place, and a completion that comes
-//   later (as all do with O_DIRECT) does not move it.
-// - A poll reports POLLRDHUP also when it was not asked for.
-// - When the ring is closed, the kernel ends the operations in it some time later; so none may be
-//   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
+// What the kernel does, and what follows, is said in kernel_ring.hpp.
 #include <liburing.h>
 #include <poll.h>
 #include <unistd.h>
@@ -41,7 +28,8 @@ namespace {
 
 class uring_backend final : public backend {
  public:
-  explicit uring_backend(const backend_options& options) : ring_(options) {}
+  explicit uring_backend(const backend_options& options)
+      : ring_(options), workers_for_pipes_(!pipes_know_nowait()) {}
   void abandon() noexcept override { ring_.abandon(); }
   std::string_view name() const noexcept override { return "io_uring"; }
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
@@ -54,7 +42,7 @@ class uring_backend final : public backend {
     if (settled_without_ring(op)) return true;
     if (row_of(op.kind).may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time())
       guard_.emplace();
-    prepare(op);
+    is_tried_when_ready(op) ? wait_until_ready(op) : prepare(op);
     return false;
   }
 
@@ -101,17 +89,20 @@ class uring_backend final : public backend {
   }
 
  private:
-  /// What is at a file's position must keep its order, for which the ring does not care. What is at
-  /// an offset may be at hand, and is quicker without the ring unless it enters the kernel together
-  /// with others; if it is not at hand, the ring waits for the disk. Only the call refuses an
-  /// offset in a pipe; the ring would read the pipe. What this kernel's ring does not know goes to
-  /// a plain thread. Returns: whether the operation is over, or is not for the ring.
+  /// What is at a file's position must keep its order, for which the ring does not care. What is in
+  /// memory is quicker without the ring, unless it enters the kernel together with others. Only the
+  /// call refuses an offset in a pipe. What this kernel's ring does not know is for a plain thread.
+  /// Returns: whether the operation is over, or is not for the ring.
   bool settled_without_ring(operation& op) noexcept {
     if (op.on_disk && (op.in_company || ring_.has_submissions())) return false;
     const verb_row& row = row_of(op.kind);
     if (row.at == file_place::none) return false;
-    if (row.at == file_place::position) return on_disk(op.fd) && attempt(op);
-    if (row.at == file_place::whole) return !ring_.knows(row.ring_code) && attempt(op);
+    if (row.at == file_place::position) {
+      return (workers_for_pipes_ || on_disk(op.fd)) && attempt(op);
+    }
+    if (row.at == file_place::whole && op.kind != verb::statx) {
+      return !ring_.knows(row.ring_code) && attempt(op);
+    }
     return attempt(op) && op.result != operation::would_block_thread;
   }
 
@@ -124,6 +115,28 @@ class uring_backend final : public backend {
       entry = ring_.entry();
     }
     return entry;
+  }
+
+  /// Where a kernel worker would block in a pipe, the call is made here, after a poll.
+  bool is_tried_when_ready(const operation& op) const noexcept {
+    return workers_for_pipes_ && at_position(op);
+  }
+
+  /// The operation's descriptor is ready, or a pause is over.
+  void go_on(operation& op) noexcept {
+    op.stage = stage_ready;
+    resubmitted_ = true;
+    if (!is_tried_when_ready(op)) return prepare(op);
+    if (attempt(op)) return finish(op);
+    waits_in_vain(op) ? pause(op) : wait_until_ready(op);
+  }
+
+  /// The kernel could not make a worker for the operation, and has ended it.
+  void do_without_worker(operation& op) noexcept {
+    const file_place at = row_of(op.kind).at;
+    const bool on_file = at == file_place::offset || at == file_place::whole;
+    if (on_file) op.result = operation::would_block_thread;
+    on_file || attempt(op) ? finish(op) : wait_until_ready(op);
   }
 
   void prepare(operation& op) noexcept {
@@ -151,11 +164,7 @@ class uring_backend final : public backend {
   }
 
   void try_again() noexcept {
-    retries_.take_due([this](operation& op) {
-      op.stage = stage_ready;
-      resubmitted_ = true;
-      prepare(op);
-    });
+    retries_.take_due([this](operation& op) { go_on(op); });
   }
 
   void watch_wake_descriptor() noexcept {
@@ -164,15 +173,15 @@ class uring_backend final : public backend {
     ::io_uring_sqe_set_data(entry, this);
   }
 
+  bool guards_entry() const noexcept { return writes_ > 0 && !ring_.acts_any_time(); }
   void enter() noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0 && !ring_.acts_any_time()) guard.emplace();
+    if (guards_entry()) guard.emplace();
     ring_.enter();
   }
-
   void enter_and_wait(time_point deadline) noexcept {
     std::optional<sigpipe_guard> guard;
-    if (writes_ > 0 && !ring_.acts_any_time()) guard.emplace();
+    if (guards_entry()) guard.emplace();
     ring_.enter_and_wait(deadline);
   }
 
@@ -181,21 +190,15 @@ class uring_backend final : public backend {
   }
 
   [[gnu::noinline]] void take_results() noexcept {
-    unsigned head = 0;
-    unsigned seen = 0;
-    io_uring_cqe* entry = nullptr;
-    io_uring_for_each_cqe(ring_.get(), head, entry) {
-      ++seen;
-      void* data = ::io_uring_cqe_get_data(entry);
+    ring_.take_completions([this](void* data, std::int32_t result) {
       if (data == this) {
         unwatched_ = true;
       } else if (data != nullptr) {
         auto& op = *static_cast<operation*>(data);
-        op.result = entry->res;
+        op.result = result;
         arrived_.push(op);
       }
-    }
-    ::io_uring_cq_advance(ring_.get(), seen);
+    });
     settle();
   }
 
@@ -220,13 +223,9 @@ class uring_backend final : public backend {
   }
 
   [[gnu::noinline]] void settle_slowly(operation& op) noexcept {
-    if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) {
-      op.stage = stage_ready;
-      resubmitted_ = true;
-      prepare(op);
-      return;
-    }
+    if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) return go_on(op);
     if (op.stage == stage_refused) take_refusal(op);
+    if (op.result == -ECANCELED && !op.cancelling && !only_waits(op)) return do_without_worker(op);
     if (only_waits(op) && !reports_what_was_asked(op)) return;
     if (op.result == -EINTR && !op.cancelling) {
       resubmitted_ = true;
@@ -235,12 +234,8 @@ class uring_backend final : public backend {
     }
     const bool has_readiness = row_of(op.kind).at != file_place::whole && !only_waits(op);
     if (op.result == -EAGAIN && !may_not_wait(op) && has_readiness && !op.cancelling) {
-      if (op.stage == stage_ready && waits_in_vain(op)) {
-        pause(op);
-      } else {
-        wait_until_ready(op);
-      }
-      return;
+      const bool in_vain = op.stage == stage_ready && waits_in_vain(op);
+      return in_vain ? pause(op) : wait_until_ready(op);
     }
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
       op.result = -ECANCELED;
@@ -281,6 +276,7 @@ class uring_backend final : public backend {
   }
 
   kernel_ring ring_;
+  const bool workers_for_pipes_;
   int wake_descriptor_ = -1;
   bool unwatched_ = false;    // the ring's poll of the wake descriptor is over
   bool woken_ = false;        // the wake descriptor was written to since the last poll()

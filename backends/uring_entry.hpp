@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <liburing.h>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <cstring>
@@ -97,6 +98,12 @@ inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
   if ((op.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0) entry.flags |= IOSQE_ASYNC;
 }
 
+/// A send that must wait is made again by the kernel with what the first attempt has left of its
+/// bytes: none, for a datagram of a Unix socket. So it is to fail, and waits in a poll of ours.
+inline int added_flags(const operation& op) noexcept {
+  return op.kind == verb::send || op.kind == verb::sendmsg ? MSG_DONTWAIT : 0;
+}
+
 static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 
 /// Source: io_uring_enter(2): all flags are at one place.
@@ -110,7 +117,7 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
                        second_word_of(op, row));
     entry.addr = first_word_of(op, row);
   }
-  entry.msg_flags = static_cast<std::uint32_t>(op.flags);
+  entry.msg_flags = static_cast<std::uint32_t>(op.flags | added_flags(op));
   if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
   if (op.kind == verb::openat) keep_waiting(entry, op);
   if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);

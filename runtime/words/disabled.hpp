@@ -12,13 +12,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-inline constexpr std::array<std::string_view, 10> features = {
+inline constexpr std::array<std::string_view, 11> features = {
     "defer_taskrun",      // io_uring: task work only when the thread asks; else COOP_TASKRUN
     "registered_ring",    // io_uring: the ring's descriptor is registered
     "newer_operations",   // io_uring: operations that Linux 6.1 does not have
     "no_sqarray",         // io_uring: a ring without an array of indices
     "absolute_timeouts",  // io_uring: the thread waits until a time, not for a span
     "no_iowait",          // io_uring: a waiting thread is idle, not in iowait
+    "pipe_nowait",        // pipes in blocking mode know RWF_NOWAIT
     "process_madvise",    // stacks: many guards in one call
     "guard",              // stacks: MADV_GUARD_INSTALL; else mprotect(2)
     "stack_reuse",      // stacks: a stack that is given back serves the next fiber; else it faults
