@@ -11,7 +11,7 @@
 //   epoll of all watchers again when an event comes for a descriptor that was closed but has a
 //   duplicate): so a descriptor's operations are ended, and forget() is called, before it is
 //   closed.
-// - It ends the process, with a line, when it has no memory for its tables.
+// - It ends the process, with a line, when it has no memory for its tables: see libev_memory.hpp.
 // - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
 //   timerfd, so that no poll ends early, or much too late.
 // - Its signal and child watchers belong to the process: none is used.
@@ -33,6 +33,7 @@
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
+#include "libev_memory.hpp"
 #include "owned_descriptor.hpp"
 #include "words/alarm.hpp"
 #include "words/faults.hpp"
@@ -59,7 +60,8 @@ struct loop_closer {
 class libev_backend final : public backend {
  public:
   libev_backend()
-      : loop_(faults::next("ev_loop_new") != 0 ? nullptr : ev_loop_new(loop_flags)),
+      : loop_(faults::next("ev_loop_new") != 0 || !memory_.is_whole() ? nullptr
+                                                                      : ev_loop_new(loop_flags)),
         timer_fd_(faults::call("timerfd_create", ::timerfd_create, CLOCK_MONOTONIC,
                                TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (loop_ == nullptr || timer_fd_.number < 0) {
@@ -129,6 +131,10 @@ class libev_backend final : public backend {
   /// Starts the operation's watcher.
   /// Returns: false, with op.result set, if that was refused.
   bool start(operation& op) noexcept {
+    if (!memory_.is_whole()) [[unlikely]] {
+      op.result = -ENOMEM;
+      return false;
+    }
     watch& used = *::new (static_cast<void*>(op.scratch)) watch;
     used.kept = kept_.place_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
@@ -262,6 +268,7 @@ class libev_backend final : public backend {
     fine_deadline_ = deadline;
   }
 
+  libev_memory memory_;  // before the loop, which grows in it
   std::unique_ptr<struct ev_loop, loop_closer> loop_;
   owned_descriptor timer_fd_;
   ev_io wake_{};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// libev ends the process if its allocator fails. So the allocator falls back to a reserve, and
+// while the reserve is not whole a backend starts no operation: the operation fails with ENOMEM.
+#pragma once
+
+#include <ev.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <motet/detail/words/abi.hpp>
+#include <mutex>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Of one loop, on its thread. An operation has libev grow several tables at most once each; a
+/// table grows to twice its size.
+class libev_memory {
+ public:
+  libev_memory() noexcept {
+    static std::once_flag installed;
+    std::call_once(installed, [] { ::ev_set_allocator(&allocate); });
+    here = this;
+  }
+  libev_memory(const libev_memory&) = delete;
+  libev_memory& operator=(const libev_memory&) = delete;
+  /// The loop has been destroyed before.
+  ~libev_memory() {
+    here = nullptr;
+    for (void* each : blocks_) std::free(each);
+  }
+
+  /// Returns: whether libev can grow without failing.
+  bool is_whole() noexcept { return whole_ || refill(); }
+
+ private:
+  static constexpr std::size_t tables = 6;
+  static constexpr std::size_t least = 4096;
+
+  bool refill() noexcept {
+    const std::size_t wanted = std::max(least, 2 * largest_);
+    for (void*& each : blocks_) {
+      if (each != nullptr && size_ >= wanted) continue;
+      void* block = std::malloc(wanted);
+      if (block == nullptr) return false;
+      std::free(std::exchange(each, block));
+    }
+    size_ = wanted;
+    return whole_ = true;
+  }
+
+  /// Returns: null if the reserve is used up, or another thread's.
+  void* take(std::size_t size) noexcept {
+    whole_ = false;
+    for (void*& each : blocks_) {
+      if (each != nullptr && ::malloc_usable_size(each) >= size)
+        return std::exchange(each, nullptr);
+    }
+    return nullptr;
+  }
+
+  void note_size(std::size_t size) noexcept {
+    if (size <= largest_) return;
+    largest_ = size;
+    whole_ = whole_ && 2 * largest_ <= size_;
+  }
+
+  /// Source: libev's manual, ev_set_allocator: as realloc(3), and frees for a size of 0.
+  static void* allocate(void* block, long size) noexcept {
+    const auto wanted = static_cast<std::size_t>(size);
+    if (wanted == 0) {
+      std::free(block);
+      return nullptr;
+    }
+    if (here != nullptr) here->note_size(wanted);
+    if (void* larger = std::realloc(block, wanted)) return larger;
+    void* spare = here == nullptr ? nullptr : here->take(wanted);
+    if (spare == nullptr || block == nullptr) return spare;
+    std::memcpy(spare, block, std::min(::malloc_usable_size(block), wanted));
+    std::free(block);
+    return spare;
+  }
+
+  static inline thread_local libev_memory* here = nullptr;
+
+  std::array<void*, tables> blocks_{};
+  std::size_t size_ = 0;     // of each block
+  std::size_t largest_ = 0;  // table so far
+  bool whole_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail
