@@ -31,13 +31,13 @@ clock::time_point clock::now() noexcept {
 
 void sleep_until(clock::time_point when) {
   detail::thread_state& thread = detail::here();
-  thread.deliver();
+  thread.deliver_before_switch();
   detail::sleeper asleep(thread.running(), when);
   thread.time.arm(asleep);
   const detail::wake_reason woken = thread.park(asleep.wait);
   thread.time.disarm(asleep);
   if (woken == detail::wake_reason::interrupted) thread.throw_pending();
-  thread.deliver();
+  thread.deliver_before_switch();
 }
 
 void sleep_for(detail::timespan span) {
@@ -47,7 +47,7 @@ void sleep_for(detail::timespan span) {
 void sleep() {
   detail::thread_state& thread = detail::here();
   for (;;) {
-    thread.deliver();
+    thread.deliver_before_switch();
     detail::wait_record wait("sleep without end");
     if (thread.park(wait) == detail::wake_reason::interrupted) thread.throw_pending();
   }

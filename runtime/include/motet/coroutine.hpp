@@ -221,6 +221,7 @@ auto operator co_await(fiber<T>&& awaited) {
 template <typename A>
 detail::co_awaited<A&&> await_coro(A&& awaitable) {
   using result = detail::co_awaited<A&&>;
+  detail::here_core().deliver();
   detail::coroutine_driver driver;
   detail::coroutine_outcome<result> outcome;
   {

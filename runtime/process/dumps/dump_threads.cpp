@@ -140,6 +140,7 @@ void await_answers(thread_state& own, answers& to, std::ptrdiff_t asked) {
 
 void dump_threads(std::ostream& out, const dump_options& how) {
   thread_state& own = here();
+  own.deliver();
   const auto found = std::make_shared<answers>();
   const std::size_t asked = ask_others(found, how);
   answer first{::gettid(), {}, true};

@@ -267,7 +267,7 @@ class asio::async_result<motet::compat::use_fiber_t, void(Values...)> {
   template <typename Initiation, typename... Arguments>
   static auto initiate(Initiation&& begin, motet::compat::use_fiber_t, Arguments&&... arguments) {
     using namespace motet::compat::detail;
-    motet::detail::here_core();  // the fiber must be able to wait for the end
+    motet::detail::here_core().deliver();  // an operation that ends at once would never wait
     asio_wait<std::decay_t<Values>...> waits;
     const auto where = begin;
     std::forward<Initiation>(begin)(asio_handler<std::decay_t<Values>...>(waits),

@@ -35,8 +35,7 @@ struct thread_core {
   clock::time_point reading() const noexcept { return reading_; }
   bool any_runnable() const noexcept { return !queue_.empty(); }
   std::size_t runnable() const noexcept { return queue_.size(); }
-  /// Returns: how many spun fibers are not dead.
-  std::size_t living() const noexcept { return living_; }
+  std::size_t living() const noexcept { return living_; }  // spun fibers that are not dead
   const control_block* first_runnable() const noexcept { return queue_.front(); }
   /// Returns: after how many more switches the inbox is looked at.
   int until_look() const noexcept { return until_look_ + held_back_; }
@@ -95,7 +94,15 @@ struct thread_core {
 
   /// Returns: whether a switchpoint of the running fiber must throw now.
   bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
+  /// The entry of every switchpoint: throws a pending interruption, also in a loop of calls that
+  /// never wait, for it looks around at every 256th.
   void deliver() {
+    if (--calls_until_look_ == 0) [[unlikely]]
+      look_between_calls();
+    deliver_before_switch();
+  }
+  /// The same for a call that always hands the thread on: the switch looks around.
+  void deliver_before_switch() {
     if (must_throw()) [[unlikely]]
       throw_pending();
   }
@@ -123,12 +130,6 @@ struct thread_core {
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
-  /// For calls that need not wait, and then do not switch: deadlines must end a loop of them.
-  void deliver_now_and_then_looking() {
-    if (--calls_until_look_ == 0) [[unlikely]]
-      look_between_calls();
-    deliver();
-  }
 
  protected:
   // Beside the path of a switch, and out of line: heart/switchpoint.cpp, what is thrown in
@@ -166,8 +167,7 @@ struct thread_core {
 
   /// With as many more runnable, memory is fetched ahead.
   static constexpr std::size_t most_in_cache = 16'384;
-  /// What a fiber touches of its stack soon after a switch.
-  static constexpr std::size_t lines_of_a_stack = 2;
+  static constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
 
   control_block* running_ = nullptr;
   run_queue<control_block> queue_;
@@ -179,7 +179,7 @@ struct thread_core {
   int alarm_ = -1;               // of the latter
   int calls_in_a_row_ = 0;       // that did not wait, since the last switch
   int until_look_then_ = 0;      // at the last such call: a switch, or a poll, changes it
-  int calls_until_look_ = calls_between_looks;
+  int calls_until_look_ = calls_between_looks;  // see deliver()
   const control_block* backing_off_ = nullptr;
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;

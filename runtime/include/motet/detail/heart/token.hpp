@@ -21,7 +21,7 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
 [[gnu::always_inline]] inline value_slot suspend_for_token(bool conditional) {
   thread_core& thread = here_core();
   control_block& fiber = thread.running();
-  thread.deliver();
+  thread.deliver_before_switch();
   const cold_part* part = cold_if_any(fiber);  // a fiber that waits need not have one
   if (part != nullptr && part->token.filled()) {
     thread.snooze();

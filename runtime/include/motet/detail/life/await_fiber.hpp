@@ -39,7 +39,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
 /// Throws: std::logic_error if `fiber` is the running one; what interrupts the wait.
 [[gnu::always_inline]] inline void await_at_home(control_block& fiber, thread_core& thread) {
   if (&fiber == &thread.running()) refuse_to_await_oneself();
-  thread.deliver();
+  thread.deliver_before_switch();
   if (fiber.dead()) {
     claim_failure(fiber);
     thread.snooze();

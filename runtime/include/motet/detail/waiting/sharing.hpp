@@ -30,7 +30,7 @@ class any_thread {
   /// Throws: what is pending for the running fiber.
   static thread_core* enter() {
     thread_core* thread = self_core();
-    if (thread != nullptr) thread->deliver_now_and_then_looking();
+    if (thread != nullptr) thread->deliver();
     return thread;
   }
 
@@ -81,7 +81,7 @@ class one_thread {
   /// Throws: what is pending for the running fiber.
   static thread_core* enter() {
     thread_core& thread = here_core();
-    thread.deliver_now_and_then_looking();
+    thread.deliver();
     return &thread;
   }
   static thread_core* enter_to_wait() { return enter(); }
