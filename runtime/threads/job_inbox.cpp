@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <motet/detail/heart/timer.hpp>
 #include <motet/detail/words/jitter.hpp>
 #include <mutex>
 #include <new>
@@ -39,9 +40,14 @@ void make_room(item_queue<job_slot>& in, std::unique_lock<any_thread>& held) {
   }
 }
 
-void move_out(item_queue<job_slot>& from, loot& into) noexcept {
-  const std::size_t most = std::min(into.jobs.size(), (from.size() + 1) / 2);
+void move_out(item_queue<job_slot>& from, loot& into, std::size_t most) noexcept {
+  most = std::min({most, into.jobs.size(), (from.size() + 1) / 2});
   while (into.count < most && from.front().movable()) from.pop(into.jobs[into.count++]);
+}
+
+/// Under a lock: other threads only read the number.
+void add(std::atomic<std::uint64_t>& number, std::uint64_t more) noexcept {
+  number.store(number.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -63,6 +69,7 @@ job_inbox::pushed job_inbox::push(job_slot&& item) {
   make_room(arrived_, in);
   if (closed_) return pushed::refused;
   arrived_.push(std::move(item));
+  add(came_, 1);
   const bool wakes = std::exchange(awaited_, false);
   const std::size_t waiting = arrived_.size();
   in.unlock();
@@ -81,12 +88,14 @@ bool job_inbox::rouse() noexcept {
   return home_->push_to_idle(wake_up_);
 }
 
-void job_inbox::give_away(loot& into) noexcept {
+void job_inbox::give_away(loot& into, std::size_t most) noexcept {
   const std::lock_guard in(taking_);
-  move_out(taken_, into);
-  if (into.count > 0) return;
-  const std::lock_guard also(sharing_);
-  move_out(arrived_, into);
+  move_out(taken_, into, most);
+  if (into.count == 0) {
+    const std::lock_guard also(sharing_);
+    move_out(arrived_, into, most);
+  }
+  add(gone_, into.count);
 }
 
 /// Takes all jobs that were left.
@@ -113,9 +122,10 @@ bool job_inbox::take_from_others() noexcept {
     return false;
   }
   loot found;
-  load_->pool->take_for(*load_, found);
+  observed_ = load_->pool->take_for(*load_, found, observed_);
   const std::lock_guard mine(taking_);
   for (std::size_t i = 0; i < found.count; ++i) taken_.push(std::move(*found.jobs[i]));
+  gone_.store(gone_.load(std::memory_order_relaxed) - found.count, std::memory_order_relaxed);
   return found.count > 0;
 }
 
@@ -136,6 +146,26 @@ void job_inbox::end_rest() noexcept {
   if (load_ != nullptr && std::exchange(rests_, false)) load_->pool->end_rest(*load_);
 }
 
+/// Waits until there may be jobs; if there is a queue to look at again, for `patience` at most.
+wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
+  struct look_again : timer {
+    wait_record wait{"jobs"};
+  } alarm;
+  if (observed_.owner != nullptr) {
+    alarm.fiber = &home.running();
+    alarm.due = home.time.after(patience);
+    alarm.fire = [](timer& due) noexcept {
+      due.fiber->home->resume(static_cast<look_again&>(due).wait, wake_reason::time);
+    };
+    home.time.arm(alarm);
+  }
+  waiting_ = &alarm.wait;
+  const wake_reason woken = home.park(alarm.wait);
+  waiting_ = nullptr;
+  home.time.disarm(alarm);
+  return woken;
+}
+
 /// Between fetch() and the wait no other fiber runs, so the wake finds who waits.
 bool job_inbox::await(thread_state& home) noexcept {
   while (!fetch()) {
@@ -145,12 +175,9 @@ bool job_inbox::await(thread_state& home) noexcept {
       load_->pool->rouse_another(*load_);  // or what was taken could wait behind its first
       continue;
     }
-    wait_record wait("jobs");
-    waiting_ = &wait;
-    const bool interrupted = home.park(wait) == wake_reason::interrupted;
-    waiting_ = nullptr;
-    if (interrupted) return false;
+    if (wait_for_jobs(home) == wake_reason::interrupted) return false;
   }
+  observed_ = {};
   end_rest();
   return !closed_;
 }
@@ -170,6 +197,8 @@ bool job_inbox::pop(first::kind what, std::optional<job_slot>& into) noexcept {
     if (taken_.size() == 0 || taken_.front().holds_job() != (what == first::kind::job))
       return false;
     used = taken_.pop(into);
+    add(gone_, 1);
+    add(begun_, 1);
     uncovers = !into->movable() && taken_.size() > 0;
   }
   if (uncovers && load_ != nullptr) load_->pool->rouse_another(*load_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/heart/job_slot.hpp>
@@ -18,6 +19,13 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class mailbox;
+
+/// The queue of a worker, and how many jobs that worker will have begun when the queue of now is
+/// empty.
+struct observed_queue {
+  const worker_load* owner = nullptr;
+  std::uint64_t over_at = 0;
+};
 
 /// What a worker takes from another one at once.
 struct loot {
@@ -42,9 +50,18 @@ class job_inbox {
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.
   bool rouse() noexcept;
-  /// Moves some of the jobs into `into`: of those that have arrived together the oldest, none
-  /// behind a job that must stay. Any thread.
-  void give_away(loot& into) noexcept;
+  /// Moves some of the jobs, at most `most`, into `into`: of those that have arrived together the
+  /// oldest half, none behind a job that must stay. Any thread.
+  void give_away(loot& into, std::size_t most) noexcept;
+
+  /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
+  /// thread.
+  std::int64_t queue() const noexcept {
+    return static_cast<std::int64_t>(came_.load(std::memory_order_relaxed) -
+                                     gone_.load(std::memory_order_relaxed));
+  }
+  /// Returns: how many jobs the owner has begun. Any thread.
+  std::uint64_t begun() const noexcept { return begun_.load(std::memory_order_relaxed); }
 
   // The rest is for the owner alone.
   /// The owner is the worker with that load.
@@ -73,6 +90,7 @@ class job_inbox {
 
   bool fetch() noexcept;
   bool take_from_others() noexcept;
+  wake_reason wait_for_jobs(thread_state& home) noexcept;
   void wait_no_more() noexcept;
   bool begin_rest() noexcept;
   void end_rest() noexcept;
@@ -80,15 +98,19 @@ class job_inbox {
   const std::uint32_t made_in_ = this_process();
   any_thread sharing_;  // guards:
   item_queue<job_slot> arrived_;
+  std::atomic<std::uint64_t> came_{0};
   bool awaited_ = false;
   bool closed_ = false;
 
   alignas(64) any_thread taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> taken_;
+  std::atomic<std::uint64_t> gone_{0};  // begun, or taken by others, less what came from others
+  std::atomic<std::uint64_t> begun_{0};
 
   // Of the owner:
   worker_load* load_ = nullptr;  // null: it is no worker, or takes no more jobs
   bool rests_ = false;
+  observed_queue observed_;  // of another worker
   mailbox* home_ = nullptr;
   wait_record* waiting_ = nullptr;
   wake_up wake_up_;

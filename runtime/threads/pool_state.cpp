@@ -120,21 +120,52 @@ void pool_state::end_rest(worker_load& worker) noexcept {
   worker.dry.store(false, std::memory_order_relaxed);
 }
 
+namespace {
+
+/// A worker that is still waking up begins its jobs soon.
+bool wakes_up(const worker_load& worker) noexcept {
+  return worker.dry.load(std::memory_order_relaxed);
+}
+
+/// Returns: how many jobs `thief` may take so that it does not have more than `other` afterwards.
+std::int64_t fair_share(const worker_load& thief, const worker_load& other) noexcept {
+  return (load_of(other) - load_of(thief)) / 2;
+}
+
+/// Returns: whether anything was taken.
+bool take(worker_load& thief, worker_load& other, job_inbox& from, loot& into,
+          std::int64_t most) noexcept {
+  from.give_away(into, static_cast<std::size_t>(most));
+  const auto taken = static_cast<std::int64_t>(into.count);
+  thief.moved.fetch_add(taken);
+  other.moved.fetch_sub(taken);
+  return taken > 0;
+}
+
+}  // namespace
+
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
 /// looks at `given`, and the giver looks at `resting` after the job is in its place.
-void pool_state::take_for(worker_load& thief, loot& into) noexcept {
+observed_queue pool_state::take_for(worker_load& thief, loot& into,
+                                    const observed_queue& before) noexcept {
   const auto own = static_cast<std::size_t>(&thief - loads.get());
+  observed_queue longest;
+  std::int64_t most = 0;
   for (std::size_t i = 1; i < count; ++i) {
     worker_load& each = loads[own + i < count ? own + i : own + i - count];
     job_inbox* inbox = each.inbox.load(std::memory_order_acquire);
-    if (inbox == nullptr || load_of(each) == 0) continue;
-    inbox->give_away(into);
-    if (into.count == 0) continue;
-    const auto taken = static_cast<std::int64_t>(into.count);
-    thief.moved.fetch_add(taken);
-    each.moved.fetch_sub(taken);
-    return;
+    if (inbox == nullptr || wakes_up(each)) continue;
+    const std::uint64_t begun = inbox->begun();
+    const std::int64_t queue = inbox->queue();
+    if (queue <= 0) continue;
+    const bool overdue = before.owner == &each && begun < before.over_at;
+    const std::int64_t share = overdue ? queue : fair_share(thief, each);
+    if (share > 0 && take(thief, each, *inbox, into, share)) return {};
+    if (overdue || queue <= most) continue;  // overdue: what is left must stay
+    most = queue;
+    longest = {&each, begun + static_cast<std::uint64_t>(queue)};
   }
+  return longest;
 }
 
 void pool_state::rouse_another(const worker_load& busy) noexcept {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <motet/condition_variable.hpp>
 #include <motet/detail/threads/pool_task.hpp>
@@ -18,6 +20,11 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct loot;
+struct observed_queue;
+
+/// How long jobs may wait behind a job that computes before a worker takes them that has more jobs
+/// than theirs: about as long as it takes to wake a thread.
+constexpr auto patience = std::chrono::microseconds(100);
 
 /// Returns: how many jobs the worker has that are not over; -1 for a moment while some move.
 std::int64_t load_of(const worker_load& worker) noexcept;
@@ -44,8 +51,11 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Called by a worker that has no job to start, and then when it looks for one.
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
-  /// Takes jobs of another worker for `thief`, which rests.
-  void take_for(worker_load& thief, loot& into) noexcept;
+  /// Takes jobs of another worker for `thief`, which rests: up to half of what that worker has more
+  /// of; or, if jobs of the queue `before` have still not begun, up to half of that queue.
+  /// Returns: the longest queue, which the thief should look at again after `patience`, if it got
+  ///          nothing.
+  observed_queue take_for(worker_load& thief, loot& into, const observed_queue& before) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 

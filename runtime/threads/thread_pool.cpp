@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
+#include "ground/cores.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
 #include "life/fiber_end.hpp"
@@ -103,6 +104,10 @@ void work(pool_state& pool, const std::string& name, std::size_t number) {
 
 }  // namespace detail
 
+std::size_t processors() noexcept {
+  return detail::usable_cores();
+}
+
 thread_pool::thread_pool(std::size_t workers, std::string_view name) {
   start(workers, name);
 }
@@ -161,6 +166,10 @@ void thread_pool::drain() {
 
 std::size_t thread_pool::workers() const noexcept {
   return state_->count;
+}
+
+std::int64_t thread_pool::load_of(std::size_t worker) const noexcept {
+  return detail::load_of(state_->loads[worker]);
 }
 
 thread& thread_pool::worker(std::size_t number) const noexcept {

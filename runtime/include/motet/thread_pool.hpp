@@ -70,17 +70,23 @@ namespace net {
 class tcp_listener;
 }
 
+/// Returns: how many processors this thread may use: those of its affinity, or fewer if the
+///          process's control groups allow it less; at least 1.
+/// Not a switchpoint.
+/// Source: sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst, cpu.max.
+std::size_t processors() noexcept;
+
 /// The workers are motet threads, and a job is a fiber. A job that waits delays no other job, and
 /// one that computes only those that its worker has begun: a worker that has nothing to run takes
-/// jobs that another has not begun. A worker without a job is always preferred. Any thread may use
-/// a pool.
+/// jobs that another has not begun, up to an even share, or what has not begun for some 100 us. A
+/// worker without a job is always preferred. Any thread may use a pool.
 class thread_pool {
  public:
   /// Starts `workers` threads, called `name` and a number, with the options of this thread.
   /// Switchpoint, until the threads have begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks.
   /// Throws: std::invalid_argument for 0 workers; as the constructor of `thread`.
-  explicit thread_pool(std::size_t workers, std::string_view name = "pool");
+  explicit thread_pool(std::size_t workers = processors(), std::string_view name = "pool");
   /// The same, but at most `limit` jobs at a time are given and not over: a call that gives one
   /// more waits.
   /// Switchpoint, as above.
@@ -156,6 +162,7 @@ class thread_pool {
 
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
+  std::int64_t load_of(std::size_t worker) const noexcept;
   void start(std::size_t workers, std::string_view name);
   /// Takes room for a job if the pool has a limit.
   void enter() const;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // See net/tcp_listener.hpp.
+#include <cstdint>
+#include <exception>
+#include <motet/cancel.hpp>
 #include <motet/detail/life/group.hpp>
+#include <motet/errors.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/thread.hpp>
 #include <motet/thread_pool.hpp>
-#include <numeric>
+#include <motet/time.hpp>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -42,46 +47,88 @@ std::size_t tcp_listener::serve_each(const serve_options& how, const handler_fun
            [this] { close(); });
 }
 
-namespace {
-
-/// Returns: a socket for each thread, all on the port of `where`. None listens yet.
-/// Throws: std::system_error.
-std::vector<fd> sockets_on_one_port(std::size_t count, const endpoint& where, bool shared) {
-  std::vector<fd> sockets;
-  sockets.push_back(detail::bound_socket(where, {.reuse_port = shared}));
-  detail::share_port(sockets.front());  // not before: the port is refused if it is another's
-  while (sockets.size() < count) {
-    sockets.push_back(detail::bound_socket(where, {.reuse_port = true}));
+/// Fibers of this thread accept, and wait until the handlers on the workers are over.
+class tcp_listener::shared_out {
+ public:
+  shared_out(thread_pool& pool, const handler_function& handler)
+      : pool_(pool), handler_(handler), open_(pool.workers()) {
+    pool.check_entered(false);
   }
-  return sockets;
+
+  /// Ends, as a stopped pool does, what `serve` does.
+  template <typename Serve>
+  std::size_t run(Serve serve) {
+    std::size_t cut = 0;
+    group watch;
+    watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); });
+    move_on_when_stopped(over_.get_token(), [&] { cut = serve(); });
+    if (stopped_ != nullptr) std::rethrow_exception(stopped_);
+    return cut;
+  }
+
+  void hand_over(tcp_stream&& peer) {
+    const std::size_t chosen = least_loaded();
+    struct counted {
+      explicit counted(std::size_t& count) noexcept : open(count) { ++open; }
+      ~counted() { --open; }
+      std::size_t& open;
+    };
+    const counted connection(open_[chosen]);
+    fd socket = peer.release();
+    call_on(chosen, [&] { handler_(tcp_stream(std::move(socket))); });
+  }
+
+ private:
+  /// Beside its connections a worker may have jobs.
+  std::size_t least_loaded() const noexcept {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < open_.size(); ++i) {
+      if (load_of(i) < load_of(best)) best = i;
+    }
+    return best;
+  }
+  std::int64_t load_of(std::size_t worker) const noexcept {
+    return pool_.load_of(worker) + static_cast<std::int64_t>(open_[worker]);
+  }
+
+  template <typename F>
+  void call_on(std::size_t worker, F f) {
+    try {
+      pool_.worker(worker).call(f);
+    } catch (const fiber_cancelled&) {
+      note_stop();
+    } catch (const executor_stopped&) {
+      note_stop();
+    }
+  }
+  void note_stop() noexcept {
+    if (stopped_ == nullptr) stopped_ = std::current_exception();
+    over_.request_stop();
+  }
+
+  thread_pool& pool_;
+  const handler_function& handler_;
+  std::vector<std::size_t> open_;  // connections of each worker
+  std::exception_ptr stopped_;
+  std::stop_source over_;
+};
+
+std::size_t tcp_listener::serve_shared_out(thread_pool& pool, const serve_options& how,
+                                           const handler_function& handler) {
+  shared_out workers(pool, handler);
+  return workers.run([&] {
+    return serve_each(how, [&](tcp_stream peer) { workers.hand_over(std::move(peer)); });
+  });
 }
 
-}  // namespace
-
-/// All listeners listen before the first one accepts: if one of them cannot listen, no connection
-/// that another has accepted is lost.
 std::size_t tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
                                         const serve_options& how, const handler_function& handler) {
-  if (where.port() == 0) throw std::invalid_argument("threads that share a port need its number");
-  const std::size_t count = pool.workers();
-  std::vector<tcp_listener> listeners;
-  for (fd& socket : sockets_on_one_port(count, of_kind(where, false), how.share_port)) {
-    detail::start_listening(socket, where, SOMAXCONN);
-    listeners.push_back(tcp_listener(std::move(socket)));
-  }
-  const seats_of seats(how);
-  std::vector<std::size_t> cut(count);
-  group shards;
-  for (std::size_t i = 0; i < count; ++i) {
-    shards.spin([&, i] {
-      cut[i] = pool.worker(i).call([&] {
-        tcp_listener listener = std::move(listeners[i]);
-        return listener.serve_each(how, handler, seats);
-      });
-    });
-  }
-  shards.await_all();
-  return std::accumulate(cut.begin(), cut.end(), std::size_t{0});
+  if (where.port() == 0) throw std::invalid_argument("clients need to know the port of a server");
+  const endpoint address = of_kind(where, false);
+  fd socket = detail::bound_socket(address, {.reuse_port = how.share_port});
+  detail::share_port(socket);  // not before: the port is refused if it is another's
+  detail::start_listening(socket, address, SOMAXCONN);
+  return tcp_listener(std::move(socket)).serve_shared_out(pool, how, handler);
 }
 
 }}}  // namespace motet::MOTET_ABI::net

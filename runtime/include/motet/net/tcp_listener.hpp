@@ -80,16 +80,23 @@ class tcp_listener : public detail::socket_listener {
     serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler));
   }
 
-  /// The same on every thread of `pool`, each with its own listener on `where`; the kernel shares
-  /// the connections out among the listeners. So `handler` and `on_error` are called by several
-  /// threads at a time; they may borrow from the caller, which waits until all are over. If one
-  /// thread cannot go on, all stop. The limit is that of all threads together.
+  /// The same with the handlers on the threads of `pool`: this thread accepts, and each connection
+  /// goes to the worker that has the fewest connections and jobs. So `handler` is called by several
+  /// threads at a time; it may borrow from the caller, which waits until all are over. A connection
+  /// takes a fiber on this thread as well.
   /// Returns: how many handlers were cancelled, on all threads.
   /// Switchpoint.
-  /// Throws: as serve(); std::system_error if `where` cannot be listened on, which is so when
-  ///         another socket listens there, unless share_port is set; std::invalid_argument for port
-  ///         0; executor_stopped if the pool was stopped before, fiber_cancelled if it is stopped
-  ///         meanwhile.
+  /// Throws: as serve(); executor_stopped if the pool was stopped before, fiber_cancelled if it is
+  ///         stopped meanwhile.
+  template <typename Handler>
+  std::size_t serve(thread_pool& pool, const serve_options& how, Handler&& handler) {
+    return serve_shared_out(pool, how, [&handler](tcp_stream peer) { handler(std::move(peer)); });
+  }
+  /// The same with a listener of its own on `where`.
+  /// Switchpoint.
+  /// Throws: as the other serve(); std::system_error if `where` cannot be listened on, which is so
+  ///         when another socket listens there, unless both share the port;
+  ///         std::invalid_argument for port 0.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
   static std::size_t serve(thread_pool& pool, const endpoint& where, const serve_options& how,
@@ -109,10 +116,13 @@ class tcp_listener : public detail::socket_listener {
 
  private:
   using handler_function = std::function<void(tcp_stream)>;
+  class shared_out;
 
   std::size_t serve_each(const serve_options& how, const handler_function& handler);
   std::size_t serve_each(const serve_options& how, const handler_function& handler,
                          const seats_of& seats);
+  std::size_t serve_shared_out(thread_pool& pool, const serve_options& how,
+                               const handler_function& handler);
   static std::size_t serve_on_each(thread_pool& pool, const endpoint& where,
                                    const serve_options& how, const handler_function& handler);
 };

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// How even the shares of a pool's workers are: a worker that has nothing to begin takes jobs of
+// others, but not more than its share, and none of a worker that is only waking up.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <motet/executor.hpp>
+#include <motet/motet.hpp>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::run_here;
+
+namespace {
+
+/// Blocks the thread that calls it until `condition` is true, or for 20 s.
+template <typename Condition>
+bool comes_true(Condition condition) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() - begin > 20s) return false;
+    std::this_thread::sleep_for(50us);
+  }
+  return true;
+}
+
+void compute_for(std::chrono::microseconds span) {
+  const auto end = std::chrono::steady_clock::now() + span;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+std::size_t most_pending(const thread_pool& pool) {
+  std::size_t most = 0;
+  for (const auto& each : pool.stats()) most = std::max(most, each.pending);
+  return most;
+}
+
+/// Returns: how many of `jobs` jobs, which `give` gives one by one and all of which wait in the
+/// end,
+///          the fullest worker has; the median of some rounds.
+template <typename Give>
+std::size_t fullest_share(std::size_t workers, std::size_t jobs, Give give) {
+  std::vector<std::size_t> shares;
+  for (int round = 0; round < 7; ++round) {
+    thread_pool pool(workers);
+    pool.drain();
+    event enough;
+    std::atomic<std::size_t> waiting{0};
+    for (std::size_t i = 0; i < jobs; ++i) {
+      give(pool, [&] {
+        ++waiting;
+        enough.wait();
+      });
+    }
+    CHECK(comes_true([&] { return waiting == jobs; }));
+    shares.push_back(most_pending(pool));
+    enough.set();
+    pool.drain();
+  }
+  std::sort(shares.begin(), shares.end());
+  return shares[shares.size() / 2];
+}
+
+/// An even share, and half as much again: on a machine with fewer processors than workers a worker
+/// that is not running seems to compute.
+std::size_t tolerable_share(std::size_t workers, std::size_t jobs) {
+  return jobs * 3 / (workers * 2) + 2;
+}
+
+}  // namespace
+
+TEST_CASE("a burst of jobs that wait is spread evenly", "[pool]") {
+  run_here([] {
+    for (const std::size_t workers : {2U, 4U, 8U}) {
+      for (const std::size_t jobs : {16U, 40U, 1'000U}) {
+        const std::size_t share = fullest_share(
+            workers, jobs, [](thread_pool& pool, auto job) { pool.post(std::move(job)); });
+        CAPTURE(workers, jobs, share);
+        CHECK(share <= tolerable_share(workers, jobs));
+      }
+    }
+  });
+}
+
+TEST_CASE("a trickle of jobs that wait is spread evenly", "[pool]") {
+  run_here([] {
+    for (const std::size_t workers : {2U, 4U, 8U}) {
+      const std::size_t share = fullest_share(workers, 16, [](thread_pool& pool, auto job) {
+        pool.post(std::move(job));
+        std::this_thread::sleep_for(300us);
+      });
+      CAPTURE(workers, share);
+      CHECK(share <= tolerable_share(workers, 16));
+    }
+  });
+}
+
+TEST_CASE("jobs that compute and then wait are spread evenly", "[pool]") {
+  run_here([] {
+    for (const std::size_t workers : {2U, 4U}) {
+      const std::size_t share = fullest_share(workers, 40, [](thread_pool& pool, auto job) {
+        pool.post([job = std::move(job)]() mutable {
+          compute_for(100us);
+          job();
+        });
+      });
+      CAPTURE(workers, share);
+      CHECK(share <= tolerable_share(workers, 40) + 10);  // those that compute are to be helped
+    }
+  });
+}
+
+TEST_CASE("jobs beside strands are spread over all workers", "[pool]") {
+  run_here([] {
+    thread_pool pool(4);
+    event enough;
+    std::atomic<int> waiting{0};
+    const auto wait = [&] {
+      ++waiting;
+      enough.wait();
+    };
+    strand one(pool);
+    strand other(pool);
+    for (int i = 0; i < 20; ++i) {
+      one.post(wait);
+      other.post(wait);
+      pool.post(wait);
+      pool.post(wait);
+    }
+    CHECK(comes_true([&] { return waiting == 80; }));
+    std::size_t least = 80;
+    for (const auto& each : pool.stats()) least = std::min(least, each.pending);
+    CHECK(least >= 5);
+    enough.set();
+    pool.drain();
+  });
+}
+
+TEST_CASE("a job does not wait behind one that computes, however many the idle worker has",
+          "[pool]") {
+  run_here([] {
+    thread_pool pool(2);
+    event enough;
+    std::atomic<int> waiting{0};
+    std::atomic<std::thread::id> computing{};
+    std::atomic<bool> end{false};
+    for (int i = 0; i < 40; ++i) {
+      pool.post([&] {
+        ++waiting;
+        enough.wait();
+      });
+    }
+    CHECK(comes_true([&] { return waiting == 40; }));
+    pool.post([&] {
+      computing = std::this_thread::get_id();
+      while (!end) std::this_thread::sleep_for(50us);
+    });
+    CHECK(comes_true([&] { return computing.load() != std::thread::id(); }));
+    std::atomic<int> done{0};
+    for (int i = 0; i < 30; ++i) pool.post([&] { ++done; });
+    CHECK(comes_true([&] { return done == 30; }));
+    end = true;
+    enough.set();
+    pool.drain();
+  });
+}
