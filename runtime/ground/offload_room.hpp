@@ -8,9 +8,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <motet/clock.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/words/blocking_call.hpp>
 #include <motet/detail/words/list.hpp>
+#include <mutex>
 #include <utility>
 
 #include "ground/offload_threads.hpp"
@@ -21,11 +23,16 @@ namespace offload_threads {
 struct room;
 }
 
+struct offload_workers_tag;
+
 /// The part of a thread in the set.
-struct offload_worker {
+struct offload_worker : tagged_link<offload_workers_tag> {
+  call_site site;                             // of the call that it makes
+  clock::time_point since{};                  // when it began; the epoch: it makes none
   offload_threads::room* works_in = nullptr;  // null: the thread is not in the set
   std::size_t waits_for = 0;                  // how many calls of its call's fibers it waits for
   bool left = false;                          // the caller has left the call that the thread makes
+  bool stays = false;                         // however long it is idle
 
   bool excused() const noexcept { return waits_for > 0 || left; }
 };
@@ -53,7 +60,9 @@ struct room {
   std::size_t excused = 0;
   std::size_t idle_count = 0;
   list<idle_thread, idle_tag> idle;  // the thread that became idle last is the first
-  line_of_calls nested;              // calls that excused threads wait for
+  list<offload_worker, offload_workers_tag> workers;
+  clock::time_point told{};  // when somebody was last told that calls stand in line
+  line_of_calls nested;      // calls that excused threads wait for
   line_of_calls line;
 
   std::size_t busy() const noexcept { return threads - excused - idle_count; }
@@ -64,6 +73,7 @@ struct room {
   void abandon() noexcept {
     threads = excused = idle_count = 0;
     idle.abandon();
+    workers.abandon();
     nested.abandon();
     line.abandon();
   }
@@ -91,12 +101,15 @@ inline void end_wait_for(blocking_call& work) noexcept {
 
 inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept {
   work.by = &worker;
+  worker.site = work.site;
+  worker.since = clock::now();
   if (work.left) change(worker, [&] { worker.left = true; });
 }
 
 /// `work` is null if its caller has left it: then the call is gone.
 inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
   change(worker, [&] { worker.left = false; });
+  worker.since = {};
   if (work == nullptr) return;
   work->by = nullptr;
   end_wait_for(*work);
@@ -120,6 +133,30 @@ inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
   note_worker_of(*idle->itself, work);
   return idle;
 }
+
+/// The set has no destructor: its threads outlive statics.
+struct thread_set {
+  std::mutex lock;
+  room calls{most};
+  room own{most_for_own};
+  room names{most_for_names};
+
+  static thread_set& get() {
+    static constinit thread_set one;
+    return one;
+  }
+  room& of(const blocking_call& work) noexcept {
+    switch (work.room) {
+      case offload_room::own:
+        return own;
+      case offload_room::names:
+        return names;
+      case offload_room::calls:
+        break;
+    }
+    return calls;
+  }
+};
 
 }  // namespace offload_threads
 

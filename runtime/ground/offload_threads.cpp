@@ -9,7 +9,10 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <motet/clock.hpp>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/words/jitter.hpp>
@@ -23,22 +26,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offl
 
 namespace {
 
-thread_local constinit offload_worker here;
-
-/// The set has no destructor: its threads outlive statics.
-struct thread_set {
-  std::mutex lock;
-  room calls{most};
-  room names{most_for_names};
-
-  static thread_set& get() {
-    static constinit thread_set one;
-    return one;
-  }
-  room& of(const blocking_call& work) noexcept {
-    return work.room == offload_room::names ? names : calls;
-  }
-};
+thread_local constinit offload_worker* here = nullptr;  // in the frame of serve()
 
 constexpr char name[] = "motet offload";
 
@@ -46,6 +34,7 @@ constexpr char name[] = "motet offload";
 void leave(room& target) noexcept {
   --target.idle_count;
   --target.threads;
+  here->unlink();
   ::pthread_setname_np(::pthread_self(), name_of_ended);
 }
 
@@ -59,6 +48,10 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
   held.unlock();
   jitter();
   if (done != nullptr) done->notify();
+  if (worker.stays) {
+    self.gate.wait();
+    return self.given;
+  }
   self.gate.wait_until(clock::now() + idle_time.load());
   jitter();
   held.lock();
@@ -77,8 +70,10 @@ void serve(blocking_call* work) noexcept {
   thread_set& all = thread_set::get();
   const std::uint32_t began_in = this_process();
   std::unique_lock held(all.lock);
-  offload_worker& worker = here;
+  offload_worker worker;
+  here = &worker;
   worker.works_in = &all.of(*work);
+  worker.works_in->workers.push_back(worker);
   note_worker_of(worker, *work);
   held.unlock();
   while (work != nullptr) {
@@ -154,6 +149,7 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
     }
   }
   (work.nested_in == nullptr ? target.line : target.nested).push_back(work);
+  work.waited = true;
   return 0;
 }
 
@@ -163,8 +159,8 @@ int submit(blocking_call& work) noexcept {
   thread_set& all = thread_set::get();
   jitter();
   std::unique_lock held(all.lock);
-  room* entered = here.works_in;
-  if (entered != nullptr) begin_wait(here, work);
+  room* entered = here == nullptr ? nullptr : here->works_in;
+  if (entered != nullptr) begin_wait(*here, work);
   idle_thread* idle = nullptr;
   const int error = place(all.of(work), work, idle);
   if (error != 0) end_wait_for(work);
@@ -197,19 +193,69 @@ void will_leave(blocking_call& work) noexcept {
 void has_left() noexcept {
   jitter();
   const std::lock_guard held(thread_set::get().lock);
-  if (here.works_in != nullptr) end_wait(here);
+  if (here != nullptr) end_wait(*here);
 }
+
+void keep_this_thread() noexcept {
+  here->stays = true;
+}
+
+namespace {
+
+constexpr std::chrono::seconds between_news{10};
+
+set_load load_of(room& one) noexcept {
+  set_load found{one.threads, one.idle_count, 0};
+  for (line_of_calls* line : {&one.nested, &one.line}) {
+    for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++found.in_line;
+  }
+  return found;
+}
+
+bool same_place(const call_site& a, const call_site& b) noexcept {
+  return a.line == b.line && std::strcmp(a.file, b.file) == 0;
+}
+
+}  // namespace
 
 set_load load() noexcept {
   thread_set& all = thread_set::get();
   const std::lock_guard held(all.lock);
   set_load found;
-  for (room* each : {&all.calls, &all.names}) {
-    found.threads += each->threads;
-    found.idle += each->idle_count;
-    for (line_of_calls* line : {&each->nested, &each->line}) {
-      for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++found.in_line;
+  for (room* each : {&all.calls, &all.own, &all.names}) {
+    const set_load part = load_of(*each);
+    found.threads += part.threads;
+    found.idle += part.idle;
+    found.in_line += part.in_line;
+  }
+  return found;
+}
+
+/// The most frequent site is found by a walk for each: only when calls have waited for long.
+std::optional<congestion> take_news_of(blocking_call& waiting) noexcept {
+  thread_set& all = thread_set::get();
+  const std::lock_guard held(all.lock);
+  room& target = all.of(waiting);
+  const clock::time_point present = clock::now();
+  const bool told = target.told != clock::time_point() && present - target.told < between_news;
+  if (!line_of_calls::contains(waiting) || told) return {};
+  target.told = present;
+  congestion found;
+  found.of = load_of(target);
+  found.limit = target.most.load();
+  for (auto* each = target.workers.front(); each != nullptr; each = target.workers.next(*each)) {
+    if (each->left) ++found.left;
+    std::size_t count = 0;
+    clock::time_point first = present;
+    for (auto* same = each; same != nullptr; same = target.workers.next(*same)) {
+      if (same->since == clock::time_point() || !same_place(same->site, each->site)) continue;
+      ++count;
+      first = std::min(first, same->since);
     }
+    if (count <= found.from_site) continue;
+    found.site = each->site;
+    found.from_site = count;
+    found.longest = present - first;
   }
   return found;
 }
@@ -218,7 +264,7 @@ standstill::standstill() noexcept : held_(thread_set::get().lock) {}
 
 std::size_t standstill::idle() const noexcept {
   const thread_set& all = thread_set::get();
-  return all.calls.idle_count + all.names.idle_count;
+  return all.calls.idle_count + all.own.idle_count + all.names.idle_count;
 }
 
 void lock() noexcept {
@@ -232,8 +278,9 @@ void unlock() noexcept {
 void abandon() noexcept {
   thread_set& all = thread_set::get();
   all.calls.abandon();
+  all.own.abandon();
   all.names.abandon();
-  here = {};
+  here = nullptr;
   all.lock.unlock();
 }
 

@@ -7,15 +7,20 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <motet/call_site.hpp>
+#include <motet/clock.hpp>
 #include <motet/detail/words/blocking_call.hpp>
 #include <mutex>
+#include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
 
-/// The limit. A blocked thread costs some 20 KB and a place in the kernel's tables, and more
-/// threads do not make a disk or a database faster. Only tests change this and the next variables.
+/// The limit: options.offload_limit. A blocked thread costs some 20 KB and a place in the kernel's
+/// tables, and more threads do not make a disk or a database faster.
 inline constinit std::atomic<std::size_t> most{256};
-/// The same for the threads that resolve names.
+/// The same for the threads that make motet's own calls, and that resolve names. Only tests change
+/// these, and the next variable.
+inline constinit std::atomic<std::size_t> most_for_own{64};
 inline constinit std::atomic<std::size_t> most_for_names{64};
 /// A thread whose call waits for offloaded calls itself, or was left by its caller, does not count;
 /// but there are never more threads than this many times the limit.
@@ -37,12 +42,29 @@ void will_leave(blocking_call& work) noexcept;
 /// The caller has left its call, which may be over, and gone.
 void has_left() noexcept;
 
+/// Called in a call: its thread never ends, because something depends on the thread's life.
+void keep_this_thread() noexcept;
+
 struct set_load {
   std::size_t threads = 0, idle = 0;
   std::size_t in_line = 0;  // calls that no thread has begun
 };
 /// Returns: that of all rooms. Walks through the lines, under the lock.
 set_load load() noexcept;
+
+/// Why calls in line are not made.
+struct congestion {
+  set_load of;
+  std::size_t limit = 0;
+  std::size_t left = 0;       // threads whose callers have left
+  call_site site;             // that most of the calls come from which are being made,
+  std::size_t from_site = 0;  // how many, and
+  clock::duration longest{};  // for how long the first of them has been
+};
+/// Returns: about the room of `waiting`, if that is still in line, and nobody got it in the last
+/// ten
+///          seconds; whoever gets it tells.
+std::optional<congestion> take_news_of(blocking_call& waiting) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {

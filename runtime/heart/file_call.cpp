@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "ground/offload_threads.hpp"
+#include "heart/hooks.hpp"
 #include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -18,7 +19,7 @@ std::int32_t call_and_block(operation& op) noexcept {
 }
 
 void file_call::await_end() noexcept {
-  if (end_.await()) return;
+  if (await_thread(end_, *this)) return;
   call_off();
   end_.await_end();
 }

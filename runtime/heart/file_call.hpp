@@ -17,7 +17,9 @@ std::int32_t call_and_block(operation& op) noexcept;
 /// In the frame of the fiber that waits for it.
 class file_call final : public blocking_call {
  public:
-  file_call(operation& op, const char* what) noexcept : op_(&op), end_(what, op.fd) {}
+  file_call(operation& op, const char* what) noexcept : op_(&op), end_(what, op.fd) {
+    room = offload_room::own;
+  }
 
   /// Waits until it is over. If the fiber is interrupted, it is called off first.
   void await_end() noexcept;

@@ -2,15 +2,32 @@
 // What the heart asks of the rooms above: how a fiber lives, and where it travels.
 #pragma once
 
+#include <exception>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+class blocking_call;
+class remote_wait;
+class thread_state;
+
+// threads/offload.cpp
+
+/// Waits for the end of a call that a plain thread makes, as remote_wait::await() does; gives
+/// notice if no thread begins it for long.
+bool await_thread(remote_wait& end, blocking_call& call) noexcept;
+
 // life/fiber_end.cpp
 
 /// The first function of a fiber, on its own stack: calls the body, then ends the fiber.
 void fiber_main(void* block);
+
+// process/fork.cpp
+
+/// Makes the backend of a forked child, in which no switchpoint has done so yet.
+/// Returns: null; or why there is none.
+std::exception_ptr make_kernel_of_child(thread_state& child) noexcept;
 
 // travel/
 

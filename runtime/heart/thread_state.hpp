@@ -32,9 +32,8 @@ struct pool_state;
 struct worker_load;
 
 /// Of a thread that is not motet's: its runtime lasts for a fiber's visit, which cannot wait there.
-/// `numbers_used`: by earlier visits to the thread; 0: there was none.
 struct foreign_thread {
-  std::uint64_t numbers_used = 0;
+  std::uint64_t numbers_used = 0;  // by earlier visits to the thread; 0: there was none
 };
 
 class thread_state : public thread_core {
@@ -62,10 +61,8 @@ class thread_state : public thread_core {
   job_intake jobs;
   const pool_state* pool = nullptr;  // that its thread is a worker of
   worker_load* load = nullptr;       // as that worker
-  /// The main fiber is at home again when the function that it calls has returned.
-  bool calls_main = false;
-  /// The runtime was started because the main thread had to wait.
-  bool for_waiting = false;
+  bool calls_main = false;  // the main fiber is at home again when its function has returned
+  std::exception_ptr kernel_refusal;  // why a forked child has no backend, to be thrown next
 
   control_block& main_fiber() noexcept { return *main_; }
   backend& kernel() noexcept { return *kernel_; }
@@ -83,8 +80,7 @@ class thread_state : public thread_core {
   void look_around_now() noexcept;
   void poll(bool wait) noexcept;
   void rest_now() noexcept;
-  /// Looks at the inbox.
-  void collect_mail() noexcept;
+  void collect_mail() noexcept;  // looks at the inbox
 
   /// For what waits also when it is interrupted.
   /// Throws: std::logic_error on a foreign thread.
@@ -93,8 +89,8 @@ class thread_state : public thread_core {
   }
 
   // process/runtime_begin_end.cpp
-  /// Whether it began_by_waiting and has had no other use: run() may take its place.
-  bool only_waited() const noexcept;
+  /// Returns: why run() may not take its place; or null.
+  const char* in_use() const noexcept;
   /// Ends every fiber and the mailbox. The running fiber is the main one.
   /// Returns: the first failure that it was not told of, if `leave_first` and its function is no
   ///          thread's; on_unhandled gets the others.
@@ -113,7 +109,9 @@ class thread_state : public thread_core {
   bool left_out(const control_block& fiber) const noexcept {
     return main_left_out_ && &fiber == main_;
   }
-  /// In a forked child: the running fiber is the main one, and the only one. process/fork.cpp
+  // process/fork.cpp
+  void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
+  /// In a forked child: the running fiber is the main one, and the only one.
   void start_over() noexcept;
 
  private:
@@ -124,6 +122,8 @@ class thread_state : public thread_core {
   void check_nothing_left() const noexcept;
   void forget_others(control_block& caller) noexcept;
 
+  struct fork_reserve;
+  std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
   wait_record* exit_waiter_ = nullptr;

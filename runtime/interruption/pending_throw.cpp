@@ -13,6 +13,7 @@
 
 #include "failures/exception_object.hpp"
 #include "failures/notice.hpp"
+#include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "interruption/child_failures.hpp"
 #include "words/saturating_time.hpp"
@@ -169,6 +170,12 @@ bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
 }
 
 bool thread_core::must_throw_slowly() noexcept {
+  if ((running_->interrupts & interrupt_kernel) != 0) [[unlikely]] {
+    auto& home = static_cast<thread_state&>(*this);
+    home.kernel_refusal = make_kernel_of_child(home);
+    if (home.kernel_refusal != nullptr) return true;
+    running_->interrupts &= static_cast<std::uint8_t>(~interrupt_kernel);
+  }
   return static_cast<bool>(speaker_of(*running_));
 }
 
@@ -193,6 +200,8 @@ bool thread_core::interrupted_at_once() noexcept {
 void thread_core::throw_pending() {
   auto& home = static_cast<thread_state&>(*this);
   control_block& fiber = *running_;
+  if (home.kernel_refusal != nullptr) [[unlikely]]
+    std::rethrow_exception(std::exchange(home.kernel_refusal, nullptr));
   speaker speaking = speaker_of(fiber);
   if (speaking.what == speaks::scope) {
     let_others_run_before(home, speaking.which->about);

@@ -9,12 +9,12 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <motet/detail/threads/offloaded.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <motet/file_watch.hpp>
 #include <motet/io.hpp>
 #include <motet/mutex.hpp>
-#include <motet/offload.hpp>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -118,10 +118,11 @@ void file_watch::watch(std::string_view path, std::uint32_t what) {
   const std::string name = detail::terminated(path);
   state& in = opened();
   const std::lock_guard unknown(in.adding);
-  const int number = offload([&] {  // a network file system answers late
-    const int watched = ::inotify_add_watch(in.instance.get(), name.c_str(), what);
-    return watched < 0 ? -errno : watched;
-  });
+  const int number =
+      detail::offload_to(detail::offload_room::own, [&] {  // a network file system answers late
+        const int watched = ::inotify_add_watch(in.instance.get(), name.c_str(), what);
+        return watched < 0 ? -errno : watched;
+      });
   if (number < 0) throw std::system_error(-number, std::system_category(), "watch " + name);
   try {
     in.paths.insert_or_assign(number, watched_path{name});

@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <motet/detail/threads/offloaded.hpp>
 #include <motet/fiber.hpp>
 #include <motet/io.hpp>
-#include <motet/offload.hpp>
 #include <motet/time.hpp>
 #include <optional>
 #include <system_error>
@@ -183,7 +183,7 @@ bool copy_by_file_range(held_direction& from, held_direction& to, copy_progress&
   const fd target(::fcntl(to.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!source || !target) return false;
   for (;;) {
-    const ssize_t moved = offload([&source, &target] {
+    const ssize_t moved = offload_to(offload_room::own, [&source, &target] {
       const ssize_t part = faults::call("copy_file_range", ::copy_file_range, source.get(), nullptr,
                                         target.get(), nullptr, most_of_file, 0U);
       return part < 0 ? -errno : part;

@@ -5,7 +5,10 @@
 // process forked. The parent notices nothing.
 #include <pthread.h>
 
+#include <memory>
 #include <motet/detail/ground/process.hpp>
+#include <new>
+#include <utility>
 
 #include "ground/cores.hpp"
 #include "ground/mapping_guard.hpp"
@@ -21,20 +24,46 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+struct thread_state::fork_reserve {
+  explicit fork_reserve(const options& chosen) : kernel(std::make_unique<late_backend>(chosen)) {}
+  fork_reserve(const fork_reserve&) = delete;
+  fork_reserve& operator=(const fork_reserve&) = delete;
+  ~fork_reserve() { ::operator delete(inbox); }
+
+  std::unique_ptr<late_backend> kernel;
+  void* inbox = ::operator new(sizeof(mailbox));
+};
+
+/// The runtime of a child needs two allocations, which its parent makes: a child could only end if
+/// there were no memory.
+void thread_state::make_fork_reserve() {
+  if (fork_reserve_ == nullptr) fork_reserve_ = std::make_shared<fork_reserve>(options_);
+}
+
+std::exception_ptr make_kernel_of_child(thread_state& child) noexcept {
+  try {
+    static_cast<late_backend&>(child.kernel()).make();
+    child.make_fork_reserve();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 /// Runs in the child, and on the only thread that is left there.
 void thread_state::start_over() noexcept {
   kernel_->abandon();
-  mailbox& fresh = *new mailbox(mailbox::unopened{});
-  kernel_ = std::make_unique<late_backend>([this, &fresh] {
-    fresh.open();
-    auto made = kernel_for(options_);
-    made->listen(fresh.wake_descriptor());
-    return made;
-  });
+  make_fork_reserve();  // a child that forks before its first switchpoint has used its own
+  mailbox& fresh =
+      *::new (std::exchange(fork_reserve_->inbox, nullptr)) mailbox(mailbox::unopened{});
+  fork_reserve_->kernel->belongs_to(fresh);
+  kernel_ = std::move(fork_reserve_->kernel);
+  fork_reserve_.reset();
   control_block& caller = *running_;
   const std::size_t room = timers::of_a_fiber + timers_of_scopes(caller.scopes);
   time.start_over(*kernel_, caller, room);
   forget_others(caller);
+  caller.interrupts |= interrupt_kernel;
   fresh.blocks = 1;
   mail_ = caller.mail = &fresh;
   main_ = &caller;

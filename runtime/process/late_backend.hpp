@@ -3,11 +3,16 @@
 // child that only calls exec(3) needs none.
 #pragma once
 
-#include <functional>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <exception>
 #include <memory>
 #include <motet/backend.hpp>
 #include <motet/options.hpp>
-#include <utility>
+#include <thread>
+
+#include "heart/mail/mailbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -15,35 +20,67 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Throws: as make_backend().
 std::unique_ptr<backend> kernel_for(const options& chosen);
 
+/// The first switchpoint of the child makes the real one, and throws if that fails. Until then, and
+/// where nothing can be thrown, operations fail and polls are pauses between two attempts.
 class late_backend final : public backend {
  public:
-  /// `make` also has it listen.
-  explicit late_backend(std::function<std::unique_ptr<backend>()> make) : make_(std::move(make)) {}
+  explicit late_backend(const options& chosen) noexcept : options_(chosen) {}
 
-  std::string_view name() const noexcept override { return real().name(); }
-  bool virtual_time() const noexcept override { return real().virtual_time(); }
-  int wait_descriptor(time_point& due) noexcept override { return real().wait_descriptor(due); }
-  time_point now() const noexcept override { return real().now(); }
-  bool submit(operation& op) noexcept override { return real().submit(op); }
-  void cancel(operation& op) noexcept override { real().cancel(op); }
+  /// The mailbox gets its descriptor with the real backend.
+  void belongs_to(mailbox& inbox) noexcept { inbox_ = &inbox; }
+  /// Throws: as kernel_for(), mailbox::open() and backend::listen().
+  void make() {
+    if (real_ != nullptr) return;
+    if (inbox_->wake_descriptor() < 0) inbox_->open();
+    auto made = kernel_for(options_);
+    made->listen(inbox_->wake_descriptor());
+    real_ = std::move(made);
+  }
+
+  std::string_view name() const noexcept override {
+    return made_now() ? real_->name() : std::string_view("none");
+  }
+  bool virtual_time() const noexcept override { return made_now() && real_->virtual_time(); }
+  int wait_descriptor(time_point& due) noexcept override {
+    return made_now() ? real_->wait_descriptor(due) : -1;
+  }
+  time_point now() const noexcept override {
+    return made_now() ? real_->now() : std::chrono::steady_clock::now();
+  }
+  bool submit(operation& op) noexcept override {
+    if (made_now()) return real_->submit(op);
+    op.result = -EAGAIN;
+    return true;
+  }
+  void cancel(operation& op) noexcept override { real_->cancel(op); }
   void forget(int fd) noexcept override {
     if (real_ != nullptr) real_->forget(fd);
   }
   void abandon() noexcept override {
     if (real_ != nullptr) real_->abandon();
   }
-  void poll(time_point deadline, completions& done) override { real().poll(deadline, done); }
-  void keep_pace(bool on) noexcept override { real().keep_pace(on); }
-  void listen(int wake_descriptor) override { real().listen(wake_descriptor); }
+  void poll(time_point deadline, completions& done) override {
+    if (made_now()) return real_->poll(deadline, done);
+    const time_point next_attempt = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    std::this_thread::sleep_until(std::min(deadline, next_attempt));
+  }
+  void keep_pace(bool on) noexcept override {
+    if (real_ != nullptr) real_->keep_pace(on);
+  }
+  void listen(int) override {}
 
  private:
-  backend& real() const {
-    if (real_ == nullptr) real_ = make_();
-    return *real_;
+  bool made_now() const noexcept {
+    try {
+      const_cast<late_backend&>(*this).make();
+    } catch (const std::exception&) {
+    }
+    return real_ != nullptr;
   }
 
-  std::function<std::unique_ptr<backend>()> make_;
-  mutable std::unique_ptr<backend> real_;
+  const options& options_;
+  mailbox* inbox_ = nullptr;
+  std::unique_ptr<backend> real_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

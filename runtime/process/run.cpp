@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
+#include <algorithm>
 #include <cstdlib>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/run.hpp>
@@ -10,6 +11,8 @@
 
 #include "backends.hpp"
 #include "ground/mapping_guard.hpp"
+#include "ground/offload_threads.hpp"
+#include "ground/valgrind.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump_signal.hpp"
@@ -61,8 +64,14 @@ void check(const options& chosen) {
   require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
   require(chosen.stall_report == 0ms || (chosen.stall_report >= 5ms && chosen.stall_report <= 1h),
           "options.stall_report must be 0, or 5 ms to 1 h");
+  require(chosen.offload_limit <= 65'536, "options.offload_limit must be 0 to 65,536");
   check_trace(chosen.trace);
   require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
+}
+
+bool is_built(std::string_view name) {
+  const auto names = backend_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -80,6 +89,8 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
     require(made != nullptr, "options.make_backend has made no backend");
     return made;
   }
+  // Valgrind knows few operations of a ring.
+  if ((name.empty() || name == "auto") && valgrind::watches() && is_built("libev")) name = "libev";
   const mapping_guard guard;
   return make_backend(name, sizes);
 }
@@ -97,6 +108,7 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
+  if (chosen.offload_limit > 0) offload_threads::most.store(chosen.offload_limit);
   const bool watched = chosen.stall_report.count() > 0;
   if (watched) watch_stalls(chosen);
   auto recording = recorder_for(chosen);
@@ -179,8 +191,14 @@ foreign_visit::~foreign_visit() {
 
 session::session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
-  if (self() != nullptr && self()->only_waited()) finish(0, false);
-  if (self() != nullptr) throw std::logic_error("this thread has a runtime already");
+  if (self() != nullptr) {
+    if (const char* use = self()->in_use()) {
+      throw std::logic_error(std::string("run: this thread has a runtime already, which began with "
+                                         "its first use of motet, and which cannot be replaced: ") +
+                             use);
+    }
+    finish(0, false);
+  }
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
   main_ = &self()->main_fiber();

@@ -65,6 +65,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   mail_ = foreign ? new mailbox(mailbox::unopened{}) : new mailbox;
   const std::uint64_t number = store.next_id();
   try {
+    if (!foreign) make_fork_reserve();
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
     main_ = ::new (store.room_for_block(time)) control_block(*this, *mail_, 1, number, reading_);
@@ -108,10 +109,18 @@ thread_state::~thread_state() {
   ::pthread_setcancelstate(cancel_state_before_, nullptr);
 }
 
-bool thread_state::only_waited() const noexcept {
-  if (!for_waiting || living_ > 0 || main_->scopes != nullptr) return false;
+const char* thread_state::in_use() const noexcept {
+  if (calls_main) return "this thread is in run(), or in the function of a motet::thread";
+  if (foreign) return "this is a visit to a foreign thread";
+  if (living_ > 0) return "fibers that were spun before are not over";
+  if (main_->scopes != nullptr) return "the call is within a time limit, or another scope";
+  if (anything_pending()) return "operations or timers are pending";
   const cold_part* part = cold_if_any(*main_);
-  return part == nullptr || (part->own_family.next == nullptr && part->locals.empty());
+  if (part != nullptr && part->own_family.next != nullptr)
+    return "the call is within a group's life";
+  if (part != nullptr && !part->locals.empty()) return "the main fiber has values of a fiber_local";
+  if (main_->references > 1 || mail_->blocks > 1) return "there are handles to its fibers";
+  return nullptr;
 }
 
 void thread_state::close_mail() noexcept {
@@ -135,6 +144,8 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   const bool of_thread = main_->ended_by != outcome::none;  // a function has decided that
   main_->ending = true;
   if (!of_thread) main_->ended_by = outcome::value;
+  if (!of_thread && main_->has_cold_part)
+    warn_of_unawaited(cold(*main_).own_family, *this, "the main fiber");
   ++main_->shields;
   take_no_more_jobs(*this);
   come_home(*main_);

@@ -114,6 +114,7 @@ process_stats stats() {
   result.offload_threads = offload.threads;
   result.offload_idle = offload.idle;
   result.offload_queued = offload.in_line;
+  result.offload_limit = detail::offload_threads::most.load();
   result.stalls = detail::stalls_so_far();
   return result;
 }

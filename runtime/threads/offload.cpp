@@ -6,14 +6,19 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <chrono>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/detail/words/jitter.hpp>
 #include <motet/errors.hpp>
 #include <motet/future.hpp>
+#include <new>
+#include <string>
 #include <system_error>
 
+#include "failures/notice.hpp"
 #include "ground/offload_threads.hpp"
 #include "ground/signal_mask.hpp"
+#include "heart/hooks.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "words/remote_work.hpp"
@@ -32,7 +37,56 @@ void submit(blocking_call& work) {
   if (error != 0) throw std::system_error(error, std::system_category(), "a thread to offload to");
 }
 
+/// A call that waits for so long for a thread is no accident of the moment.
+constexpr std::chrono::seconds long_in_line{1};
+
+const char* calls_of(offload_room which) noexcept {
+  switch (which) {
+    case offload_room::own:
+      return "calls on files and processes";
+    case offload_room::names:
+      return "look-ups of names";
+    case offload_room::calls:
+      break;
+  }
+  return "offloaded calls";
+}
+
+std::string text_of(const offload_threads::congestion& found, offload_room which) {
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(found.longest);
+  std::string text = std::to_string(found.of.in_line) + " " + calls_of(which) +
+                     " wait for one of " + std::to_string(found.of.threads) +
+                     " threads (the limit is " + std::to_string(found.limit);
+  if (found.left > 0) text += ", and " + std::to_string(found.left) + " were left by their callers";
+  text += "): " + std::to_string(found.from_site) + " calls";
+  if (found.site.line != 0) {
+    text += std::string(" from ") + found.site.file + ":" + std::to_string(found.site.line);
+  }
+  text += " are being made, the first for " + std::to_string(longest.count()) + " ms";
+  if (which == offload_room::calls) text += "; options.offload_limit allows more";
+  return text;
+}
+
+void give_notice(thread_state& thread, blocking_call& waiting) noexcept {
+  const auto found = offload_threads::take_news_of(waiting);
+  if (!found) return;
+  try {
+    notice(thread.settings(), text_of(*found, waiting.room));
+  } catch (const std::bad_alloc&) {
+    // A notice is no reason to fail.
+  }
+}
+
 }  // namespace
+
+bool await_thread(remote_wait& end, blocking_call& call) noexcept {
+  thread_state& thread = *self();
+  if (!call.waited || thread.time.virtual_time()) return end.await();
+  const auto first = end.await_until(thread.time.after(long_in_line));
+  if (first != remote_wait::result::late) return first == remote_wait::result::over;
+  give_notice(thread, call);
+  return end.await();
+}
 
 void throw_from_job(std::exception_ptr error) {
   std::rethrow_exception(as_seen_by_others(std::move(error), "an offloaded job"));
@@ -51,7 +105,7 @@ void lent_call::await_end() {
   ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
   submit(*this);
   const remote_work meanwhile;
-  if (waiting.await()) return;
+  if (await_thread(waiting, *this)) return;
   if (offload_threads::withdraw(*this)) thread->throw_pending();
   stop_.request_stop();
   waiting.await_end();
@@ -81,7 +135,7 @@ void owned_call::await_end(owned<owned_call>& call) {
   ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);
   submit(lent);
   const remote_work meanwhile;
-  if (waiting.await()) return;
+  if (await_thread(waiting, lent)) return;
   if (offload_threads::withdraw(lent)) thread->throw_pending();
   std::stop_source asked = lent.stop_;
   phase still = phase::awaited;

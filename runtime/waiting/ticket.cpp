@@ -65,7 +65,6 @@ bool any_thread::begin_on_main_thread(thread_core*& thread) {
 
 thread_core& any_thread::begin_to_wait() {
   thread_core& thread = begin_here();
-  static_cast<thread_state&>(thread).for_waiting = true;
   return thread;
 }
 

@@ -20,7 +20,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class timers {
  public:
-  timers(backend& kernel, const options& chosen) noexcept
+  /// Throws: std::bad_alloc.
+  timers(backend& kernel, const options& chosen)
       : kernel_(&kernel), virtual_time_(kernel.virtual_time()), slack_(chosen.timer_slack) {}
 
   /// Returns: the present instant, never earlier than the true one.

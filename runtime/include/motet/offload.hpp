@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Calls that block a thread, or keep it busy for long, are made by another thread: a plain thread
-// of a set that grows when all its threads are busy, up to 256, and shrinks when they are idle.
-// Only the calling fiber waits.
+// of a set that grows when all its threads are busy, up to options.offload_limit, and shrinks when
+// they are idle. Only the calling fiber waits. motet's own calls of that kind, as on files, have
+// threads of their own. When a call has waited for a thread for a second, a notice says so.
 //
 // A job may start fibers that offload in turn. A thread that waits for such work does not count as
-// one of the 256, nor does a thread whose caller has left its job; but there are never more than
-// 1,024. If all of those wait for one another, a further call from one of them throws.
+// one of them, nor does a thread whose caller has left its job; but there are never more than four
+// times as many. If all of those wait for one another, a further call from one of them throws.
 //
 // A job runs without fibers. Verbs that need none (push, pop, lock, schedule, cancel and the like)
 // work in a job as on any thread. A verb that starts a runtime starts it for this job alone: when
@@ -15,6 +16,7 @@
 // the job does.
 #pragma once
 
+#include <motet/call_site.hpp>
 #include <motet/detail/threads/offloaded.hpp>
 #include <type_traits>
 #include <utility>
@@ -24,7 +26,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// Calls `f`, which may borrow, on another thread, with a std::stop_token if it takes one. An
 /// interruption requests a stop through the token and waits until `f` has ended; then the result
 /// is returned, or the exception of `f` thrown, as usual, and the interruption is thrown at the
-/// next switchpoint. Only if `f` has not begun yet, because 256 other jobs are at work, the
+/// next switchpoint. Only if `f` has not begun yet, because all threads are at work, the
 /// interruption is thrown at once, and `f` is not called. On a thread without a runtime `f` is
 /// called on the calling thread.
 /// Returns: what `f` returned.
@@ -33,10 +35,8 @@ namespace motet { inline namespace MOTET_ABI {
 ///         fiber, and then `f` is not called; std::system_error if the set has no thread and none
 ///         can be made; deadlock, in a job, if all threads wait for work that is offloaded in turn.
 template <typename F>
-decltype(auto) offload(F&& f) {
-  detail::lent_call_of<F> call(std::forward<F>(f));
-  call.await_end();
-  return call.take();
+decltype(auto) offload(F&& f, call_site site = call_site::here()) {
+  return detail::offload_to(detail::offload_room::calls, std::forward<F>(f), site);
 }
 
 /// The same for an `f` that owns what it touches: `f` is copied, or moved, and an interruption is
@@ -46,8 +46,8 @@ decltype(auto) offload(F&& f) {
 /// Switchpoint.
 /// Throws: as offload(); std::bad_alloc.
 template <typename F>
-auto offload_owned(F&& f) {
-  return detail::offload_owned_to(detail::offload_room::calls, std::forward<F>(f));
+auto offload_owned(F&& f, call_site site = call_site::here()) {
+  return detail::offload_owned_to(detail::offload_room::calls, std::forward<F>(f), site);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -70,6 +70,10 @@ struct options {
   /// itself. A forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
+  /// How many plain threads of the process may make calls that the program offloads: [1, 65,536];
+  /// 0: as before, which is 256 at first. The last runtime that begins with another value decides.
+  std::size_t offload_limit = 0;
+
   /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread
   /// writes at once where its running fiber is. 0: what the environment variable MOTET_DUMP_SIGNAL
   /// says (QUIT, SIGUSR1, 12), else no signal. A handler that the program had set before is called

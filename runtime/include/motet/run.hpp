@@ -35,11 +35,12 @@ class session {
 }  // namespace detail
 
 /// Calls `f` as the main fiber of a new runtime on this thread, then cancels and awaits every fiber
-/// that is left. A runtime that the main thread has got only by waiting is replaced.
+/// that is left. A runtime that has begun with this thread's first use of motet is replaced, if
+/// nothing is left of that use but open descriptors.
 /// Returns: what `f` returned.
 /// Switchpoint.
 /// Throws: what `f` throws, else the first failure that no fiber was told of; std::logic_error if
-///         the thread has a runtime already; std::invalid_argument for an impossible option;
+///         the thread has a runtime that is in use; std::invalid_argument for an impossible option;
 ///         std::system_error if the chosen backend is not available.
 template <typename F>
 auto run(const options& chosen, F&& f) -> std::invoke_result_t<F&> {

@@ -72,6 +72,7 @@ struct process_stats {
   std::size_t offload_threads = 0;    // for offload(), and for calls that would block
   std::size_t offload_idle = 0;       // of them
   std::size_t offload_queued = 0;     // calls that wait for one of them
+  std::size_t offload_limit = 0;      // the most threads for calls of the program: see options
   std::vector<stall_stats> stalls;    // by site
 };
 

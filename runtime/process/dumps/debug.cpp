@@ -4,6 +4,7 @@
 #include <motet/debug.hpp>
 #include <ostream>
 
+#include "ground/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/dump_threads.hpp"
@@ -37,11 +38,21 @@ void dump_here(std::ostream& out, const dump_options& how) {
   if (how.json) out << "]}\n";
 }
 
+/// The process's, whose threads have no fibers.
+void write_offloaded(std::ostream& out) {
+  const auto load = detail::offload_threads::load();
+  const std::size_t running = load.threads - load.idle;
+  if (running + load.in_line == 0) return;
+  out << "offloaded calls: " << running << " being made, " << load.in_line
+      << " waiting for a thread (the limit is " << detail::offload_threads::most.load() << ")\n";
+}
+
 }  // namespace
 
 void dump(std::ostream& out, const dump_options& how) {
   write_plainly(out, [&](std::ostream& plain) {
     how.all_threads ? detail::dump_threads(plain, how) : dump_here(plain, how);
+    if (!how.json) write_offloaded(plain);
   });
 }
 

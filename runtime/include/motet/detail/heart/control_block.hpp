@@ -47,6 +47,7 @@ enum interrupt : std::uint8_t {
   interrupt_failure = 4,  // a child has failed
   interrupt_scope = 8,    // a scope that it is in has ended
   interrupt_waits = 16,   // not pending: on a foreign executor it may not wait
+  interrupt_kernel = 32,  // a forked child has no backend yet
   interrupt_anew = 0,     // nothing else: what a handler held back is due
 };
 

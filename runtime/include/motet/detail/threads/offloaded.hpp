@@ -166,13 +166,24 @@ class owned_call_of final : public owned_call {
   offloaded_outcome<result> outcome_;
 };
 
+/// As offload().
+template <typename F>
+decltype(auto) offload_to(offload_room where, F&& f, call_site site = {}) {
+  lent_call_of<F> call(std::forward<F>(f));
+  call.room = where;
+  call.site = site;
+  call.await_end();
+  return call.take();
+}
+
 /// As offload_owned().
 template <typename F>
-auto offload_owned_to(offload_room where, F&& f) {
+auto offload_owned_to(offload_room where, F&& f, call_site site = {}) {
   using call_type = owned_call_of<std::decay_t<F>>;
   auto* const call = new call_type(std::forward<F>(f));
   owned<owned_call> kept(call);
   call->room = where;
+  call->site = site;
   owned_call::await_end(kept);
   return call->take();
 }

@@ -2,6 +2,7 @@
 // A call that a plain thread makes for a fiber, which waits for its end or has left it.
 #pragma once
 
+#include <motet/call_site.hpp>
 #include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -9,8 +10,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct blocking_calls_tag;
 struct offload_worker;
 
-/// Which threads make a call: name look-ups, which may take a minute each, have their own threads.
-enum class offload_room : unsigned char { calls, names };
+/// Which threads make a call: those of the program; those of motet itself, as on files, which must
+/// not wait behind a database; name look-ups, which may take a minute each.
+enum class offload_room : unsigned char { calls, own, names };
 
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
@@ -22,6 +24,8 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   virtual void notify() noexcept = 0;
 
   offload_room room = offload_room::calls;
+  call_site site;       // where the program asked for it
+  bool waited = false;  // submit() has found no free thread for it
 
   // Of ground/offload_threads.cpp, under its lock:
   offload_worker* by = nullptr;         // the thread that makes the call

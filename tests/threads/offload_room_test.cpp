@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// When all threads for offloaded calls are blocked: motet's own calls go on, and a notice says who
+// blocks them.
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <motet/debug.hpp>
+#include <motet/motet.hpp>
+#include <motet/offload.hpp>
+#include <motet/stats.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catch.hpp"
+#include "ground/workers.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::contains;
+using testing::limited_to;
+using testing::make_pipe;
+
+namespace {
+
+/// Blocks its thread until a byte comes, which it leaves.
+void block_on(int pipe) {
+  pollfd asked{pipe, POLLIN, 0};
+  ::poll(&asked, 1, 20'000);
+}
+
+template <typename F>
+bool within(std::chrono::seconds limit, F f) {
+  return move_on_after(limit, f);
+}
+
+/// What motet makes by itself on other threads.
+void use_files_and_programs() {
+  CHECK(within(10s, [] {
+    directory names("/proc/self");
+    while (names.next()) {
+    }
+  }));
+  CHECK(within(10s, [] {
+    file opened = file::open("/proc/self/stat");
+    std::array<std::byte, 64> room;
+    CHECK(opened.read(room) > 0);
+  }));
+  CHECK(within(10s, [] { CHECK(run_command({.program = "true"}).status); }));
+}
+
+}  // namespace
+
+TEST_CASE("files, directories and programs do not wait behind offloaded calls", "[offload]") {
+  if (testing::on_sim()) return;  // whose time does not wait for other programs
+  const limited_to four(4);
+  auto held = make_pipe();
+  run([&] {
+    group blocked;
+    for (int i = 0; i < 4; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
+    sleep_for(20ms);
+    CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));  // there is no thread for that one
+    use_files_and_programs();
+    CHECK(::write(held.second(), "x", 1) == 1);
+    blocked.await_all();
+  });
+}
+
+TEST_CASE("files, directories and programs do not wait behind calls that were left", "[offload]") {
+  if (testing::on_sim()) return;
+  const limited_to two(2);
+  auto held = make_pipe();
+  run([&] {
+    group calls;
+    for (int i = 0; i < 8; ++i) {  // as many threads as there may ever be
+      calls.spin([&] {
+        move_on_after(20ms, [&] { offload_owned([pipe = held.first()] { block_on(pipe); }); });
+      });
+    }
+    calls.await_all();
+    use_files_and_programs();
+    CHECK(::write(held.second(), "x", 1) == 1);
+  });
+}
+
+TEST_CASE("a call that waits for a thread for a second is told of, with who blocks the threads",
+          "[offload]") {
+  if (testing::on_sim()) return;
+  const limited_to two(2);
+  auto held = make_pipe();
+  std::vector<std::string> notices;
+  options how;
+  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(how, [&] {
+    group blocked;
+    for (int i = 0; i < 2; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
+    sleep_for(20ms);
+    blocked.spin([] { offload([] {}); });
+    sleep_for(20ms);
+    std::ostringstream dumped;
+    dump(dumped);
+    CHECK(contains(dumped.str(), "offloaded calls: 2 being made, 1 waiting for a thread"));
+    CHECK(stats().offload_queued == 1);
+    CHECK(stats().offload_limit == 2);
+    while (notices.empty()) sleep_for(10ms);
+    CHECK(::write(held.second(), "x", 1) == 1);
+    blocked.await_all();
+  });
+  REQUIRE(notices.size() == 1);
+  CHECK(contains(notices[0], "1 offloaded calls wait for one of 2 threads"));
+  CHECK(contains(notices[0], "2 calls from "));
+  CHECK(contains(notices[0], "offload_room_test.cpp:"));
+  CHECK(contains(notices[0], "options.offload_limit"));
+}
+
+TEST_CASE("the limit of threads is an option", "[offload]") {
+  const std::size_t before = testing::threads::most.load();
+  options how;
+  how.offload_limit = 65'537;
+  CHECK_THROWS_AS(run(how, [] {}), std::invalid_argument);
+  how.offload_limit = 3;
+  run(how, [] { CHECK(stats().offload_limit == 3); });
+  run([] { CHECK(stats().offload_limit == 3); });  // a runtime without a wish leaves it
+  testing::threads::most = before;
+}
