@@ -47,6 +47,12 @@ bool refused_by_pending() {
   return refuses(here());
 }
 
+void deliver_passed_limits() {
+  thread_state& thread = here();
+  end_passed_limits(thread);
+  thread.deliver();
+}
+
 std::size_t settled(std::int32_t result, const char* what, int fd) {
   if (result >= 0) return static_cast<std::size_t>(result);
   if (result == -ECANCELED) {

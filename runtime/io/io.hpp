@@ -42,6 +42,10 @@ std::int32_t perform_now(thread_state& thread, operation& op, const char* what) 
 /// Throws: as here().
 bool refused_by_pending();
 
+/// For calls that cannot be taken back: also sees a time limit that no poll has found yet.
+/// Throws: what is pending for the fiber.
+void deliver_passed_limits();
+
 /// Returns: `result`, if it is no error.
 /// Throws: std::system_error; for -ECANCELED what is pending for the fiber.
 std::size_t settled(std::int32_t result, const char* what, int fd);

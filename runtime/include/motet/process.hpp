@@ -27,10 +27,11 @@ struct exit_status {
 };
 
 /// What a standard stream of a program is: that of this process, nothing (/dev/null), a pipe to
-/// this process, or a descriptor of this process, which stays open here.
+/// this process, or a descriptor of this process, which stays open here. For `err` also
+/// `standard_output`: the same as `out`.
 class standard_stream {
  public:
-  enum kind { inherit, null, pipe, descriptor };
+  enum kind { inherit, null, pipe, descriptor, standard_output };
 
   constexpr standard_stream(kind chosen = inherit) noexcept : kind_(chosen) {}
   constexpr explicit standard_stream(int fd) noexcept : kind_(descriptor), fd_(fd) {}
@@ -44,8 +45,18 @@ class standard_stream {
   int fd_ = -1;
 };
 
+/// A descriptor of this process, which stays open here, and its number in a program.
+struct passed_descriptor {
+  int here = -1;
+  int there = -1;  // 3 or above
+};
+
+/// A descriptor that a program gets is put into blocking mode, because programs expect that; the
+/// mode belongs to the open file, and so changes here as well. Only a socket that listens keeps its
+/// mode: accept() here must not block the thread when the program has taken the connection.
 struct process_options {
-  /// A path, or a name that is looked for in the directories of PATH.
+  /// A path, or a name that is looked for in the directories of PATH: the one in `environment` if
+  /// that is given, else this process's.
   std::string program;
   std::vector<std::string> args = {};
   /// Of the form NAME=value; nothing: the environment of this process.
@@ -55,6 +66,13 @@ struct process_options {
   standard_stream in = {};
   standard_stream out = {};
   standard_stream err = {};
+  /// Further descriptors, as a socket that listens, or a file with a lock.
+  std::vector<passed_descriptor> descriptors = {};
+  /// The kernel ends the program, with SIGKILL, when this process ends, however that happens. What
+  /// the program has started is not ended. Without effect on a program that runs with other
+  /// privileges. The process forks for it, which takes longer the more memory it uses.
+  /// Source: prctl(2), PR_SET_PDEATHSIG.
+  bool die_with_parent = false;
   /// The program leads a process group of its own: then signal() and terminate() reach also the
   /// programs that it starts, and a terminal's interrupt key reaches none of them. What is left of
   /// the group ends with the process object, at the latest; until then the program that leads it,
@@ -65,9 +83,9 @@ struct process_options {
 };
 
 /// A program that runs, and that has ended when this is destroyed. Move-only; to be used on one
-/// thread at a time. The program has its three standard streams and no other descriptor, no signal
-/// is blocked in it, and those that this process handles do what they do by default. Its end is
-/// seen without SIGCHLD, which must not be ignored by the process.
+/// thread at a time. The program has its three standard streams and the descriptors that it was
+/// given, no signal is blocked in it, and those that this process handles do what they do by
+/// default. Its end is seen without SIGCHLD, which must not be ignored by the process.
 class process {
  public:
   /// Starts a program; a plain thread does it, because that can take a while.
@@ -75,7 +93,8 @@ class process {
   /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
   ///         no_child_process if the program was started, but has ended already, and this process
   ///         ignores SIGCHLD, or has seen that end by another call; std::invalid_argument for a NUL
-  ///         in a text; what is pending for this fiber, and then nothing was started.
+  ///         in a text, and for a descriptor's number below 3 or given twice; what is pending for
+  ///         this fiber, and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
   static process start(const process_options& what);
 

@@ -5,28 +5,30 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <motet/offload.hpp>
-#include <string_view>
+#include <motet/detail/threads/offloaded.hpp>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "io/path.hpp"
+#include "io/programs/launch.hpp"
 #include "words/faults.hpp"
 
-namespace motet { inline namespace MOTET_ABI {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
 /// The C library of some systems declares it for C alone. Source: pidfd_open(2).
 int open_pidfd(pid_t number) noexcept {
-  return static_cast<int>(detail::faults::call("pidfd_open", ::syscall, SYS_pidfd_open, number, 0));
+  return static_cast<int>(faults::call("pidfd_open", ::syscall, SYS_pidfd_open, number, 0));
 }
 
 [[noreturn]] void refuse(int error, const process_options& what, const char* why = "") {
@@ -35,140 +37,133 @@ int open_pidfd(pid_t number) noexcept {
   throw std::system_error(error, std::system_category(), text + why);
 }
 
-void check(int error, const process_options& what) {
-  if (error != 0) refuse(error, what);
-}
-
-/// A null-terminated array, as execve(2) takes it.
-class argument_vector {
- public:
-  void add(std::string_view text) { texts_.push_back(detail::terminated(text)); }
-  char** get() {
-    pointers_.clear();
-    for (std::string& each : texts_) pointers_.push_back(each.data());
-    pointers_.push_back(nullptr);
-    return pointers_.data();
-  }
-
- private:
-  std::vector<std::string> texts_;
-  std::vector<char*> pointers_;
-};
-
-/// Owns what posix_spawn(3) is told of descriptors and the directory.
-class file_actions {
- public:
-  explicit file_actions(const process_options& what) : what_(what) {
-    check(::posix_spawn_file_actions_init(&actions_), what);
-  }
-  file_actions(const file_actions&) = delete;
-  file_actions& operator=(const file_actions&) = delete;
-  ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
-
-  void join(int from, int to) {
-    check(::posix_spawn_file_actions_adddup2(&actions_, from, to), what_);
-  }
-  void enter_directory() {
-    if (what_.directory.empty()) return;
-    const std::string path = detail::terminated(what_.directory);
-    check(::posix_spawn_file_actions_addchdir_np(&actions_, path.c_str()), what_);
-  }
-  void close_others() {
-    check(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1), what_);
-  }
-  const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
-
- private:
-  const process_options& what_;
-  posix_spawn_file_actions_t actions_;
-};
-
-/// Owns what posix_spawn(3) is told of signals and the process group.
-class attributes {
- public:
-  explicit attributes(const process_options& what) {
-    check(::posix_spawnattr_init(&attributes_), what);
-    sigset_t none;
-    ::sigemptyset(&none);
-    check(::posix_spawnattr_setsigmask(&attributes_, &none), what);
-    const int group = what.new_group ? POSIX_SPAWN_SETPGROUP : 0;
-    check(::posix_spawnattr_setflags(&attributes_,
-                                     static_cast<short>(POSIX_SPAWN_SETSIGMASK | group)),
-          what);
-  }
-  attributes(const attributes&) = delete;
-  attributes& operator=(const attributes&) = delete;
-  ~attributes() { ::posix_spawnattr_destroy(&attributes_); }
-  const posix_spawnattr_t* get() const noexcept { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_;
-};
-
 /// A standard stream of a program to be started.
 struct joined_stream {
   fd theirs;
   pipe ours;
 };
 
-/// Returns: a copy with a number above those of the standard streams, so that none of those is
+/// Returns: the highest number that the program gets.
+int highest_number(const process_options& what) {
+  int highest = STDERR_FILENO;
+  for (const passed_descriptor& each : what.descriptors) highest = std::max(highest, each.there);
+  return highest;
+}
+
+/// Returns: a copy with a number above those that the program gets, so that none of them is
 ///          overwritten before it has been used.
-fd above_standard(int from, const process_options& what) {
-  fd copy(detail::faults::call("fcntl", ::fcntl, from, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+fd copy_above(int from, const process_options& what) {
+  fd copy(faults::call("fcntl", ::fcntl, from, F_DUPFD_CLOEXEC, highest_number(what) + 1));
   if (!copy) refuse(errno, what);
   return copy;
+}
+
+bool listens(int socket) noexcept {
+  int on = 0;
+  socklen_t size = sizeof on;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
+}
+
+/// Programs expect that they can wait.
+void make_blocking(int descriptor) noexcept {
+  const int mode = ::fcntl(descriptor, F_GETFL);
+  if (mode < 0 || (mode & O_NONBLOCK) == 0 || listens(descriptor)) return;
+  ::fcntl(descriptor, F_SETFL, mode & ~O_NONBLOCK);
 }
 
 joined_stream join(const standard_stream& wanted, int number, const process_options& what) {
   joined_stream made;
   switch (wanted.what()) {
     case standard_stream::inherit:
+    case standard_stream::standard_output:
       break;
     case standard_stream::null: {
       const fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
       if (!null) refuse(errno, what);
-      made.theirs = above_standard(null.get(), what);
+      made.theirs = copy_above(null.get(), what);
       break;
     }
     case standard_stream::pipe: {
       const int their_end = number == STDIN_FILENO ? SHUT_RD : SHUT_WR;
       made.ours = pipe::open();
-      made.theirs = above_standard(made.ours.release(their_end).get(), what);
-      ::fcntl(made.theirs.get(), F_SETFL, 0);  // programs expect that they can wait
+      made.theirs = copy_above(made.ours.release(their_end).get(), what);
+      make_blocking(made.theirs.get());
       break;
     }
     case standard_stream::descriptor:
-      made.theirs = above_standard(wanted.native_handle(), what);
+      made.theirs = copy_above(wanted.native_handle(), what);
+      make_blocking(made.theirs.get());
       break;
   }
   return made;
 }
 
-/// Returns: the number of the new process.
-pid_t spawn(const process_options& what, const std::array<joined_stream, 3>& streams) {
-  argument_vector args;
-  args.add(what.program);
-  for (const std::string& each : what.args) args.add(each);
-  argument_vector environment;
-  if (what.environment.has_value()) {
-    for (const std::string& each : *what.environment) environment.add(each);
+void check_numbers(const process_options& what) {
+  const auto refuse_number = [](const char* rule, int number) {
+    throw std::invalid_argument(std::string("process_options.descriptors: ") + rule + ": " +
+                                std::to_string(number));
+  };
+  constexpr int highest = 1023;
+  std::vector<int> numbers;
+  for (const passed_descriptor& each : what.descriptors) {
+    if (each.there <= STDERR_FILENO || each.there > highest) {
+      refuse_number("a number in the program must be 3 to 1023", each.there);
+    }
+    if (std::find(numbers.begin(), numbers.end(), each.there) != numbers.end()) {
+      refuse_number("a number is given twice", each.there);
+    }
+    numbers.push_back(each.there);
   }
-  file_actions files(what);
+  for (const standard_stream* each : {&what.in, &what.out}) {
+    if (each->what() == standard_stream::standard_output) {
+      throw std::invalid_argument("process_options: standard_output is for `err` alone");
+    }
+  }
+}
+
+/// Copies, for the program, of the descriptors that it gets.
+struct given_descriptors {
+  std::vector<fd> copies;
+  std::vector<passed_descriptor> numbers;
+
+  void add(fd copy, int number) {
+    numbers.push_back({copy.get(), number});
+    copies.push_back(std::move(copy));
+  }
+};
+
+given_descriptors copies_for(const process_options& what, std::array<joined_stream, 3>& streams) {
+  given_descriptors given;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (streams[i].theirs) files.join(streams[i].theirs.get(), static_cast<int>(i));
+    if (streams[i].theirs) given.add(std::move(streams[i].theirs), static_cast<int>(i));
   }
-  files.enter_directory();
-  files.close_others();
-  const attributes how(what);
-  char** const arguments = args.get();
-  char** const variables = what.environment.has_value() ? environment.get() : environ;
+  if (what.err.what() == standard_stream::standard_output) {
+    const auto of_out = std::find_if(given.numbers.begin(), given.numbers.end(),
+                                     [](const auto& each) { return each.there == STDOUT_FILENO; });
+    const int output = of_out == given.numbers.end() ? STDOUT_FILENO : of_out->here;
+    given.add(copy_above(output, what), STDERR_FILENO);
+  }
+  for (const passed_descriptor& each : what.descriptors) {
+    given.add(copy_above(each.here, what), each.there);
+    make_blocking(each.here);
+  }
+  return given;
+}
+
+/// Returns: the number of the new process.
+pid_t start_process(const process_options& what, std::array<joined_stream, 3>& streams) {
+  const given_descriptors given = copies_for(what, streams);
+  const launch_plan plan(what, given.numbers);
   pid_t made = -1;
-  const int error = offload([&] {
-    if (const int refused = detail::faults::next("posix_spawn"); refused != 0) return refused;
-    return ::posix_spawnp(&made, arguments[0], files.get(), how.get(), arguments, variables);
-  });
-  check(error, what);
+  const int error = offload_to(offload_room::own, [&] { return launch(plan, made); });
+  if (error != 0) refuse(error, what);
   return made;
+}
+
+/// A child that could not be watched would have to be ended at once.
+void check_pidfd(const process_options& what) {
+  const fd own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!own) refuse(errno, what, ": pidfd_open is refused");
 }
 
 /// Ends a child for which pidfd_open(2) has failed with `error`. ESRCH says that the child has been
@@ -187,16 +182,18 @@ pid_t spawn(const process_options& what, const std::array<joined_stream, 3>& str
 
 }  // namespace
 
-detail::spawned_child detail::spawn_child(const process_options& what) {
+spawned_child spawn_child(const process_options& what) {
+  check_numbers(what);
+  check_pidfd(what);
   std::array<joined_stream, 3> streams{join(what.in, STDIN_FILENO, what),
                                        join(what.out, STDOUT_FILENO, what),
                                        join(what.err, STDERR_FILENO, what)};
   spawned_child made;
-  made.id = spawn(what, streams);
+  made.id = start_process(what, streams);
   made.pidfd = fd(open_pidfd(made.id));
   if (!made.pidfd) give_up(made.id, errno, what);
   for (std::size_t i = 0; i < streams.size(); ++i) made.pipes[i] = std::move(streams[i].ours);
   return made;
 }
 
-}}  // namespace motet::MOTET_ABI
+}}}  // namespace motet::MOTET_ABI::detail

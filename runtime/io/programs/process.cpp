@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "heart/thread_state.hpp"
+#include "io/io.hpp"
 #include "io/programs/child.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -100,6 +101,7 @@ struct process::state {
   }
 
   exit_status await() {
+    detail::here().deliver();
     while (!look()) await_news();
     return *status;
   }
@@ -136,7 +138,7 @@ struct process::state {
 };
 
 process process::start(const process_options& what) {
-  detail::here().deliver();
+  detail::deliver_passed_limits();
   process made;
   const auto running = std::make_shared<state>(what);  // first: it may lack memory
   running->adopt(detail::spawn_child(what));

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// See io/programs/launch.hpp.
+#include "io/programs/launch.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <motet/fd.hpp>
+#include <string_view>
+#include <utility>
+
+#include "ground/offload_threads.hpp"
+#include "io/path.hpp"
+#include "words/faults.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+char* const* environment_of(const launch_plan& plan) noexcept {
+  return plan.own_variables ? plan.environment.get() : environ;
+}
+
+std::vector<std::string> arguments_of(const process_options& what) {
+  std::vector<std::string> all{what.program};
+  all.insert(all.end(), what.args.begin(), what.args.end());
+  return all;
+}
+
+/// Returns: the numbers up to `last`, from 3 on, that the program is not given.
+std::vector<int> gaps_in(const std::vector<passed_descriptor>& descriptors, int last) {
+  std::vector<int> gaps;
+  for (int number = STDERR_FILENO + 1; number <= last; ++number) {
+    const auto is_given = [number](const passed_descriptor& each) { return each.there == number; };
+    if (std::none_of(descriptors.begin(), descriptors.end(), is_given)) gaps.push_back(number);
+  }
+  return gaps;
+}
+
+int last_number(const std::vector<passed_descriptor>& descriptors) {
+  int last = STDERR_FILENO;
+  for (const passed_descriptor& each : descriptors) last = std::max(last, each.there);
+  return last;
+}
+
+/// Source: environ(7); execvp(3), which searches the same directories where PATH is not set.
+std::string search_path(const launch_plan& plan) {
+  constexpr std::string_view name = "PATH=";
+  if (plan.own_variables) {
+    for (const std::string& each : plan.variables) {
+      if (each.starts_with(name)) return each.substr(name.size());
+    }
+    return "/bin:/usr/bin";
+  }
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? "/bin:/usr/bin" : path;
+}
+
+bool is_absolute(const std::string& path) {
+  return path.starts_with('/');
+}
+
+/// Returns: 0 if `path` can be executed, seen from where the program is to run.
+int check_program(const launch_plan& plan, const std::string& path) {
+  const bool relative = !is_absolute(path) && !plan.directory.empty();
+  const std::string seen = relative ? plan.directory + '/' + path : path;
+  struct stat found{};
+  if (::stat(seen.c_str(), &found) != 0) return errno;
+  if (S_ISDIR(found.st_mode)) return EACCES;
+  return ::access(seen.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+/// Returns: 0, or an errno value. Sets `found` to the program's path.
+/// Source: execvp(3): a file that may not be executed is passed over, but remembered.
+int find_program(const launch_plan& plan, std::string& found) {
+  found = plan.program;
+  if (found.empty()) return ENOENT;
+  if (found.find('/') != std::string::npos) return 0;
+  const std::string path = search_path(plan);
+  int error = ENOENT;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string directory = path.substr(begin, end - begin);
+    found = (directory.empty() ? "." : directory) + '/' + plan.program;
+    const int refused = check_program(plan, found);
+    if (refused == 0) return 0;
+    if (refused == EACCES) error = EACCES;
+    begin = end + 1;
+  }
+  return error;
+}
+
+/// What posix_spawn(3) is told.
+class spawn_settings {
+ public:
+  spawn_settings() {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+  }
+  spawn_settings(const spawn_settings&) = delete;
+  spawn_settings& operator=(const spawn_settings&) = delete;
+  ~spawn_settings() {
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+  }
+
+  /// Returns: 0, or an errno value.
+  int apply(const launch_plan& plan) {
+    int error = 0;
+    const auto add = [&error](int result) { error = error != 0 ? error : result; };
+    for (const passed_descriptor& each : plan.descriptors) {
+      add(::posix_spawn_file_actions_adddup2(&actions, each.here, each.there));
+    }
+    const int last = last_number(plan.descriptors);
+    for (const int gap : gaps_in(plan.descriptors, last)) {
+      add(::posix_spawn_file_actions_addclose(&actions, gap));
+    }
+    if (!plan.directory.empty()) {
+      add(::posix_spawn_file_actions_addchdir_np(&actions, plan.directory.c_str()));
+    }
+    add(::posix_spawn_file_actions_addclosefrom_np(&actions, last + 1));
+    sigset_t none;
+    ::sigemptyset(&none);
+    add(::posix_spawnattr_setsigmask(&attributes, &none));
+    const int group = plan.new_group ? POSIX_SPAWN_SETPGROUP : 0;
+    add(::posix_spawnattr_setflags(&attributes,
+                                   static_cast<short>(POSIX_SPAWN_SETSIGMASK | group)));
+    return error;
+  }
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+int spawn(const launch_plan& plan, const std::string& path, pid_t& made) {
+  spawn_settings settings;
+  if (const int error = settings.apply(plan); error != 0) return error;
+  return ::posix_spawn(&made, path.c_str(), &settings.actions, &settings.attributes,
+                       plan.arguments.get(), environment_of(plan));
+}
+
+/// In the child, which may make only calls that a signal handler may make. Returns if one failed.
+void become(const launch_plan& plan, const char* path, const std::vector<int>& gaps, int last,
+            pid_t parent) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
+  if (::getppid() != parent) ::_exit(127);  // it has ended before the kernel was asked
+  if (plan.new_group && ::setpgid(0, 0) != 0) return;
+  for (const passed_descriptor& each : plan.descriptors) {
+    if (::dup2(each.here, each.there) < 0) return;
+  }
+  for (const int gap : gaps) ::close(gap);
+  if (!plan.directory.empty() && ::chdir(plan.directory.c_str()) != 0) return;
+  ::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  sigset_t none;
+  ::sigemptyset(&none);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return;
+  ::execve(path, plan.arguments.get(), environment_of(plan));
+}
+
+/// The kernel sends the signal when the thread ends that has forked, not the process.
+/// Returns: 0, or an errno value.
+int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t& made) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
+  const fd reading(ends[0]);
+  fd writing(::fcntl(ends[1], F_DUPFD_CLOEXEC, last_number(plan.descriptors) + 1));
+  const int refused = errno;
+  ::close(ends[1]);
+  if (!writing) return refused;
+  const int last = last_number(plan.descriptors);
+  const std::vector<int> gaps = gaps_in(plan.descriptors, last);
+  const pid_t parent = ::getpid();
+  offload_threads::keep_this_thread();
+  made = ::_Fork();
+  if (made < 0) return errno;
+  if (made == 0) {
+    become(plan, path.c_str(), gaps, last, parent);
+    const int error = errno;
+    [[maybe_unused]] const ssize_t told = ::write(writing.get(), &error, sizeof error);
+    ::_exit(127);
+  }
+  writing = fd();
+  int error = 0;
+  ssize_t size = 0;
+  do {
+    size = ::read(reading.get(), &error, sizeof error);
+  } while (size < 0 && errno == EINTR);
+  if (size <= 0) return 0;  // closed by execve
+  while (::waitpid(made, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return error;
+}
+
+}  // namespace
+
+string_array::string_array(std::vector<std::string> texts) : texts_(std::move(texts)) {
+  for (std::string& each : texts_) {
+    each = terminated(each);
+    pointers_.push_back(each.data());
+  }
+  pointers_.push_back(nullptr);
+}
+
+launch_plan::launch_plan(const process_options& what, std::vector<passed_descriptor> passed)
+    : program(terminated(what.program)),
+      directory(terminated(what.directory)),
+      arguments(arguments_of(what)),
+      variables(what.environment.value_or(std::vector<std::string>())),
+      own_variables(what.environment.has_value()),
+      environment(variables),
+      descriptors(std::move(passed)),
+      new_group(what.new_group),
+      die_with_parent(what.die_with_parent) {}
+
+int launch(const launch_plan& plan, pid_t& made) {
+  if (const int refused = faults::next("posix_spawn"); refused != 0) return refused;
+  std::string path;
+  if (const int error = find_program(plan, path); error != 0) return error;
+  return plan.die_with_parent ? fork_bound_to_parent(plan, path, made) : spawn(plan, path, made);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
