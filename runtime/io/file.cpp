@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <motet/detail/threads/offloaded.hpp>
 #include <motet/errors.hpp>
 #include <motet/file.hpp>
 #include <motet/io.hpp>
-#include <motet/offload.hpp>
 #include <string>
 
 #include "heart/thread_state.hpp"
@@ -119,15 +119,57 @@ std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset,
   });
 }
 
-void file::append(std::span<const std::byte> buffer) {
-  detail::here().deliver();
-  const int number = fd_.get();  // the file may be moved while the call waits
-  const auto part = [](int to, std::span<const std::byte> rest) {
+namespace {
+
+/// A page: what lies within one needs no more room than there is, or is too short to matter.
+constexpr std::size_t worth_reserving = 4096;
+
+/// Has the disk keep room behind the file's end, as far as the file system can do that.
+/// Returns: 0, or minus the errno value of a disk that has none.
+std::int32_t reserve_room(int number, std::size_t size) {
+  struct stat found{};
+  if (::fstat(number, &found) != 0) return 0;  // as the write will say
+  operation op;
+  op.kind = verb::fallocate;
+  op.fd = number;
+  op.length = FALLOC_FL_KEEP_SIZE;
+  op.offset = static_cast<std::uint64_t>(found.st_size);
+  op.size = size;
+  const std::int32_t result = detail::perform_now(op, "append");
+  const bool full = result == -ENOSPC || result == -EDQUOT || result == -EFBIG;
+  return full || result == -ECANCELED ? result : 0;
+}
+
+detail::progress append_whole(int number, std::span<const std::byte> buffer) {
+  if (buffer.size() >= worth_reserving) {
+    const std::int32_t error = reserve_room(number, buffer.size());
+    if (error != 0) return {0, error};
+  }
+  return detail::write_whole(number, buffer, [](int to, std::span<const std::byte> rest) {
     operation op = detail::transfer(verb::pwrite, to, rest);
     op.flags = RWF_APPEND;
     return detail::perform_now(op, "append");
-  };
-  detail::settled(detail::write_whole(number, buffer, part).error, "append", number);
+  });
+}
+
+}  // namespace
+
+void file::append(std::span<const std::byte> buffer) {
+  detail::here().deliver();
+  const int number = fd_.get();  // the file may be moved while the call waits
+  const detail::progress done = append_whole(number, buffer);
+  if (done.error == 0 || done.error == -ECANCELED) {
+    detail::settled(done.error, "append", number);
+    return;
+  }
+  throw std::system_error(-done.error, std::system_category(),
+                          "append to fd " + std::to_string(number) + ": " +
+                              std::to_string(done.moved) + " of " + std::to_string(buffer.size()) +
+                              " bytes were appended");
+}
+
+std::size_t file::append(std::span<const std::byte> buffer, std::error_code& error) noexcept {
+  return detail::progress_quietly(error, [&] { return append_whole(fd_.get(), buffer); });
 }
 
 void file::append(std::string_view text) {
@@ -156,7 +198,7 @@ off_t file::seek(off_t offset, int whence) {
     return moved;
   };
   const bool held = detail::here().calls.any_on_thread(number);
-  const off_t position = held ? motet::offload(move) : move();
+  const off_t position = held ? detail::offload_to(detail::offload_room::own, move) : move();
   if (position < 0) detail::throw_errno(error, "seek", number);
   return position;
 }

@@ -37,6 +37,11 @@ bool is_ready(int descriptor, short events) noexcept {
   return ::poll(&asked, 1, 0) > 0 && (asked.revents & events) != 0;
 }
 
+bool would_wait(int descriptor, short events) noexcept {
+  pollfd asked{descriptor, events, 0};
+  return ::poll(&asked, 1, 0) == 0;
+}
+
 /// A socket with something in its error queue ends every wait at once, for as long as the program
 /// leaves it there. An interruption is thrown afterwards.
 void pause_in_vain() {
@@ -98,6 +103,10 @@ std::int32_t splice_bytes(int from, int to, std::size_t size, unsigned flags) {
   op.flags = static_cast<int>(flags | SPLICE_F_NONBLOCK);
   return move_between(input, output, [&] {
     if (direct) return faults::call("splice", row_of(verb::splice).call, op, false);
+    if ((S_ISCHR(source.st_mode) && would_wait(from, POLLIN)) ||
+        (S_ISCHR(target.st_mode) && would_wait(to, POLLOUT))) {
+      return -EAGAIN;  // a terminal would block the plain thread, whatever splice(2) is told
+    }
     output.waits_for(&op);
     const std::int32_t moved = perform_now(op, "splice");
     output.waits_for(nullptr);

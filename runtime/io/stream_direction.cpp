@@ -8,7 +8,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 std::size_t held_direction::write(std::span<const std::byte> bytes,
                                   std::error_code& error) noexcept {
-  return calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
+  const std::size_t written =
+      calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
+  if (written == 0 && !bytes.empty() && !error) {
+    error = std::make_error_code(std::errc::io_error);  // or its caller would try for ever
+  }
+  return written;
 }
 
 void throw_stream_error(const std::error_code& error, const char* what) {

@@ -133,8 +133,15 @@ std::int32_t call_splice(operation& op, bool) noexcept {
       ::splice(op.fd, nullptr, op.target, nullptr, op.length, static_cast<unsigned>(op.flags)));
 }
 
+/// A socket that does not listen is never ready, so the call must refuse it.
+bool listens(int fd) noexcept {
+  int on = 0;
+  socklen_t size = sizeof on;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
+}
+
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
-  if (nowait && !op.nonblocking && !ready(op.fd, POLLIN)) return -EAGAIN;
+  if (nowait && !op.nonblocking && !ready(op.fd, POLLIN) && listens(op.fd)) return -EAGAIN;
   return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));
 }
 

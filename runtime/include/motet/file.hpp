@@ -81,13 +81,16 @@ class file {
                        std::error_code& error) noexcept;
 
   /// Writes all of it behind the file's end, wherever that is by then: other fibers, threads and
-  /// programs may append at the same time. Only what the file system writes in parts, as it does on
-  /// a full disk, and what is larger than 2 GiB, is not one piece.
+  /// programs may append at the same time. Only what is larger than 2 GiB, and what a full disk
+  /// cuts, is not one piece: of 4 KiB and more a full disk takes all or nothing, where the file
+  /// system can reserve room.
+  /// Returns: bytes appended, with `error`; fewer than there are in `buffer` only with an error.
   /// Switchpoint.
-  /// Throws: as write_all().
-  /// Source: pwritev2(2), RWF_APPEND.
+  /// Throws: as write_all(); the message says how many bytes were appended.
+  /// Source: pwritev2(2), RWF_APPEND; fallocate(2), FALLOC_FL_KEEP_SIZE.
   void append(std::span<const std::byte> buffer);
   void append(std::string_view text);
+  std::size_t append(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
   /// Returns: the file's size in bytes.
   /// Switchpoint.

@@ -37,9 +37,24 @@ std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(zone.data(), zone.data() + zone.size(), number);
   const bool is_number = error == std::errc() && end == zone.data() + zone.size();
-  if (!is_number) number = ::if_nametoindex(zone.c_str());
+  if (is_number) return number;  // 0: no zone
+  number = ::if_nametoindex(zone.c_str());
   if (number == 0) refuse(text, "its zone is neither a number nor an interface");
   return number;
+}
+
+constexpr std::string_view escape = "./";
+
+/// A path that begins with @ would look like an abstract name: it gets a "./", and so does a path
+/// that looks as if it had got one.
+bool is_escaped(std::string_view path) noexcept {
+  while (path.starts_with(escape)) path.remove_prefix(escape.size());
+  return path.starts_with('@');
+}
+
+std::string_view without_escape(std::string_view path) noexcept {
+  if (path.starts_with(escape) && is_escaped(path)) path.remove_prefix(escape.size());
+  return path;
 }
 
 }  // namespace
@@ -111,7 +126,7 @@ endpoint endpoint::any(std::uint16_t port) noexcept {
 
 endpoint endpoint::parse(std::string_view text) {
   if (text.starts_with("unix:@")) return unix_abstract(text.substr(6));
-  if (text.starts_with("unix:")) return unix_path(text.substr(5));
+  if (text.starts_with("unix:")) return unix_path(without_escape(text.substr(5)));
   const bool bracketed = !text.empty() && text.front() == '[';
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) refuse(text, "there is no port");
@@ -144,8 +159,7 @@ std::string endpoint::to_string() const {
   if (any_.head.sa_family == AF_UNIX) {
     const std::string_view name = local_name();
     const bool abstract = !name.empty() && any_.local.sun_path[0] == '\0';
-    const bool looks_abstract = !abstract && name.starts_with('@');
-    return (abstract ? "unix:@" : looks_abstract ? "unix:./" : "unix:") + std::string(name);
+    return (abstract ? "unix:@" : is_escaped(name) ? "unix:./" : "unix:") + std::string(name);
   }
   char text[INET6_ADDRSTRLEN] = "";
   if (any_.head.sa_family == AF_INET6) {
@@ -168,7 +182,14 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
     const bool same_kind = (a.any_.local.sun_path[0] == '\0') == (b.any_.local.sun_path[0] == '\0');
     return same_kind && a.local_name() == b.local_name();
   }
-  return a.length_ == b.length_ && std::memcmp(&a.any_, &b.any_, a.length_) == 0;
+  if (a.any_.head.sa_family != b.any_.head.sa_family || a.port() != b.port()) return false;
+  if (a.any_.head.sa_family == AF_INET6) {
+    const sockaddr_in6& one = a.any_.v6;
+    const sockaddr_in6& other = b.any_.v6;
+    return std::memcmp(&one.sin6_addr, &other.sin6_addr, sizeof one.sin6_addr) == 0 &&
+           one.sin6_scope_id == other.sin6_scope_id && one.sin6_flowinfo == other.sin6_flowinfo;
+  }
+  return a.any_.v4.sin_addr.s_addr == b.any_.v4.sin_addr.s_addr;
 }
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -14,6 +14,7 @@
 
 #include "failures/notice.hpp"
 #include "heart/thread_state.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
@@ -54,7 +55,8 @@ class failure_log {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
-      if (++counts_[typeid(e)] == 1) report("a connection failed: " + std::string(e.what()), 1);
+      if (++counts_[typeid(e)] == 1)
+        report("a connection failed: " + detail::printable{e.what()}.string(), 1);
     } catch (...) {
       const std::type_info* kind = abi::__cxa_current_exception_type();
       if (++counts_[*kind] == 1) report("a connection failed: " + name_of(*kind), 1);

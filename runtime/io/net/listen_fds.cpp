@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See motet/net/listen_fds.hpp.
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,19 +42,26 @@ std::optional<int> variable(const char* name) {
   return number;
 }
 
+/// A count that is too large takes in what this program has opened itself.
+/// Throws: std::system_error.
+void check_socket(int number) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(number, SOL_SOCKET, SO_TYPE, &type, &size) != 0) {
+    detail::throw_errno(errno, "a descriptor of LISTEN_FDS", number);
+  }
+}
+
 }  // namespace
 
 std::vector<fd> listen_fds() {
   const std::optional<int> process = variable("LISTEN_PID");
   const std::optional<int> count = variable("LISTEN_FDS");
   if (process != ::getpid() || !count || taken.test_and_set()) return {};
-  for (int number = first_number; number < first_number + *count; ++number) {
-    if (::fcntl(number, F_SETFD, FD_CLOEXEC) != 0) {
-      detail::throw_errno(errno, "a descriptor of LISTEN_FDS", number);
-    }
-  }
+  for (int number = first_number; number < first_number + *count; ++number) check_socket(number);
   std::vector<fd> sockets;
   for (int number = first_number; number < first_number + *count; ++number) {
+    ::fcntl(number, F_SETFD, FD_CLOEXEC);
     sockets.emplace_back(number);
   }
   return sockets;

@@ -71,6 +71,8 @@ Stream stream_on(int accepted, std::error_code& error) noexcept {
   return {};
 }
 
+/// Connections that are accepted in one turn of the thread.
+inline constexpr int most_at_once = 64;
 inline constexpr std::chrono::milliseconds shortest_pause{1};
 inline constexpr std::chrono::milliseconds longest_pause{1000};
 
@@ -108,9 +110,11 @@ class server {
         // Another thread may need the seat: no seat is held while there is nobody for it.
         if (seats_ != nullptr) await_one();
         take(accept, seat(seats_));
+        // While other fibers run, connections gather; a handler may want to know how many.
+        if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);
       }
     });
-    take_what_has_come(accept_ready);
+    take_what_has_come(accept_ready, SOMAXCONN);
     close();
     if (move_on_after(how_.grace, [&] { connections_.await_all(); })) return 0;
     const std::size_t cut = connections_.size();
@@ -136,10 +140,10 @@ class server {
     semaphore* seats_;
   };
 
-  /// As far as there are seats; no more than a backlog, or clients could hold up the end.
+  /// As far as there are seats; no more than `most`, or clients could hold up the end.
   template <typename AcceptReady>
-  void take_what_has_come(AcceptReady& accept_ready) {
-    for (int left = SOMAXCONN; left > 0; --left) {
+  void take_what_has_come(AcceptReady& accept_ready, int most) {
+    for (int left = most; left > 0; --left) {
       if (seats_ != nullptr && !seats_->try_acquire()) return;
       const std::error_code error = take_one(accept_ready, seat(seats_, std::adopt_lock));
       if (error && !concerns_one_connection(error.value())) return;

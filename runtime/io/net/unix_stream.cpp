@@ -10,6 +10,7 @@
 #include <motet/io.hpp>
 #include <motet/net/unix_stream.hpp>
 #include <string>
+#include <utility>
 
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
@@ -20,16 +21,21 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
 
-/// A message of one byte, with room for one descriptor.
+constexpr int scm_pidfd = 4;  // newer than Debian 12's headers
+
+/// A message of one byte with a descriptor; of those that come, with room for what the kernel adds:
+/// the sender's credentials, security label and pidfd. Source: unix(7), SO_PASSCRED, SO_PASSSEC;
+/// Linux 6.5, SO_PASSPIDFD.
 struct descriptor_message {
   descriptor_message() noexcept {
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
-    message.msg_controllen = CMSG_LEN(sizeof(int));  // the kernel closes all but the first
+    message.msg_controllen = control.size();
   }
 
   void put(int descriptor) noexcept {
+    message.msg_controllen = CMSG_LEN(sizeof descriptor);
     cmsghdr* head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
@@ -37,20 +43,28 @@ struct descriptor_message {
     std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
   }
 
-  /// Returns: the descriptor that has come, or none.
+  /// Closes the others that have come.
+  /// Returns: the first descriptor that was sent, or none.
   fd take() noexcept {
-    const cmsghdr* head = CMSG_FIRSTHDR(&message);
-    if (head == nullptr || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) {
-      return fd();
+    fd first;
+    for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
+         head = CMSG_NXTHDR(&message, head)) {
+      if (head->cmsg_level != SOL_SOCKET) continue;
+      if (head->cmsg_type != SCM_RIGHTS && head->cmsg_type != scm_pidfd) continue;
+      const std::size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int descriptor = -1;
+        std::memcpy(&descriptor, CMSG_DATA(head) + i * sizeof descriptor, sizeof descriptor);
+        fd came(descriptor);
+        if (head->cmsg_type == SCM_RIGHTS && !first) first = std::move(came);
+      }
     }
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
-    return fd(descriptor);
+    return first;
   }
 
   char byte = 0;
   iovec vector{&byte, 1};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<std::byte, 1024> control{};
   msghdr message{};
 };
 
