@@ -10,6 +10,7 @@
 #include <string>
 
 #include "failures/snapshots.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -26,7 +27,7 @@ constinit std::atomic<bool> failed{false};
 }
 
 std::string label(std::uint64_t id, const std::string& name) {
-  return "fiber " + (name.empty() ? std::to_string(id) : '"' + name + '"');
+  return "fiber " + (name.empty() ? std::to_string(id) : '"' + quotable(name).string() + '"');
 }
 
 /// Returns: the origin of `error`, to be printed after its text; empty if it is not known.
@@ -42,9 +43,19 @@ std::string whence(const std::exception_ptr& error) noexcept {
   }
 }
 
+/// Returns: `what` as a part of one line; nothing without memory.
+std::string in_one_line(const char* what) noexcept {
+  try {
+    return printable{what}.string();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 void print(const char* line, const char* before, const char* what,
            const std::exception_ptr& error) noexcept {
-  std::fprintf(stderr, "motet: %s%s%s%s\n", line, before, what, whence(error).c_str());
+  std::fprintf(stderr, "motet: %s%s%s%s\n", line, before, in_one_line(what).c_str(),
+               whence(error).c_str());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -161,7 +162,7 @@ void rename(control_block& fiber, std::string&& name) {
 }
 
 std::string label_of(const control_block& fiber) {
-  return fiber.named ? cold_if_any(fiber)->name : std::to_string(fiber.id);
+  return fiber.named ? printable{cold_if_any(fiber)->name}.string() : std::to_string(fiber.id);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -13,6 +13,7 @@
 #include "heart/thread_state.hpp"
 #include "words/disabled.hpp"
 #include "words/faults.hpp"
+#include "words/printable.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -31,7 +32,7 @@ bool overflows(const control_block& fiber, const void* address) noexcept {
 void report(const control_block& fiber) noexcept {
   line<512> out;
   out << "motet: fiber " << fiber.id;
-  if (fiber.named) out << " \"" << name_of(fiber) << "\"";
+  if (fiber.named) out << " \"" << quotable(name_of(fiber)) << "\"";
   out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}
       << ", has overflowed its stack of " << std::uint64_t{fiber.runs_on.size()}
       << " bytes; spin_options.stack_size gives it more\n";

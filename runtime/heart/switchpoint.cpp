@@ -9,6 +9,7 @@
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -57,7 +58,7 @@ namespace {
 std::string name_for_people(control_block& fiber) {
   const control_block& seen = identity_of(fiber);
   const std::string name = copied_name_of(seen);
-  return name.empty() ? std::to_string(seen.id) : name;
+  return name.empty() ? std::to_string(seen.id) : printable{name}.string();
 }
 
 std::string doing(const control_block& fiber) {

@@ -13,6 +13,7 @@
 #include "heart/thread_state.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/lock_holders.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -23,9 +24,9 @@ void name(std::ostream& out, const thread_state& thread, const control_block& fi
   out << "fiber " << fiber.id;
   if (!thread.is_home_of(fiber)) {
     const std::string copy = copied_name_of(fiber);
-    if (!copy.empty()) out << " \"" << copy << '"';
+    if (!copy.empty()) out << " \"" << quotable(copy) << '"';
   } else if (fiber.named) {
-    out << " \"" << name_of(fiber) << '"';
+    out << " \"" << quotable(name_of(fiber)) << '"';
   }
 }
 

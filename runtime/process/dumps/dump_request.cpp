@@ -19,6 +19,7 @@
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
+#include "words/printable.hpp"
 #include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -62,7 +63,7 @@ void dump_request::report_running(void* context) const noexcept {
   const double without_poll = thread_.schedule.polls_left_out() * between.count();
   report_line out;
   out << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
-  if (fiber.named) out << " \"" << name_of(fiber) << "\"";
+  if (fiber.named) out << " \"" << quotable(name_of(fiber)) << "\"";
   if (!fiber.is_main) {
     out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
   }
