@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A write to a pipe without readers fails with EPIPE, and must not kill the process by SIGPIPE.
+// A write that is refused fails with an error, and must not kill the process by a signal: SIGPIPE,
+// to a pipe without readers, or SIGXFSZ, beyond the limit of a file's size.
 #pragma once
 
 #include <signal.h>
@@ -9,31 +10,34 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// While a guard lives, this thread does not get a SIGPIPE; its destructor discards a SIGPIPE that
-/// was raised meanwhile, unless one was pending before.
-/// Source: pipe(7), pthread_sigmask(3), sigtimedwait(2).
-class sigpipe_guard {
+/// While a guard lives, this thread does not get the signal; its destructor discards one that was
+/// raised meanwhile, unless one was pending before.
+/// Source: pipe(7), setrlimit(2), pthread_sigmask(3), sigtimedwait(2).
+template <int Signal>
+class held_signal {
  public:
-  sigpipe_guard() noexcept {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
+  held_signal() noexcept {
+    ::sigemptyset(&held_);
+    ::sigaddset(&held_, Signal);
     sigset_t pending;
     ::sigpending(&pending);
-    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    was_pending_ = ::sigismember(&pending, Signal) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
   }
-  sigpipe_guard(const sigpipe_guard&) = delete;
-  sigpipe_guard& operator=(const sigpipe_guard&) = delete;
-  ~sigpipe_guard() {
+  held_signal(const held_signal&) = delete;
+  held_signal& operator=(const held_signal&) = delete;
+  ~held_signal() {
     const timespec at_once{};
-    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    if (!was_pending_) ::sigtimedwait(&held_, nullptr, &at_once);
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
  private:
-  sigset_t pipe_;
+  sigset_t held_;
   sigset_t before_;
   bool was_pending_;
 };
+
+using sigpipe_guard = held_signal<SIGPIPE>;
 
 }}}  // namespace motet::MOTET_ABI::detail

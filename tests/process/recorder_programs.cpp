@@ -388,6 +388,16 @@ void by_environment() {
   std::puts("it ran");
 }
 
+/// Another program empties the file meanwhile.
+void truncated() {
+  motet::run(recorded(), [] {
+    motet::snooze();
+    if (::truncate("trace", 0) != 0) return;
+    for (int i = 0; i < 100'000; ++i) motet::spin([] { motet::snooze(); }).await();
+  });
+  std::puts("it ran");
+}
+
 const std::map<std::string_view, void (*)()> programs = {
     {"hog", hog},
     {"late_timer", late_timer},
@@ -412,6 +422,7 @@ const std::map<std::string_view, void (*)()> programs = {
     {"many_records", many_records},
     {"refusals", refusals},
     {"by_environment", by_environment},
+    {"truncated", truncated},
 };
 
 }  // namespace

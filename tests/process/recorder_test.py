@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -226,7 +227,7 @@ def signals(recorder):
 def refusals(recorder):
     out, _ = recorder.run("refusals")
     assert re.fullmatch(r"options\.trace\.records must be a power of two from 1,024 to 16,777,216\n"
-                        r"open: .*\ndiary is a file, but no trace\nit ran\n"
+                        r"the trace \S+: open: .*\ndiary is a file, but no trace\nit ran\n"
                         r"options\.trace\.file: this process records to trace\nthe trace is recorded to trace\n", out), out
     assert (recorder.where / "diary").read_text() == "Dear diary,\n"
 
@@ -238,9 +239,44 @@ def by_environment(recorder):
     assert "by the environment" in recorder.read("--svg", "picture.svg", traces[0].name) + (
         recorder.where / "picture.svg").read_text()
     out, notes = recorder.run("by_environment", MOTET_TRACE="/nowhere/trace")
-    assert out == "it ran\n" and "MOTET_TRACE has no effect: open: " in notes, (out, notes)
+    assert out == "it ran\n" and "MOTET_TRACE has no effect: the trace /nowhere/trace: open: " in notes, (out, notes)
+    out, notes = recorder.run("by_environment", MOTET_TRACE="of-%p-and-%p")
+    twice = [path.name for path in recorder.where.glob("of-*-and-*")]
+    assert len(twice) == 1 and re.fullmatch(r"of-(\d+)-and-\1", twice[0]), twice
     out, notes = recorder.run("by_environment")
     assert (out, notes) == ("it ran\n", ""), (out, notes)
+
+
+def outputs(recorder):
+    """The trace is not drawn over, and a report that cannot be written is an error."""
+    recorder.run("hog")
+    whole = (recorder.where / "trace").read_bytes()
+    (recorder.where / "link").symlink_to("trace")
+    for option in ("--svg", "--fxt"):
+        for name in ("trace", "./trace", "link"):
+            assert "is the trace itself" in recorder.read(option, name, "trace", status=64)
+    assert (recorder.where / "trace").read_bytes() == whole
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([recorder.reader, "trace"], cwd=recorder.where, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert done.returncode == 1 and "standard output" in done.stderr, done
+
+
+def a_small_limit(recorder):
+    """A limit of the size of files costs the trace, and not the program."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    done = subprocess.run([recorder.programs, "by_environment"], cwd=recorder.where, timeout=PATIENCE,
+                          capture_output=True, text=True, preexec_fn=limit,
+                          env={**os.environ, "MOTET_TRACE": "small"})
+    assert (done.returncode, done.stdout) == (0, "it ran\n"), done
+    assert "MOTET_TRACE has no effect: " in done.stderr, done
+
+
+def a_truncated_file(recorder):
+    """Somebody empties the file that is being recorded to."""
+    out, _ = recorder.run("truncated")
+    assert out == "it ran\n", out
 
 
 def what_is_no_trace(recorder):
@@ -285,7 +321,7 @@ def many_records(recorder, timed):
 TESTS = [a_fiber_behind_another, a_late_timer, a_blocking_call, a_name_for_each_request, a_lock_that_was_free,
          a_traveller, a_convoy, a_killed_process, a_deadlock,
          a_ring_that_goes_round, cancellations, messages_of_two_threads, snapshots, copies_of_what_goes_on,
-         a_forked_child, short_lives, signals, refusals, by_environment, what_is_no_trace]
+         a_forked_child, short_lives, signals, refusals, by_environment, outputs, a_small_limit, a_truncated_file, what_is_no_trace]
 # Simulated time does not pass while a fiber computes.
 IN_REAL_TIME = {a_late_timer, a_convoy, a_lock_that_was_free, a_traveller, a_killed_process}
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <iomanip>
 #include <iostream>
+#include <stdexcept>
 #include <vector>
 
 #include "figures.hpp"
@@ -40,6 +41,7 @@ int examine(bool quick) {
     motet_doctor::tell_figures(std::cout);
   }
   tell_advice(found);
+  if (!std::cout.flush()) throw std::runtime_error("the standard output could not be written");
   return 0;
 }
 

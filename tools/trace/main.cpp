@@ -2,6 +2,7 @@
 // motet-trace: what a trace file says, for people and for other programs.
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <locale>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "fxt.hpp"
 #include "reasons.hpp"
@@ -69,6 +71,11 @@ arguments parse(int count, char** words) {
     }
   }
   if (chosen.trace.empty()) throw wrong_usage("which trace?");
+  for (const std::string& output : {chosen.svg, chosen.fxt}) {
+    std::error_code absent;
+    if (std::filesystem::equivalent(output, chosen.trace, absent))
+      throw wrong_usage(output + " is the trace itself");
+  }
   return chosen;
 }
 
@@ -115,6 +122,7 @@ int main(int count, char** words) {
   }
   try {
     tell(parse(count, words));
+    if (!std::cout.flush()) throw std::runtime_error("the standard output could not be written");
   } catch (const wrong_usage& wrong) {
     std::cerr << "motet-trace: " << wrong.what() << '\n' << usage;
     return 64;

@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +14,12 @@
 #include <chrono>
 #include <motet/errors.hpp>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "ground/ticks.hpp"
+#include "heart/recording/mapped_file.hpp"
+#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -43,11 +46,30 @@ class descriptor {
   int fd_;
 };
 
-descriptor open_and_lock(const std::string& path) {
+[[noreturn]] void refuse(int error, const std::string& path, const char* call) {
+  const bool recorded = error == EWOULDBLOCK;
+  throw std::system_error(
+      error, std::system_category(),
+      "the trace " + path + ": " + (recorded ? "another process records to it" : call));
+}
+
+descriptor open_file(const std::string& path) {
   descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
-  if (file.get() < 0) throw_errno(errno, "open");
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno(errno, "flock");
+  if (file.get() < 0) refuse(errno, path, "open");
   return file;
+}
+
+descriptor open_and_lock(const std::string& path) {
+  descriptor file = open_file(path);
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) refuse(errno, path, "flock");
+  return file;
+}
+
+bool is_same_file(int one, int other) noexcept {
+  struct stat first{};
+  struct stat second{};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 /// Returns: whether the file is a trace; not if it is empty.
@@ -55,7 +77,7 @@ descriptor open_and_lock(const std::string& path) {
 bool is_trace(const descriptor& file, const std::string& path) {
   std::array<char, 8> sign{};
   const ssize_t there = ::pread(file.get(), sign.data(), sign.size(), 0);
-  if (there < 0) throw_errno(errno, "read");
+  if (there < 0) refuse(errno, path, "read");
   if (there > 0 && sign != trace::magic)
     throw std::invalid_argument(path + " is a file, but no trace");
   return there > 0;
@@ -65,7 +87,7 @@ bool is_trace(const descriptor& file, const std::string& path) {
 descriptor open_trace(const std::string& path) {
   descriptor file = open_and_lock(path);
   is_trace(file, path);
-  if (::ftruncate(file.get(), 0) != 0) throw_errno(errno, "ftruncate");
+  if (::ftruncate(file.get(), 0) != 0) refuse(errno, path, "ftruncate");
   return file;
 }
 
@@ -75,20 +97,9 @@ descriptor open_new_trace(const std::string& path) {
   {
     const descriptor found = open_and_lock(path);
     if (is_trace(found, path) && ::rename(path.c_str(), (path + ".before").c_str()) != 0)
-      throw_errno(errno, "rename");
+      refuse(errno, path, "rename");
   }
   return open_trace(path);
-}
-
-void* map(int fd, std::size_t offset, std::size_t size) {
-  int error = EINTR;
-  while (error == EINTR)
-    error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size));
-  if (error != 0) throw_errno(error, "posix_fallocate");
-  void* place =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
-  if (place == MAP_FAILED) throw_errno(errno, "mmap");
-  return place;
 }
 
 void write_at(int fd, const void* from, std::size_t size, std::size_t offset) {
@@ -142,7 +153,7 @@ trace_file& trace_file::begin(const std::string& path, std::size_t records) {
 
 trace_file::trace_file(const std::string& path, std::size_t records) : path_(path) {
   descriptor file = open_new_trace(path);
-  head_ = static_cast<trace::head*>(map(file.get(), 0, rings_at));
+  head_ = static_cast<trace::head*>(map_of_file(file.get(), 0, rings_at));
   head_->process = static_cast<std::uint64_t>(::getpid());
   head_->began_at = static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
@@ -164,13 +175,15 @@ void trace_file::abandon() noexcept {
   trace_file* parents = current_.exchange(nullptr);
   if (parents == nullptr) return;
   ::close(parents->fd_);
+  parents->before_ = of_the_parent_;
   of_the_parent_ = parents;
 }
 
 trace::ring_head& trace_file::add_ring() {
   rings_.reserve(rings_.size() + 1);
   given_back_.reserve(rings_.size() + 1);
-  void* place = map(fd_, head_->rings_at + rings_.size() * head_->ring_size, head_->ring_size);
+  void* place =
+      map_of_file(fd_, head_->rings_at + rings_.size() * head_->ring_size, head_->ring_size);
   rings_.push_back(static_cast<trace::ring_head*>(place));
   return *rings_.back();
 }
@@ -210,7 +223,10 @@ void trace_file::measure_ticks() noexcept {
 }
 
 void trace_file::save(const std::string& path) {
-  if (path == path_) throw std::invalid_argument("the trace is recorded to " + path);
+  if (is_same_file(open_file(path).get(), fd_)) {
+    throw std::invalid_argument("the trace is recorded to " + path);
+  }
+  const held_signal<SIGXFSZ> too_large;
   const descriptor to = open_trace(path);
   const std::lock_guard guard(lock_);
   measure_ticks();

@@ -54,8 +54,10 @@ class trace_file {
 
   static inline constinit std::mutex beginning_;
   static inline constinit std::atomic<trace_file*> current_{nullptr};
-  static inline constinit std::atomic<trace_file*> of_the_parent_{nullptr};  // it is not lost
+  /// In a forked child, which refers to that of its own parent: none is lost.
+  static inline constinit std::atomic<trace_file*> of_the_parent_{nullptr};
 
+  trace_file* before_ = nullptr;
   const std::string path_;
   int fd_;
   trace::head* head_ = nullptr;

@@ -54,10 +54,11 @@ struct watch_state {
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
   clock::time_point told_at{};  // the last time, by the watching thread
   std::uint64_t untold = 0;     // since then
+  watch_state* of_parent = nullptr;
 };
 
 constinit std::atomic<watch_state*> current{nullptr};
-/// The parent's, in a forked child: what it refers to is not lost.
+/// The parent's, in a forked child, which refers to that of its own parent: none is lost.
 constinit std::atomic<watch_state*> of_the_parent{nullptr};
 
 watch_state& state() {
@@ -239,7 +240,9 @@ void watch_no_more(const thread_state& thread) noexcept {
 
 void watch_nobody() noexcept {
   watch_state* parents = current.exchange(nullptr);
-  if (parents != nullptr) of_the_parent = parents;
+  if (parents == nullptr) return;
+  parents->of_parent = of_the_parent;
+  of_the_parent = parents;
 }
 
 std::vector<stall_stats> stalls_so_far() {

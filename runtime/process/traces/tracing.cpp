@@ -22,8 +22,11 @@ namespace detail {
 namespace {
 
 std::string with_number(std::string path) {
-  const std::size_t at = path.find("%p");
-  if (at != std::string::npos) path.replace(at, 2, std::to_string(::getpid()));
+  const std::string number = std::to_string(::getpid());
+  for (std::size_t at = path.find("%p"); at != std::string::npos; at = path.find("%p", at)) {
+    path.replace(at, 2, number);
+    at += number.size();
+  }
   return path;
 }
 
