@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <motet/clock.hpp>
 #include <motet/detail/words/abi.hpp>
 #include <optional>
 #include <span>
@@ -87,6 +89,21 @@ constexpr std::string_view trimmed(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
+}
+
+/// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
+inline std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
+  std::string_view digits = text;
+  const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));
+  if (!whole.has_value() || *whole > 1'000'000'000 || text.ends_with('.')) return std::nullopt;
+  auto left = std::chrono::nanoseconds(std::chrono::seconds(*whole));
+  auto unit = std::chrono::nanoseconds(std::chrono::seconds(1));
+  for (const char digit : digits) {
+    if (!is_digit(digit)) return std::nullopt;
+    unit /= 10;
+    left += unit * (digit - '0');
+  }
+  return left;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
-// See http/server/lateness.hpp.
-#include "http/server/lateness.hpp"
+// See http/server/admission.hpp.
+#include "http/server/admission.hpp"
 
-#include <algorithm>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <motet/fiber.hpp>
+
+#include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -11,48 +16,47 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr clock::duration between_looks = 1ms;
+/// A queue that was short within this time takes up a burst, and no request waits longer in it.
 constexpr clock::duration interval = 100ms;
 
 }  // namespace
 
-[[gnu::noinline]] lateness& lateness::here() noexcept {
-  static thread_local lateness of_thread;
+[[gnu::noinline]] admission& admission::here() noexcept {
+  static thread_local admission of_thread;
   return of_thread;
 }
 
-bool lateness::is_over(clock::duration most) {
-  const clock::time_point now = clock::now();
-  if (!measures_ && now - measured_at_ >= between_looks) measure();
-  // A fiber that has stood behind the others so long is not through yet.
-  const clock::duration delay = measures_ ? std::max(last_, now - measured_at_) : last_;
-  return delay > most && least_before_ > most;
+bool admission::refuses(clock::duration most, clock::duration waited) noexcept {
+  const clock::time_point present = clock::now();
+  if (waited <= most && in_line_ == 0) short_at_ = present;
+  const bool overloaded = present - short_at_ >= interval;
+  const bool has_work = admitted_.load(std::memory_order_relaxed) > 0;
+  return has_work && waited > (overloaded ? most : interval);
 }
 
-/// Stands behind all fibers that are runnable now.
-void lateness::measure() {
-  struct ending {
-    lateness& of;
-    ~ending() { of.measures_ = false; }
+/// A poll comes first, if one is due: what has come to the sockets is decided on as well.
+void admission::in_service::let_others_be_decided() {
+  struct place_in_line {
+    explicit place_in_line(int& count) noexcept : line(count) { ++line; }
+    ~place_in_line() { --line; }
+    int& line;
   };
-  measured_at_ = clock::now();
-  measures_ = true;
-  const ending whatever_happens{*this};
-  snooze();
-  const clock::time_point now = clock::now();
-  note(now, now - measured_at_);
+  const place_in_line mine(at_.in_line_);
+  checkpoint();
+  if (detail::here().any_runnable()) snooze();
 }
 
-void lateness::note(clock::time_point now, clock::duration delay) noexcept {
-  last_ = delay;
-  if (now >= interval_ends_) {
-    // A pause without work was no time of overload.
-    const bool is_next = now - interval_ends_ < interval;
-    least_before_ = is_next ? least_ : clock::duration(0);
-    least_ = delay;
-    interval_ends_ = now + interval;
+/// Source: tcp(7), TCP_INFO.
+clock::duration waiting_time(int socket) {
+  if (detail::here().time.virtual_time()) return clock::duration(0);
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
+    return std::chrono::milliseconds(info.tcpi_last_data_recv);
   }
-  least_ = std::min(least_, delay);
+  const clock::time_point begun = clock::now();
+  snooze();
+  return clock::now() - begun;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -1,38 +1,55 @@
 // SPDX-License-Identifier: MIT
-// How late a thread is: how long a fiber that becomes runnable waits for its turn.
+// Which requests a thread refuses when it is overloaded.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <motet/clock.hpp>
 #include <motet/detail/words/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Measured once in a millisecond by a fiber that is about to do some work, and stands behind all
-/// others first. Whether a thread is overloaded is decided as CoDel does: a queue that is short
-/// again now and then only takes up a burst; one that has not been for a while does not go away by
-/// itself. Source: RFC 8289.
-class lateness {
+/// One thread's. A request has a time limit for its wait until the thread gets to it: long while
+/// the queue is short now and then, and only takes up a burst; short when it has not been for a
+/// while, because such a queue does not go away by itself. All requests that have come are decided
+/// on before a handler runs, so the thread is never without work that it has admitted. Source: RFC
+/// 8289 (CoDel); B. Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
+class admission {
  public:
   /// Returns: the calling thread's.
-  static lateness& here() noexcept;
+  static admission& here() noexcept;
 
-  /// Returns: whether work is to be refused: for 100 ms the queue has not been as short as `most`,
-  ///          and it is longer now.
-  /// Switchpoint.
-  /// Throws: what is pending for the fiber.
-  bool is_over(clock::duration most);
+  /// Counts a request whose handler is to run, or runs.
+  class in_service {
+   public:
+    explicit in_service(admission& at) noexcept : at_(at) { ++at_.admitted_; }
+    in_service(const in_service&) = delete;
+    in_service& operator=(const in_service&) = delete;
+    ~in_service() { --at_.admitted_; }
+
+    /// Has the thread decide on the requests that have come meanwhile.
+    /// Switchpoint.
+    /// Throws: what is pending for the fiber.
+    void let_others_be_decided();
+
+   private:
+    admission& at_;
+  };
+
+  /// `waited`: since the request came.
+  /// Returns: whether it is to be refused.
+  bool refuses(clock::duration most, clock::duration waited) noexcept;
 
  private:
-  void measure();
-  void note(clock::time_point now, clock::duration delay) noexcept;
-
-  clock::time_point measured_at_{};
-  clock::duration last_{};
-  bool measures_ = false;  // since measured_at_
-  clock::time_point interval_ends_{};
-  clock::duration least_{};         // in this interval
-  clock::duration least_before_{};  // in the one before
+  clock::time_point short_at_{};  // when the queue was short
+  int in_line_ = 0;               // admitted, but their handlers have not begun
+  std::atomic<int> admitted_{0};  // a handler may end on another thread
 };
+
+/// Returns: for how long the newest bytes have lain in the socket; on a socket that does not tell,
+///          how long a pass through the thread's queue takes.
+/// Switchpoint.
+/// Throws: what is pending for the fiber.
+clock::duration waiting_time(int socket);
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -8,7 +8,7 @@
 #include <motet/errors.hpp>
 #include <system_error>
 
-#include "http/server/lateness.hpp"
+#include "http/server/admission.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -33,21 +33,6 @@ constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
 constexpr int most_empty_lines = 4;
 
 constexpr std::string_view end_of_head = "\r\n\r\n";
-
-/// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
-std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
-  std::string_view digits = text;
-  const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));
-  if (!whole.has_value() || *whole > 1'000'000'000 || text.ends_with('.')) return std::nullopt;
-  auto left = std::chrono::nanoseconds(std::chrono::seconds(*whole));
-  auto unit = std::chrono::nanoseconds(1s);
-  for (const char digit : digits) {
-    if (!is_digit(digit)) return std::nullopt;
-    unit /= 10;
-    left += unit * (digit - '0');
-  }
-  return left;
-}
 
 }  // namespace
 
@@ -180,7 +165,7 @@ std::exception_ptr exchange::handle() {
   response answer(*this);
   std::exception_ptr failure;
   try {
-    if (!refuses_more()) call_handler(asked, answer);
+    admit(asked, answer);
     leave_body();
     if (!answer_.broken()) answer_.finish();
     return nullptr;
@@ -202,13 +187,20 @@ std::exception_ptr exchange::handle() {
   return failure;
 }
 
-/// Returns: whether the request was refused because the thread is late.
-bool exchange::refuses_more() {
+/// Calls the handler, unless the thread is overloaded.
+void exchange::admit(request& asked, response& answer) {
   const clock::duration most = how_.shed_when_late;
-  if (most == clock::duration(0) || !lateness::here().is_over(most)) return false;
-  fail(503, "there is too much to do");
-  answer_.headers.set("Retry-After", "1");
-  return true;
+  if (most == clock::duration(0)) return call_handler(asked, answer);
+  const clock::duration waited = waiting_time(native_handle());
+  admission& door = admission::here();
+  if (door.refuses(most, waited)) {
+    fail(503, "the server is overloaded");
+    answer_.headers.set("Retry-After", "1");
+    return;
+  }
+  admission::in_service admitted(door);
+  admitted.let_others_be_decided();
+  call_handler(asked, answer);
 }
 
 void exchange::call_handler(request& asked, response& answer) {
