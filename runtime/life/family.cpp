@@ -2,8 +2,13 @@
 // See life/family.hpp.
 #include "life/family.hpp"
 
+#include <atomic>
+#include <motet/fiber.hpp>
+#include <new>
+#include <string>
 #include <utility>
 
+#include "failures/notice.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
@@ -25,6 +30,25 @@ void end_family(family& children, const char* reason) noexcept {
     terminate_family(children, clock::duration::zero(), termination_by(owner));
   }
   await_family(children, until::all_over, false);
+}
+
+void warn_of_unawaited(const family& children, thread_state& home, const char* whose_end) noexcept {
+  const control_block& owner = *children.owner;
+  const bool ends_itself = home.exceptions().uncaught > 0 || owner.interrupts != 0;
+  if (!debugged_program.load(std::memory_order_relaxed) || children.lasting == 0 || ends_itself)
+    return;
+  try {
+    list<control_block, children_tag>& all = const_cast<family&>(children).children;
+    const control_block* first = all.front();
+    while (first->transient) first = all.next(*const_cast<control_block*>(first));
+    std::string text = std::to_string(children.lasting) + " fibers that nobody has awaited, " +
+                       "the first of them spun at " + first->site.file + ":" +
+                       std::to_string(first->site.line) + ", are cancelled by the end of " +
+                       whose_end + ": see await_all(), or spin them as transient";
+    notice(home.settings(), text);
+  } catch (const std::bad_alloc&) {
+    // A notice is no reason to fail.
+  }
 }
 
 wake_reason await_family(family& children, until goal, bool interruptible) noexcept {

@@ -54,4 +54,8 @@ void leave_to_owner(family& group, thread_state& thread) noexcept;
 /// A dead fiber's failure goes to its parent, or to its group.
 [[gnu::noinline]] void report_failure(control_block& failed) noexcept;
 
+/// In a program that was compiled for debugging: gives notice that fibers nobody has waited for are
+/// about to be cancelled, unless the owner is ended itself. `whose_end`: "its group", for people.
+void warn_of_unawaited(const family& children, thread_state& home, const char* whose_end) noexcept;
+
 }}}  // namespace motet::MOTET_ABI::detail

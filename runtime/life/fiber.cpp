@@ -11,6 +11,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
+constinit std::atomic<bool> detail::debugged_program{false};
+
 namespace detail {
 
 namespace {

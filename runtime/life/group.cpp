@@ -68,6 +68,7 @@ group::~group() {
   if (family_.owner == nullptr) return;
   if (family_.owner->home != detail::self()) detail::go_to(*family_.owner);
   detail::thread_state& thread = home_of(*family_.owner);
+  if (!family_.awaited) detail::warn_of_unawaited(family_, thread, "its group");
   family_.closed = true;
   leave_to_owner(family_, thread);
   end_family(family_, "its group has ended");
@@ -96,6 +97,7 @@ void group::throw_failure() {
 
 void group::await_all() {
   check_owner();
+  family_.awaited = true;
   detail::thread_state& thread = detail::here();
   if (await_family(family_, detail::until::lasting_over, true) != detail::wake_reason::handed) {
     thread.throw_pending();
@@ -106,6 +108,7 @@ void group::await_all() {
 
 fiber_ref group::next() {
   check_owner();
+  family_.awaited = true;
   detail::thread_state& thread = detail::here();
   for (;;) {
     throw_failure();
@@ -135,11 +138,13 @@ std::vector<std::exception_ptr> group::failures() const {
 
 void group::cancel(const char* reason, call_site site) {
   check_thread();
+  family_.awaited = true;
   cancel_family(family_, detail::asked_here(reason, site));
 }
 
 void group::terminate(detail::timespan grace, call_site site) {
   check_thread();
+  family_.awaited = true;
   terminate_family(family_, grace.length, detail::termination_here(site));
 }
 

@@ -8,6 +8,10 @@
 #include <motet/run_until_signal.hpp>
 #include <motet/signal_set.hpp>
 #include <optional>
+#include <string>
+#include <utility>
+
+#include "failures/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -15,9 +19,23 @@ namespace {
 
 constexpr int status_of_signalled = 128;  // what a shell adds to a signal's number
 
+/// A mask is inherited: a parent that blocks the signal, as some supervisors do, would leave this
+/// program without an end.
+void warn_of_blocked_signals(const options& chosen) {
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  for (const auto& [number, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
+    if (::sigismember(&blocked, number) != 1) continue;
+    notice(chosen, std::string("run_until_signal: ") + name +
+                       " is blocked in this thread, perhaps since before the program began: it "
+                       "does not end the program while all threads block it");
+  }
+}
+
 }  // namespace
 
 int run_until_signal(const options& chosen, const signalled_main& f, bool drains) {
+  warn_of_blocked_signals(chosen);
   return run(chosen, [&] {
     int first = 0;
     std::stop_source drain;

@@ -10,8 +10,8 @@
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/token.hpp>
 #include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/life/bad_body.hpp>
 #include <motet/detail/life/fiber_start.hpp>
-#include <motet/detail/words/body.hpp>
 #include <motet/detail/words/states.hpp>
 #include <motet/detail/words/timespan.hpp>
 #include <motet/detail/words/value_slot.hpp>
@@ -164,9 +164,9 @@ fiber_ref current();
 /// Throws: what is pending for this fiber.
 [[gnu::always_inline]] inline void snooze() {
   detail::thread_core& thread = detail::here_core();
-  thread.deliver();
+  thread.deliver_before_switch();
   thread.snooze();
-  detail::present_core().deliver();
+  detail::present_core().deliver_before_switch();
 }
 
 /// For loops that compute: throws what is pending, submits the operations queued for the kernel,

@@ -62,6 +62,8 @@ struct group_family : family {
   /// Its owner looks at how each of its fibers has ended: a failure cancels no other fiber, and is
   /// not reported.
   bool looked_after = false;
+  /// Its owner has waited for its fibers, or has asked them to end.
+  bool awaited = false;
   list<room_wait, room_tag> for_room;
   list<room_wait, room_tag> promised;  // given room, and about to take it
   std::size_t promises = 0;

@@ -44,7 +44,10 @@ struct pop_case final : select_branch {
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
       then(std::move(item));
     } else {
-      then();
+      static_assert(std::is_invocable_v<F&>,
+                    "the function of on_pop() takes a std::optional of an item, which is empty "
+                    "when the channel is closed, or nothing");
+      if constexpr (std::is_invocable_v<F&>) then();
     }
   }
 

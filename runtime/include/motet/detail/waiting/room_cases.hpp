@@ -121,7 +121,10 @@ struct next_case final : select_branch {
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
       then(std::move(next));
     } else {
-      then();
+      static_assert(std::is_invocable_v<F&>,
+                    "the function of on_next() takes a std::optional of an item, which is empty "
+                    "when there are no more, or nothing");
+      if constexpr (std::is_invocable_v<F&>) then();
     }
   }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <motet/clock.hpp>
 #include <ratio>
+#include <type_traits>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -13,6 +14,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct timespan {
   template <typename Rep, typename Period>
   constexpr timespan(std::chrono::duration<Rep, Period> span) noexcept : length(limited(span)) {}
+  template <typename Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr timespan(Number) noexcept : length(0) {
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "a time is a std::chrono duration, as 5s or 100ms, and not a number");
+  }
 
   clock::duration length;
 
