@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Each verb of motet/io.hpp does what the system call of that name does, on whatever descriptor.
+#include "io/system_calls.hpp"
+
+#include <sys/uio.h>
+
+#include <array>
+
+#include "io/kinds_of_sockets.hpp"
+
+namespace {
+
+using namespace testing;
+namespace io = motet::io;
+
+std::array<std::byte, 64> room;
+const std::span<const std::byte> bytes = bytes_of("abc");
+std::array<iovec, 2> vectors{iovec{room.data(), 3}, iovec{room.data() + 3, 13}};
+
+/// An empty pipe to write to, and a pipe with bytes to read from.
+int way_out() {
+  return pipe_end(1, 0, true);
+}
+int way_in() {
+  return pipe_end(0, 0, true, "bytes");
+}
+
+long poll_plainly(int fd, short events) {
+  pollfd look{fd, events, 0};
+  const long count = told(::poll(&look, 1, -1));
+  if (count < 0) return count;
+  return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
+}
+
+const std::vector<verb> reads_and_writes = {
+    {"read", [](int fd) { return told(::read(fd, room.data(), 16)); },
+     [](int fd, std::error_code& error) -> long {
+       return io::read(fd, std::span(room).first(16), error);
+     }},
+    {"read that throws", [](int fd) { return told(::read(fd, room.data(), 16)); },
+     [](int fd, std::error_code&) -> long { return io::read(fd, std::span(room).first(16)); }},
+    {"read of nothing", [](int fd) { return told(::read(fd, room.data(), 0)); },
+     [](int fd, std::error_code& error) -> long {
+       return io::read(fd, std::span(room).first(0), error);
+     }},
+    {"readv", [](int fd) { return told(::readv(fd, vectors.data(), 2)); },
+     [](int fd, std::error_code&) -> long { return io::readv(fd, vectors); }},
+    {"readv of nothing", [](int fd) { return told(::readv(fd, vectors.data(), 0)); },
+     [](int fd, std::error_code&) -> long { return io::readv(fd, {}); }},
+    {"write", [](int fd) { return told(::write(fd, bytes.data(), bytes.size())); },
+     [](int fd, std::error_code& error) -> long { return io::write(fd, bytes, error); }},
+    {"write that throws", [](int fd) { return told(::write(fd, bytes.data(), bytes.size())); },
+     [](int fd, std::error_code&) -> long { return io::write(fd, bytes); }},
+    {"write of nothing", [](int fd) { return told(::write(fd, bytes.data(), 0)); },
+     [](int fd, std::error_code& error) -> long { return io::write(fd, {}, error); }},
+    {"writev", [](int fd) { return told(::writev(fd, vectors.data(), 2)); },
+     [](int fd, std::error_code&) -> long { return io::writev(fd, vectors); }},
+    {"writev of nothing", [](int fd) { return told(::writev(fd, vectors.data(), 0)); },
+     [](int fd, std::error_code&) -> long { return io::writev(fd, {}); }},
+};
+
+const std::vector<verb> waits = {
+    {"wait_fd to read", [](int fd) { return poll_plainly(fd, POLLIN); },
+     [](int fd, std::error_code&) -> long { return io::wait_fd(fd, POLLIN); }},
+    {"wait_fd to write", [](int fd) { return poll_plainly(fd, POLLOUT); },
+     [](int fd, std::error_code&) -> long { return io::wait_fd(fd, POLLOUT); }},
+    {"wait_fd for all there is",
+     [](int fd) { return poll_plainly(fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP); },
+     [](int fd, std::error_code&) -> long {
+       return io::wait_fd(fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP);
+     }},
+    {"wait_fd for what is urgent", [](int fd) { return poll_plainly(fd, POLLPRI); },
+     [](int fd, std::error_code&) -> long { return io::wait_fd(fd, POLLPRI); }},
+    {"wait_fd for a farewell", [](int fd) { return poll_plainly(fd, POLLRDHUP); },
+     [](int fd, std::error_code&) -> long { return io::wait_fd(fd, POLLRDHUP); }},
+};
+
+const std::vector<verb> moves = {
+    {"splice from it",
+     [](int fd) { return told(::splice(fd, nullptr, way_out(), nullptr, 64, 0)); },
+     [](int fd, std::error_code& error) -> long {
+       return io::splice(fd, way_out(), 64, 0, error);
+     }},
+    {"splice to it", [](int fd) { return told(::splice(way_in(), nullptr, fd, nullptr, 64, 0)); },
+     [](int fd, std::error_code& error) -> long { return io::splice(way_in(), fd, 64, 0, error); }},
+    {"splice of nothing",
+     [](int fd) { return told(::splice(fd, nullptr, way_out(), nullptr, 0, 0)); },
+     [](int fd, std::error_code& error) -> long { return io::splice(fd, way_out(), 0, 0, error); }},
+    {"tee from it", [](int fd) { return told(::tee(fd, way_out(), 64, 0)); },
+     [](int fd, std::error_code& error) -> long { return io::tee(fd, way_out(), 64, error); }},
+    {"tee to it", [](int fd) { return told(::tee(way_in(), fd, 64, 0)); },
+     [](int fd, std::error_code& error) -> long { return io::tee(way_in(), fd, 64, error); }},
+};
+
+const std::vector<verb> ends = {
+    {"close", [](int fd) { return told(::close(fd)); },
+     [](int fd, std::error_code&) { return io::close(fd), 0L; }},
+};
+
+const std::vector<difference> of_blocking_sockets = {
+    {"splice from it", "", "", "EINVAL", "the kernel would have the thread wait"},
+    {"splice to it", "", "", "EINVAL", "the kernel would have the thread wait"},
+    {"splice of nothing", "", "", "EINVAL", "the kernel would have the thread wait"},
+};
+
+}  // namespace
+
+TEST_CASE("to read and to write does on each descriptor what the system call does") {
+  check_agreement(reads_and_writes, all_kinds());
+}
+
+TEST_CASE("to wait for a descriptor does on each descriptor what the system call does") {
+  check_agreement(waits, all_kinds());
+}
+
+TEST_CASE("to move bytes in the kernel does on each descriptor what the system call does") {
+  check_agreement(moves, kinds_of_files);
+  check_agreement(moves, blocking_sockets(), of_blocking_sockets);
+  check_agreement(moves, non_blocking_sockets());
+}
+
+TEST_CASE("to close does on each descriptor what the system call does") {
+  check_agreement(ends, all_kinds());
+}
