@@ -74,6 +74,10 @@ class endless_loop {
     }
   }
 
+  /// Returns: whether the loop is to end by now.
+  bool asked() const {
+    return wall_clock::now().time_since_epoch() >= wall_clock::duration(asked_at_.load());
+  }
   /// Returns: what is wrong with the loop; nothing if it has ended in time.
   const char* flaw() const { return waits_ ? " waits" : noticed_ ? "" : " goes on"; }
 

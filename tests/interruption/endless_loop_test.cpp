@@ -6,6 +6,7 @@
 #include <motet/embed.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #ifdef __cpp_impl_coroutine
@@ -123,8 +124,13 @@ const switchpoint_table table = {
      }},
     {"group::spin",
      [](endless_loop& again) {
-       group all(10'000);
-       again([&] { all.spin([] {}); });
+       constexpr std::size_t room = 10'000;
+       group all(room);
+       again([&] {
+         if (!again.asked()) all.await_all();
+         if (all.size() == room) throw std::runtime_error("nothing until it must wait");
+         all.spin([] {});
+       });
      }},
     {"group::start",
      [](endless_loop& again) {
