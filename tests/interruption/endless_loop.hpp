@@ -59,9 +59,9 @@ class endless_loop {
         waits_ = wall_clock::now() - begun > far_too_long;
         std::this_thread::sleep_for(50us);
       }
+      asked_at_ = wall_clock::now().time_since_epoch().count();
       if (by_ == way::stop) stop.request_stop();
       if (by_ == way::cancel) looping.cancel("the loop is to end");
-      asked_at_ = wall_clock::now().time_since_epoch().count();
     });
     const at_end joined([&] {
       over_ = true;
