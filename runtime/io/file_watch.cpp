@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <motet/detail/heart/switchpoint.hpp>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
@@ -145,6 +146,7 @@ bool file_watch::ignore(std::string_view path) {
 
 std::optional<file_event> file_watch::next() {
   state& in = opened();
+  detail::here_core().deliver();
   for (;;) {
     while (in.taken < in.filled) {
       const std::lock_guard known(in.adding);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See motet/retry.hpp.
+#include <motet/detail/heart/switchpoint.hpp>
 #include <motet/fiber.hpp>
 #include <motet/retry.hpp>
 #include <motet/time.hpp>
@@ -36,13 +37,14 @@ clock::duration delay_after(const retry_schedule& how, std::size_t made) {
 
 }  // namespace
 
-void check(const retry_schedule& how) {
+void enter_retry(const retry_schedule& how) {
   const auto none = clock::duration::zero();
   if (how.attempts == 0 || how.delay < none || how.longest_delay < none || !(how.jitter >= 0) ||
       how.jitter > 1) {
     throw std::invalid_argument(
         "retry() needs an attempt, delays that are not negative, and a jitter in [0, 1]");
   }
+  here_core().deliver();
 }
 
 void await_next_attempt(const retry_schedule& how, std::size_t made) {

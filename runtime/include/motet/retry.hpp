@@ -30,8 +30,8 @@ struct retry_schedule {
 
 namespace detail {
 
-/// Throws: std::invalid_argument.
-void check(const retry_schedule& how);
+/// Throws: std::invalid_argument; what is pending for the fiber.
+void enter_retry(const retry_schedule& how);
 /// Called in a handler, after attempt number `made`, from 1, has failed. Waits for the delay.
 /// Throws: the failure, if there is no further attempt.
 void await_next_attempt(const retry_schedule& how, std::size_t made);
@@ -48,7 +48,7 @@ void await_next_attempt(const retry_schedule& how, std::size_t made);
 ///         negative delay, or a jitter that is not in [0, 1].
 template <typename F>
 decltype(auto) retry(const retry_schedule& how, F&& f) {
-  detail::check(how);
+  detail::enter_retry(how);
   for (std::size_t made = 1;; ++made) {
     try {
       return f();

@@ -45,6 +45,7 @@ class basic_channel {
   /// Switchpoint.
   template <typename Rep, typename Period>
   channel_op_status push_wait_for(T&& item, const std::chrono::duration<Rep, Period>& limit) {
+    motet::detail::here_core().deliver();
     return unless_closed([&] {
       if (items_.try_push(std::move(item))) return channel_op_status::success;
       const auto wait = [&] { items_.push(std::move(item)); };
@@ -84,6 +85,7 @@ class basic_channel {
   /// Switchpoint.
   template <typename Rep, typename Period>
   channel_op_status pop_wait_for(T& item, const std::chrono::duration<Rep, Period>& limit) {
+    motet::detail::here_core().deliver();
     if (std::optional<T> now = items_.try_pop()) return put(item, std::move(now), {});
     std::optional<T> popped;
     const auto wait = [&] { popped = items_.pop(); };

@@ -37,6 +37,7 @@ class basic_future {
   /// Throws: as wait().
   template <typename Rep, typename Period>
   future_status wait_for(const std::chrono::duration<Rep, Period>& limit) const {
+    motet::detail::here_core().deliver();
     const bool over = state().ready() || motet::move_on_after(limit, [this] { wait(); });
     return over ? future_status::ready : future_status::timeout;
   }

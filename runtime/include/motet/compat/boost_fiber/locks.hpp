@@ -40,6 +40,7 @@ class basic_timed_mutex {
   /// Throws: as lock().
   template <typename Rep, typename Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& limit) {
+    motet::detail::here_core().deliver();
     return try_lock() || motet::move_on_after(limit, [this] { lock(); });
   }
   template <typename Clock, typename Duration>
