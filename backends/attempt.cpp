@@ -124,13 +124,19 @@ std::int32_t call_unless_refused(operation& op) noexcept {
 
 }  // namespace
 
+/// Source: recv(2), MSG_ERRQUEUE.
 bool may_not_wait(const operation& op) noexcept {
-  return row_of(op.kind).has_message_flags && (op.flags & MSG_DONTWAIT) != 0;
+  constexpr int never_wait = MSG_DONTWAIT | MSG_ERRQUEUE;
+  return row_of(op.kind).has_message_flags && (op.flags & never_wait) != 0;
+}
+
+bool has_position(int fd) noexcept {
+  return ::lseek(fd, 0, SEEK_CUR) >= 0;
 }
 
 /// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
-  return ::lseek(fd, 0, SEEK_CUR) >= 0 && is_disk(fd);
+  return has_position(fd) && is_disk(fd);
 }
 
 bool pipes_know_nowait() noexcept {

@@ -98,7 +98,7 @@ class uring_backend final : public backend {
     const verb_row& row = row_of(op.kind);
     if (row.at == file_place::none) return false;
     if (row.at == file_place::position) {
-      return (workers_for_pipes_ || on_disk(op.fd)) && attempt(op);
+      return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);
     }
     if (row.at == file_place::whole && op.kind != verb::statx) {
       return !ring_.knows(row.ring_code) && attempt(op);

@@ -163,11 +163,13 @@ void fallocate(int fd, int mode, off_t offset, off_t size, std::error_code& erro
 }
 
 void ftruncate(int fd, off_t size) {
+  if (size < 0) detail::throw_errno(EINVAL, "ftruncate", fd);
   operation op = detail::truncation(fd, size);
   perform_throwing(op, "ftruncate");
 }
 
 void ftruncate(int fd, off_t size, std::error_code& error) noexcept {
+  if (detail::refused(size < 0, error)) return;
   operation op = detail::truncation(fd, size);
   perform_quietly(op, "ftruncate", error);
 }

@@ -98,6 +98,15 @@ operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
                               ": MSG_WAITALL could not be interrupted without a loss");
 }
 
+/// A packet socket refuses MSG_CMSG_CLOEXEC, which is of no use there. Source: packet(7).
+std::int32_t receive_message(int fd, msghdr& message, int flags) {
+  operation op = messaging(verb::recvmsg, fd, message, flags | MSG_CMSG_CLOEXEC);
+  const std::int32_t result = perform_now(op, "recvmsg");
+  if (result != -EINVAL || (flags & MSG_CMSG_CLOEXEC) != 0) return result;
+  operation plain = messaging(verb::recvmsg, fd, message, flags);
+  return perform_now(plain, "recvmsg");
+}
+
 /// Half of what was asked for would be lost with an interruption.
 void check_interruptible(int flags, const char* what) {
   if ((flags & MSG_WAITALL) != 0) [[unlikely]]
@@ -182,14 +191,13 @@ std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code
 
 std::size_t recvmsg(int fd, msghdr& message, int flags) {
   detail::check_interruptible(flags, "recvmsg");
-  operation op = detail::messaging(verb::recvmsg, fd, message, flags | MSG_CMSG_CLOEXEC);
-  return perform_throwing(op, "recvmsg");
+  detail::here().deliver();
+  return detail::settled(detail::receive_message(fd, message, flags), "recvmsg", fd);
 }
 
 std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {
   if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
-  operation op = detail::messaging(verb::recvmsg, fd, message, flags | MSG_CMSG_CLOEXEC);
-  return perform_quietly(op, "recvmsg", error);
+  return detail::quietly(error, [&] { return detail::receive_message(fd, message, flags); });
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {

@@ -126,7 +126,6 @@ std::int32_t tee_bytes(int from, int to, std::size_t size) {
 }
 
 std::int32_t wait_for_process(int pidfd, int options, siginfo_t& found) {
-  if (pidfd < 0) return -EBADF;  // waitid(2) says EINVAL
   for (;;) {
     if (refused_by_pending()) return -ECANCELED;
     found.si_pid = 0;
