@@ -124,8 +124,8 @@ TEST_CASE("what a program writes to stderr can go where its stdout goes", "[proc
 
 TEST_CASE("a program is looked for in the PATH of the environment that it gets", "[process]") {
   run([] {
-    const std::string folder = testing::scratch_name();
-    REQUIRE(::mkdir(folder.c_str(), 0755) == 0);
+    const testing::scratch_directory scratch;
+    const std::string& folder = scratch.name();
     const std::string path = folder + "/only-there";
     std::ofstream(path) << "#!/bin/sh\necho found\n";
     REQUIRE(::chmod(path.c_str(), 0755) == 0);
@@ -140,8 +140,6 @@ TEST_CASE("a program is looked for in the PATH of the environment that it gets",
     what.program = "only-there";
     what.environment = {"PATH=" + folder};
     CHECK(error_of([&] { process::start(what); }) == std::errc::permission_denied);
-    ::unlink(path.c_str());
-    ::rmdir(folder.c_str());
   });
 }
 
@@ -192,7 +190,8 @@ TEST_CASE("a program that dies with its parent is started as any other", "[proce
 TEST_CASE("under a time limit that has passed no program is started", "[process]") {
   if (testing::on_sim()) return;
   run([] {
-    const std::string mark = testing::scratch_name();
+    const testing::scratch_directory scratch;
+    const std::string mark = scratch.name() + "/mark";
     const bool left = move_on_after(1ms, [&] {
       const auto end = std::chrono::steady_clock::now() + 5ms;
       while (std::chrono::steady_clock::now() < end) {
@@ -202,7 +201,6 @@ TEST_CASE("under a time limit that has passed no program is started", "[process]
     });
     CHECK_FALSE(left);
     std::this_thread::sleep_for(20ms);
-    CHECK(::access(mark.c_str(), F_OK) != 0);
-    ::unlink(mark.c_str());
+    CHECK_FALSE(scratch.has("mark"));
   });
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "catch.hpp"
+#include "guards.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -42,7 +43,7 @@ usage used_now() {
 
 /// Where each guard takes mappings, about 16,000 are the limit.
 std::size_t how_many() {
-  return testing::disabled("guard") ? 8'000 : testing::scaled(1'000'000, 30'000);
+  return testing::guards_take_mappings() ? 8'000 : testing::scaled(1'000'000, 30'000);
 }
 
 template <typename Wait>
@@ -78,7 +79,7 @@ TEST_CASE("so does a fiber that is suspended", "[memory]") {
 }
 
 TEST_CASE("a fiber that has not begun takes at most 400 bytes", "[memory]") {
-  if (testing::disabled("guard")) return;  // then its guard is made when it is spun
+  if (testing::guards_take_mappings()) return;  // then its guard is made when it is spun
   run([] {
     constexpr std::size_t count = 100'000;
     group all;

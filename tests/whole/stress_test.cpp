@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "guards.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
 
@@ -112,7 +113,7 @@ void fire(table& targets, std::atomic<bool>& over, std::uint32_t seed) {
 }  // namespace
 
 TEST_CASE("very many fibers wait at once, and all end", "[stress]") {
-  const bool few = testing::under_tsan || testing::under_asan || testing::disabled("guard");
+  const bool few = testing::under_tsan || testing::under_asan || testing::guards_take_mappings();
   const std::size_t count = few ? 4'000 : testing::scaled(1'000'000, 30'000);
   std::size_t begun = 0;
   std::size_t ended = 0;
