@@ -4,6 +4,8 @@
 
 #include <array>
 #include <limits>
+#include <motet/detail/heart/self.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
 #include <motet/errors.hpp>
 #include <motet/http/request.hpp>
 #include <optional>
@@ -44,6 +46,7 @@ void reply::kept::begin_body(bool to_head) {
 }
 
 std::size_t reply::kept::read(std::span<std::byte> room) {
+  detail::here_core().deliver();
   if (body_.ended()) return 0;
   try {
     const std::size_t size = body_.read(room);

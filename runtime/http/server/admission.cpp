@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <motet/fiber.hpp>
 
 #include "heart/thread_state.hpp"
@@ -31,7 +32,7 @@ bool admission::refuses(clock::duration most, clock::duration waited) noexcept {
   if (waited <= most && in_line_ == 0) short_at_ = present;
   const bool overloaded = present - short_at_ >= interval;
   const bool has_work = admitted_.load(std::memory_order_relaxed) > 0;
-  return has_work && waited > (overloaded ? most : interval);
+  return has_work && waited > (overloaded ? most : std::max(most, interval));
 }
 
 /// A poll comes first, if one is due: what has come to the sockets is decided on as well.

@@ -51,23 +51,75 @@ std::string_view date_of_now() noexcept {
   return {last.text.data(), last.size};
 }
 
+namespace {
+
+/// A date as one of the formats has it; its month is still a name.
+struct read_date {
+  std::tm parts{};
+  std::array<char, 4> month{};
+  bool whole = false;
+};
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT"
+read_date read_preferred(const char* text, std::size_t size) noexcept {
+  read_date found;
+  std::tm& parts = found.parts;
+  int end = 0;
+  const int read =
+      std::sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &parts.tm_mday, found.month.data(),
+                  &parts.tm_year, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &end);
+  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
+  return found;
+}
+
+/// "Sunday, 06-Nov-94 08:49:37 GMT": a year that seems more than 50 years ahead is of the century
+/// before.
+read_date read_rfc_850(const char* text, std::size_t size) noexcept {
+  read_date found;
+  std::tm& parts = found.parts;
+  int end = 0;
+  const int read = std::sscanf(text, "%*9[a-zA-Z], %2d-%3[a-zA-Z]-%2d %2d:%2d:%2d GMT%n",
+                               &parts.tm_mday, found.month.data(), &parts.tm_year, &parts.tm_hour,
+                               &parts.tm_min, &parts.tm_sec, &end);
+  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
+  const std::time_t now = std::time(nullptr);
+  std::tm present{};
+  ::gmtime_r(&now, &present);
+  const int this_year = present.tm_year + 1900;
+  parts.tm_year += this_year / 100 * 100;
+  if (parts.tm_year > this_year + 50) parts.tm_year -= 100;
+  return found;
+}
+
+/// "Sun Nov  6 08:49:37 1994"
+read_date read_asctime(const char* text, std::size_t size) noexcept {
+  read_date found;
+  std::tm& parts = found.parts;
+  int end = 0;
+  const int read =
+      std::sscanf(text, "%*3s %3s %2d %2d:%2d:%2d %4d%n", found.month.data(), &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &parts.tm_year, &end);
+  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
+  return found;
+}
+
+}  // namespace
+
+/// Source: RFC 9110, 5.6.7: all three formats are to be understood.
 std::optional<std::time_t> time_of(std::string_view text) noexcept {
   date_text copy{};
   if (text.size() >= copy.size()) return std::nullopt;
   std::copy(text.begin(), text.end(), copy.begin());
-  std::tm parts{};
-  std::array<char, 4> month{};
-  int end = 0;
-  const int read =
-      std::sscanf(copy.data(), "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &parts.tm_mday, month.data(),
-                  &parts.tm_year, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &end);
-  const auto found = std::find(months.begin(), months.end(), std::string_view(month.data()));
-  if (read != 6 || static_cast<std::size_t>(end) != text.size() || found == months.end()) {
-    return std::nullopt;
+  for (const auto read : {read_preferred, read_rfc_850, read_asctime}) {
+    read_date found = read(copy.data(), text.size());
+    const auto month =
+        std::find(months.begin(), months.end(), std::string_view(found.month.data()));
+    if (!found.whole || month == months.end()) continue;
+    found.parts.tm_year -= 1900;
+    found.parts.tm_mon = static_cast<int>(month - months.begin());
+    return ::timegm(&found.parts);
   }
-  parts.tm_year -= 1900;
-  parts.tm_mon = static_cast<int>(found - months.begin());
-  return ::timegm(&parts);
+  return std::nullopt;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -59,13 +59,14 @@ std::exception_ptr exchange::answer_one() {
   const clock::time_point begun = clock::now();
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
+  if (is_over_ && !answer_.lost()) answer_.send();
+  const clock::duration took = clock::now() - begun;
   if (is_over_ && !answer_.lost()) {
-    answer_.send();
     if (!answer_.broken() || answer_.handed_over()) linger();
   }
   if (!how_.log) return failure;
   try {
-    how_.log({head_.method, head_.target, answer_.status, answer_.written(), clock::now() - begun});
+    how_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
   } catch (const std::exception&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -156,7 +157,12 @@ int exchange::read_target() {
   path_.clear();
   parameters_.clear();
   if (!found.has_value() || !decode(found->path, false, path_)) return 400;
+  if (found->path == "*" && head_.method != "OPTIONS") return 400;
+  if (!is_authority(head_.headers.get("host"))) return 400;
+  encoded_path_ = found->path;
   query_ = found->query;
+  // What a Host field says beside an authority does not count. Source: RFC 9112, 3.2.2.
+  authority_ = found->authority;
   return 0;
 }
 

@@ -35,6 +35,9 @@ class exchange {
   // What request and response show.
   const message_head& asked() const noexcept { return head_; }
   const std::string& path() const noexcept { return path_; }
+  std::string_view encoded_path() const noexcept { return encoded_path_; }
+  /// Returns: the host of an absolute-form target; else empty.
+  std::string_view authority() const noexcept { return authority_; }
   std::string_view query() const noexcept { return query_; }
   std::vector<std::pair<std::string, std::string>>& parameters() noexcept { return parameters_; }
   std::size_t read_body(std::span<std::byte> room);
@@ -71,7 +74,9 @@ class exchange {
   outgoing answer_;
   message_head head_;
   std::string path_;
+  std::string_view encoded_path_;
   std::string_view query_;
+  std::string_view authority_;
   std::vector<std::pair<std::string, std::string>> parameters_;
   int empty_lines_ = 0;  // before this request
   bool is_first_ = true;

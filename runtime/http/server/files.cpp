@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/files.hpp. Source: RFC 9110, 13.2.2 and 14.2.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "http/server/date.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/known_file.hpp"
+#include "http/server/target.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -69,19 +72,40 @@ std::size_t read_at(const fd& from, std::span<std::byte> room, off_t begin) {
   return size > 0 ? static_cast<std::size_t>(size) : io::pread(from.get(), room, begin);
 }
 
-bool lists(std::string_view tags, std::string_view tag) noexcept {
+enum class comparison { strong, weak };
+
+bool lists(std::string_view tags, std::string_view tag, comparison how) noexcept {
   while (!tags.empty()) {
     std::string_view each = trimmed(take_before(tags, ','));
     if (each == "*") return true;
-    if (each.starts_with("W/")) each.remove_prefix(2);
+    if (how == comparison::weak && each.starts_with("W/")) each.remove_prefix(2);
     if (each == tag) return true;
   }
   return false;
 }
 
+/// Of a field that may come on several lines, which then are one list. Source: RFC 9110, 5.3.
+/// Returns: nothing if there is no such field; else whether the tag is listed.
+std::optional<bool> any_lists(const request& asked, std::string_view name, std::string_view tag,
+                              comparison how) noexcept {
+  std::optional<bool> found;
+  for (const field each : asked.headers()) {
+    if (!equal_but_for_case(each.name, name)) continue;
+    found = found.value_or(false) || lists(each.value, tag, how);
+  }
+  return found;
+}
+
+/// Whether the client wants another state of the file than it has.
+bool is_another(const request& asked, const facts& what) noexcept {
+  if (const auto same = any_lists(asked, "if-match", what.tag, comparison::strong)) return !*same;
+  const std::optional<std::time_t> wanted = time_of(asked.header("if-unmodified-since"));
+  return wanted.has_value() && what.changed > *wanted;
+}
+
 /// Whether the client has the file as it is.
 bool is_known(const request& asked, const facts& what) noexcept {
-  if (const auto tags = asked.headers().find("if-none-match")) return lists(*tags, what.tag);
+  if (const auto same = any_lists(asked, "if-none-match", what.tag, comparison::weak)) return *same;
   const std::optional<std::time_t> known = time_of(asked.header("if-modified-since"));
   return known.has_value() && what.changed <= *known;
 }
@@ -139,6 +163,23 @@ void send_part(const fd& from, const part& what, outgoing& to) {
   }
 }
 
+bool is_directory(const std::string& path) {
+  struct statx found{};
+  std::error_code absent;
+  io::statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, found, absent);
+  return !absent && S_ISDIR(found.stx_mode);
+}
+
+/// Returns: a target with a slash behind its path, relative to the host that was asked.
+std::string with_slash(std::string_view target) {
+  const std::optional<http::target> asked = parse_target(target);
+  std::string path(asked.has_value() ? asked->path : target);
+  path += '/';
+  if (path.starts_with("//")) path.insert(0, "/.");  // or it would name a host
+  const bool has_query = asked.has_value() && !asked->query.empty();
+  return has_query ? path + '?' + std::string(asked->query) : path;
+}
+
 bool leads_out(std::string_view path) noexcept {
   while (!path.empty()) {
     if (take_before(path, '/') == "..") return true;
@@ -160,6 +201,10 @@ void send_file(request& asked, response& answer, const std::string& path) {
   const facts& what = found->what;
   answer.header("ETag", what.tag).header("Last-Modified", what.date);
   answer.header("Accept-Ranges", "bytes");
+  if (is_another(asked, what)) {
+    answer.status(412);
+    return;
+  }
   if (is_known(asked, what)) {
     answer.status(304);
     return;
@@ -189,8 +234,14 @@ handler files(std::string directory) {
     const std::string_view path = asked.parameter("path");
     if (leads_out(path)) throw status_error(404, "there is no such file");
     std::string whole = directory + '/' + std::string(path);
-    if (whole.ends_with('/')) whole += "index.html";
-    send_file(asked, answer, whole);
+    const bool with_index = whole.ends_with('/');
+    if (with_index) whole += "index.html";
+    try {
+      send_file(asked, answer, whole);
+    } catch (const status_error& error) {
+      if (error.status() != 404 || with_index || !is_directory(whole)) throw;
+      answer.status(308).header("Location", with_slash(asked.target()));
+    }
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "http/send.hpp"
 #include "http/server/date.hpp"
@@ -160,7 +161,19 @@ std::uint64_t outgoing::send_part(int file, off_t begin, std::uint64_t size) {
   return sent;
 }
 
+/// Throws: std::logic_error if the handler has written less than its Content-Length; a client that
+///         waits for the rest would take the next answer for it, so what has begun is cut.
+void outgoing::check_length() {
+  const auto said = begun_ ? std::nullopt : headers.find("content-length");
+  const std::optional<std::uint64_t> promised = said ? number_of(*said) : promised_;
+  if (to_head_ || !has_body() || !promised.has_value() || written_ >= *promised) return;
+  if (begun_) cut();
+  throw std::logic_error("the answer has " + std::to_string(written_) +
+                         " bytes, fewer than its Content-Length of " + std::to_string(*promised));
+}
+
 void outgoing::finish() {
+  check_length();
   if (!begun_) {
     add_head(written_);
     out_.append(body_);
@@ -169,8 +182,6 @@ void outgoing::finish() {
     frame({});
     if (chunked_ && !to_head_) out_.append("0\r\n\r\n");
   }
-  // Who waits for the rest of what was promised, would take the next answer for it.
-  if (promised_.has_value() && !to_head_ && has_body() && written_ < *promised_) cut();
   if (out_.size() > most_gathered) send();
 }
 

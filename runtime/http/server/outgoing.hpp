@@ -62,6 +62,7 @@ class outgoing {
   /// Returns: how many bytes were sent.
   std::uint64_t send_part(int file, off_t begin, std::uint64_t size);
   /// The answer is whole; it may be sent later.
+  /// Throws: std::logic_error if it is not.
   void finish();
   /// Sends what is whole.
   void send();
@@ -73,6 +74,7 @@ class outgoing {
   void add_head(std::optional<std::uint64_t> length);
   void frame(std::span<const std::byte> more);
   void add_chunk_size(std::size_t size);
+  void check_length();
   void send(std::span<const std::byte> bytes);
 
   const detail::stream_direction to_;

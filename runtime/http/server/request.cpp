@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/request.hpp; what the two show is in http/server/exchange.hpp.
 #include <array>
+#include <motet/detail/heart/self.hpp>
+#include <motet/detail/heart/switchpoint.hpp>
 #include <motet/http/request.hpp>
 #include <stdexcept>
 
 #include "http/server/exchange.hpp"
+#include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -43,6 +46,8 @@ const fields& request::headers() const noexcept {
 }
 
 std::string_view request::header(std::string_view name) const noexcept {
+  const std::string_view authority = of_.authority();
+  if (!authority.empty() && equal_but_for_case(name, "host")) return authority;
   return headers().get(name);
 }
 
@@ -88,6 +93,7 @@ response& response::header(std::string_view name, std::string_view value) {
 }
 
 void response::write(std::span<const std::byte> bytes) {
+  detail::here_core().deliver();
   of_.answer().write(bytes);
 }
 
@@ -96,6 +102,7 @@ void response::write(std::string_view text) {
 }
 
 void response::flush() {
+  detail::here_core().deliver();
   of_.answer().flush();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "http/server/exchange.hpp"
+#include "http/server/target.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -88,7 +89,9 @@ router& router::del(std::string_view pattern, handler called) {
   return on("DELETE", pattern, std::move(called));
 }
 
-/// Notes in `asked`, unless that is null, what the names of the pattern stand for.
+/// Notes in `asked`, unless that is null, what the names of the pattern stand for. The path is
+/// taken apart before its parts are decoded: an encoded slash divides nothing. Source: RFC
+/// 3986, 2.4.
 bool router::fits(const route& one, std::string_view path, request* asked) {
   if (!path.starts_with('/')) return false;
   path.remove_prefix(1);
@@ -97,9 +100,11 @@ bool router::fits(const route& one, std::string_view path, request* asked) {
     if (!more) return false;
     std::string_view rest = path;
     const std::string_view here = is_rest(part) && is_named(part) ? path : take_before(rest, '/');
-    if (is_named(part) ? here.empty() && !is_rest(part) : here != part) return false;
+    std::string decoded;
+    decode(here, false, decoded);
+    if (is_named(part) ? here.empty() && !is_rest(part) : decoded != part) return false;
     if (is_named(part) && asked != nullptr) {
-      asked->of_.parameters().emplace_back(name_of(part), here);
+      asked->of_.parameters().emplace_back(name_of(part), decoded);
     }
     more = here.size() < path.size();
     path = more ? path.substr(here.size() + 1) : std::string_view();
@@ -107,17 +112,32 @@ bool router::fits(const route& one, std::string_view path, request* asked) {
   return !more;
 }
 
+namespace {
+
+/// Adds a method to those of an Allow field, once. Source: RFC 9110, 10.2.1.
+void allow(std::vector<std::string_view>& methods, std::string_view method) {
+  if (std::find(methods.begin(), methods.end(), method) == methods.end()) methods.push_back(method);
+  if (method == "GET") allow(methods, "HEAD");
+}
+
+}  // namespace
+
 void router::operator()(request& asked, response& answer) const {
-  std::string allowed;
+  std::vector<std::string_view> methods;
   for (const route& each : routes_) {
-    if (!fits(each, asked.path(), nullptr)) continue;
+    const std::string_view path = asked.of_.encoded_path();
+    if (!fits(each, path, nullptr)) continue;
     if (answers(each.method, asked.method())) {
-      fits(each, asked.path(), &asked);
+      fits(each, path, &asked);
       return each.called(asked, answer);
     }
-    allowed += (allowed.empty() ? "" : ", ") + each.method;
+    allow(methods, each.method);
   }
-  if (allowed.empty()) throw status_error(404, "there is nothing here");
+  if (methods.empty()) throw status_error(404, "there is nothing here");
+  std::string allowed;
+  for (const std::string_view each : methods) {
+    allowed.append(allowed.empty() ? "" : ", ").append(each);
+  }
   answer.status(405).header("Allow", allowed);
 }
 

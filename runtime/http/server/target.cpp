@@ -2,7 +2,11 @@
 // See http/server/target.hpp.
 #include "http/server/target.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "http/text.hpp"
 
@@ -17,23 +21,83 @@ int value_of(char c) noexcept {
   return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
+bool starts_with_scheme(std::string_view text, std::string_view scheme) noexcept {
+  return text.size() > scheme.size() && equal_but_for_case(text.substr(0, scheme.size()), scheme);
+}
+
+/// Cuts "http://" and the authority off.
+/// Returns: the authority; empty if `text` is no such URI.
+std::string_view cut_off_authority(std::string_view& text) noexcept {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!starts_with_scheme(text, scheme)) continue;
+    text.remove_prefix(scheme.size());
+    const std::size_t end = std::min(text.find_first_of("/?"), text.size());
+    const std::string_view authority = text.substr(0, end);
+    text.remove_prefix(end);
+    return authority;
+  }
+  return {};
+}
+
+/// Whether each character may stand in a name of RFC 3986's, or is part of "%41".
+bool is_registered_name(std::string_view text) noexcept {
+  constexpr std::string_view others = "-._~!$&'()*+,;=";
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const char letter = lower(c);
+    if (c == '%') {
+      if (at + 2 >= text.size() || value_of(text[at + 1]) < 0 || value_of(text[at + 2]) < 0)
+        return false;
+      at += 2;
+    } else if (!is_digit(c) && (letter < 'a' || letter > 'z') &&
+               others.find(c) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_address_of_6(std::string_view text) noexcept {
+  in6_addr parsed{};
+  return ::inet_pton(AF_INET6, std::string(text).c_str(), &parsed) == 1;
+}
+
+bool is_port(std::string_view text) noexcept {
+  constexpr std::uint64_t highest = 65'535;
+  const std::optional<std::uint64_t> number = number_of(text);
+  return text.empty() || (number.has_value() && *number <= highest);
+}
+
 }  // namespace
 
 std::optional<target> parse_target(std::string_view text) noexcept {
-  if (text == "*") return target{text, {}};
-  // A proxy is asked by a whole address, and every server must understand that.
-  const std::size_t scheme = text.find("://");
-  if (!text.starts_with('/') && scheme != std::string_view::npos) {
-    text.remove_prefix(scheme + 3);
-    text.remove_prefix(std::min(text.find_first_of("/?"), text.size()));
-    if (text.empty()) return target{"/", {}};
-    if (text.front() == '?') return target{"/", text.substr(1)};
-  }
-  if (!text.starts_with('/')) return std::nullopt;
   target found;
+  if (text == "*") {
+    found.path = text;
+    return found;
+  }
+  if (text.find('#') != std::string_view::npos) return std::nullopt;
+  if (!text.starts_with('/')) {
+    // A proxy is asked by a whole URI, and every server must understand that.
+    found.authority = cut_off_authority(text);
+    if (found.authority.empty() || !is_authority(found.authority)) return std::nullopt;
+  }
   found.path = take_before(text, '?');
+  if (found.path.empty()) found.path = "/";
   found.query = text;
   return found;
+}
+
+bool is_authority(std::string_view text) noexcept {
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos || !is_address_of_6(text.substr(1, end - 1))) return false;
+    text.remove_prefix(end + 1);
+    return text.empty() || (text.starts_with(':') && is_port(text.substr(1)));
+  }
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view port = text.substr(std::min(colon + 1, text.size()));
+  return is_registered_name(text.substr(0, colon)) && is_port(port);
 }
 
 bool decode(std::string_view text, bool plus_is_space, std::string& to) {

@@ -10,12 +10,17 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct target {
-  std::string_view path;   // encoded; it begins with a slash, or is "*"
-  std::string_view query;  // without the question mark
+  std::string_view authority;  // of an absolute-form target; else empty
+  std::string_view path;       // encoded; it begins with a slash, or is "*"
+  std::string_view query;      // without the question mark
 };
 
-/// Returns: nothing if `text` is neither a path nor "*" nor an address with one.
+/// Returns: nothing if `text` is neither a path nor "*" nor an http or https URI.
 std::optional<target> parse_target(std::string_view text) noexcept;
+
+/// Whether `text` is a host, perhaps with a port, as the Host field has it.
+/// Source: RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3.
+bool is_authority(std::string_view text) noexcept;
 
 /// Appends `text`, with "%20" and the like as what they stand for.
 /// Returns: false for "%" without two digits behind, and for "%00", which no path has.

@@ -35,7 +35,7 @@ std::string_view text_of(beast::string_view text) noexcept {
 /// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
 bool may_be_sent(std::uint16_t code) noexcept {
   if (code >= 3000) return code < 5000;
-  return code >= 1000 && code <= 1013 && (code < 1004 || code > 1006);
+  return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
 /// Headers of a 101 that are not for a handler to set.
@@ -138,6 +138,10 @@ void websocket::kept::ask(const url& to) {
     throw bad_reply("the server declines a WebSocket: " + socket_.next_layer().beginning());
   }
   if (error) throw bad_reply("no WebSocket: " + error.message());
+  // None is offered. Source: RFC 6455, 4.1.
+  if (answer.count(beast::http::field::sec_websocket_extensions) > 0) {
+    throw bad_reply("the server uses an extension of WebSockets that was not offered");
+  }
   protocol = text_of(answer[sec_websocket_protocol]);
   if (!protocol.empty() &&
       std::count(how_.protocols.begin(), how_.protocols.end(), protocol) == 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/websocket.hpp: how a WebSocket begins.
+#include <algorithm>
 #include <motet/cancel.hpp>
 #include <motet/http/websocket.hpp>
 #include <motet/net/tcp_stream.hpp>
@@ -14,6 +15,25 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
+/// Whether `text` is 16 bytes in base64. Source: RFC 6455, 4.2.1; RFC 4648, 3.5 and 4.
+bool is_key(std::string_view text) noexcept {
+  constexpr std::string_view last_digits = "AQgw";  // whose lower bits are 0
+  if (text.size() != 24 || !text.ends_with("==")) return false;
+  if (last_digits.find(text[21]) == std::string_view::npos) return false;
+  return std::all_of(text.begin(), text.begin() + 21, [](char c) {
+    const char letter = lower(c);
+    return is_digit(c) || (letter >= 'a' && letter <= 'z') || c == '+' || c == '/';
+  });
+}
+
+bool has_one_key(const request& asked) noexcept {
+  int count = 0;
+  for (const field each : asked.headers()) {
+    if (equal_but_for_case(each.name, "sec-websocket-key")) ++count;
+  }
+  return count == 1 && is_key(asked.header("sec-websocket-key"));
+}
+
 /// Throws: status_error unless the request asks for a WebSocket.
 void check(const request& asked, const upgrade& said, response& answer) {
   if (asked.method() != "GET") throw status_error(400, "a WebSocket is asked for by GET");
@@ -22,7 +42,7 @@ void check(const request& asked, const upgrade& said, response& answer) {
     answer.header("Upgrade", "websocket").header("Sec-WebSocket-Version", "13");
     throw status_error(426, "this is for WebSockets of version 13");
   }
-  if (asked.header("sec-websocket-key").size() != 24 || asked.length() != 0) {
+  if (!has_one_key(asked) || asked.length() != 0) {
     throw status_error(400, "no request for a WebSocket");
   }
 }
