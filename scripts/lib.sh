@@ -76,6 +76,12 @@ set_up_in() {
   fi
 }
 
+# announce SECONDS TEXT: how long something takes, of which SECONDS are a processor's.
+announce() {
+  local minutes=$((($1 / $(nproc) + 59) / 60))
+  printf '%s: some %d minutes here, if nothing has been compiled before.\n' "$2" "$minutes"
+}
+
 # build_in DIR OPTION...: sets DIR up and builds it.
 build_in() {
   set_up_in "$@" && meson compile -C "$1"
