@@ -52,18 +52,17 @@ struct set_load {
 /// Returns: that of all rooms. Walks through the lines, under the lock.
 set_load load() noexcept;
 
-/// Why calls in line are not made.
+/// Why calls in line have no thread.
 struct congestion {
   set_load of;
   std::size_t limit = 0;
   std::size_t left = 0;       // threads whose callers have left
-  call_site site;             // that most of the calls come from which are being made,
-  std::size_t from_site = 0;  // how many, and
-  clock::duration longest{};  // for how long the first of them has been
+  call_site site;             // from which most of the running calls were made,
+  std::size_t from_site = 0;  // how many of them,
+  clock::duration longest{};  // and how long the oldest has run
 };
-/// Returns: about the room of `waiting`, if that is still in line, and nobody got it in the last
-/// ten
-///          seconds; whoever gets it tells.
+/// Returns: what holds up the room of `waiting`, if that call is still in line and this was not
+///          returned in the last ten seconds. The caller reports it.
 std::optional<congestion> take_news_of(blocking_call& waiting) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.

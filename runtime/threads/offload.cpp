@@ -55,14 +55,14 @@ const char* calls_of(offload_room which) noexcept {
 std::string text_of(const offload_threads::congestion& found, offload_room which) {
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(found.longest);
   std::string text = std::to_string(found.of.in_line) + " " + calls_of(which) +
-                     " wait for one of " + std::to_string(found.of.threads) +
-                     " threads (the limit is " + std::to_string(found.limit);
-  if (found.left > 0) text += ", and " + std::to_string(found.left) + " were left by their callers";
-  text += "): " + std::to_string(found.from_site) + " calls";
+                     " have no thread: all " + std::to_string(found.of.threads) + " (limit " +
+                     std::to_string(found.limit);
+  if (found.left > 0) text += ", " + std::to_string(found.left) + " abandoned by their callers";
+  text += ") are busy, " + std::to_string(found.from_site) + " with calls";
   if (found.site.line != 0) {
     text += std::string(" from ") + found.site.file + ":" + std::to_string(found.site.line);
   }
-  text += " are being made, the first for " + std::to_string(longest.count()) + " ms";
+  text += ", the oldest for " + std::to_string(longest.count()) + " ms";
   if (which == offload_room::calls) text += "; options.offload_limit allows more";
   return text;
 }

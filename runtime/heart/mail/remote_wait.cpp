@@ -49,6 +49,7 @@ void remote_wait::wait(Park park) noexcept {
 
 bool remote_wait::await() noexcept {
   wait([this] {
+    wait_.reopen();  // its alarm may have ended it before
     home_->pend(*fiber_);
     home_->park(wait_);
     home_->unpend(*fiber_);
