@@ -149,13 +149,17 @@ void job_inbox::end_rest() noexcept {
 /// Waits until there may be jobs; if there is a queue to look at again, for `patience` at most.
 wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   struct look_again : timer {
+    explicit look_again(job_inbox& which) noexcept : inbox(which) {}
+    job_inbox& inbox;
     wait_record wait{"jobs"};
-  } alarm;
+  } alarm(*this);
   if (observed_.owner != nullptr) {
     alarm.fiber = &home.running();
     alarm.due = home.time.after(patience);
     alarm.fire = [](timer& due) noexcept {
-      due.fiber->home->resume(static_cast<look_again&>(due).wait, wake_reason::time);
+      auto& over = static_cast<look_again&>(due);
+      // Before the mail is looked at: the wake may be under way already.
+      if (due.fiber->home->resume(over.wait, wake_reason::time)) over.inbox.wait_no_more();
     };
     home.time.arm(alarm);
   }

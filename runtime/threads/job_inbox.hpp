@@ -20,8 +20,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class mailbox;
 
-/// The queue of a worker, and how many jobs that worker will have begun when the queue of now is
-/// empty.
+/// Another worker's queue, and the value that its begun() will have when all jobs that are in it
+/// now have begun.
 struct observed_queue {
   const worker_load* owner = nullptr;
   std::uint64_t over_at = 0;

@@ -122,7 +122,7 @@ void pool_state::end_rest(worker_load& worker) noexcept {
 
 namespace {
 
-/// A worker that is still waking up begins its jobs soon.
+/// A worker that is still waking up begins its jobs soon, or a fiber of an earlier job computes.
 bool wakes_up(const worker_load& worker) noexcept {
   return worker.dry.load(std::memory_order_relaxed);
 }
@@ -154,12 +154,12 @@ observed_queue pool_state::take_for(worker_load& thief, loot& into,
   for (std::size_t i = 1; i < count; ++i) {
     worker_load& each = loads[own + i < count ? own + i : own + i - count];
     job_inbox* inbox = each.inbox.load(std::memory_order_acquire);
-    if (inbox == nullptr || wakes_up(each)) continue;
+    if (inbox == nullptr) continue;
     const std::uint64_t begun = inbox->begun();
     const std::int64_t queue = inbox->queue();
     if (queue <= 0) continue;
     const bool overdue = before.owner == &each && begun < before.over_at;
-    const std::int64_t share = overdue ? queue : fair_share(thief, each);
+    const std::int64_t share = overdue ? queue : wakes_up(each) ? 0 : fair_share(thief, each);
     if (share > 0 && take(thief, each, *inbox, into, share)) return {};
     if (overdue || queue <= most) continue;  // overdue: what is left must stay
     most = queue;

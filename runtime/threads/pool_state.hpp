@@ -22,8 +22,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct loot;
 struct observed_queue;
 
-/// How long jobs may wait behind a job that computes before a worker takes them that has more jobs
-/// than theirs: about as long as it takes to wake a thread.
+/// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
+/// the time to wake a thread.
 constexpr auto patience = std::chrono::microseconds(100);
 
 /// Returns: how many jobs the worker has that are not over; -1 for a moment while some move.
@@ -51,8 +51,9 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Called by a worker that has no job to start, and then when it looks for one.
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
-  /// Takes jobs of another worker for `thief`, which rests: up to half of what that worker has more
-  /// of; or, if jobs of the queue `before` have still not begun, up to half of that queue.
+  /// Takes jobs of another worker for `thief`, which rests: up to half the difference between that
+  /// worker's jobs and its own. If jobs of the queue `before` have not begun since, up to half of
+  /// that queue.
   /// Returns: the longest queue, which the thief should look at again after `patience`, if it got
   ///          nothing.
   observed_queue take_for(worker_load& thief, loot& into, const observed_queue& before) noexcept;
