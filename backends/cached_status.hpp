@@ -4,45 +4,25 @@
 #pragma once
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdint>
 #include <motet/backend.hpp>
 
+#include "local_devices.hpp"
 #include "owned_descriptor.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
-
-/// Whether the file system of an open file keeps all that it says of a file in an inode in memory.
-inline bool is_local(int fd) noexcept {
-  constexpr std::int64_t xfs = 0x58465342;
-  constexpr std::array<std::int64_t, 7> local{EXT4_SUPER_MAGIC, xfs,         BTRFS_SUPER_MAGIC,
-                                              F2FS_SUPER_MAGIC, TMPFS_MAGIC, PROC_SUPER_MAGIC,
-                                              SQUASHFS_MAGIC};
-  struct statfs found{};
-  return ::fstatfs(fd, &found) == 0 &&
-         std::find(local.begin(), local.end(), std::int64_t{found.f_type}) != local.end();
-}
 
 /// What statx(2) says of an open file. Returns: whether that is all there is to know.
 inline bool status_of_open(operation& op, int fd) noexcept {
   constexpr int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
   if (::statx(fd, "", flags, op.length, op.status) != 0) return false;
-  thread_local dev_t last_local = 0;  // most files are where the one before is
-  const dev_t device = ::makedev(op.status->stx_dev_major, op.status->stx_dev_minor);
-  if (device == last_local) return true;
-  if (!is_local(fd)) return false;
-  last_local = device;
-  return true;
+  thread_local local_devices known;
+  return known.contains(::makedev(op.status->stx_dev_major, op.status->stx_dev_minor));
 }
 
 /// Returns: whether op.result is set; if not, nothing has been found out.

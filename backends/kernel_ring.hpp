@@ -12,10 +12,9 @@
 // - A file's position is moved by plain calls, never by the ring: the ring reads the position
 //   without the file's lock, so that two writes may hit the same place, and a completion that comes
 //   later (as all do with O_DIRECT) does not move it.
-// - Before Linux 6.4 pipes in blocking mode do not know RWF_NOWAIT: a worker of the kernel makes
-// the
-//   call, and blocks in it.
-// - An operation that needs such a worker, of which a limit allows no more, ends with -ECANCELED.
+// - Before Linux 6.4 pipes in blocking mode do not know RWF_NOWAIT: a kernel worker makes the call
+//   and blocks in it.
+// - If a limit allows no further worker, an operation that needs one ends with -ECANCELED.
 // - A poll reports POLLRDHUP also when it was not asked for.
 // - When the ring is closed, the kernel ends the operations in it some time later; so none may be
 //   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
