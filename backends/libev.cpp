@@ -60,8 +60,9 @@ struct loop_closer {
 class libev_backend final : public backend {
  public:
   libev_backend()
-      : loop_(faults::next("ev_loop_new") != 0 || !memory_.is_whole() ? nullptr
-                                                                      : ev_loop_new(loop_flags)),
+      : loop_(faults::next("ev_loop_new") != 0 || !memory_.suffices_for(0)
+                  ? nullptr
+                  : ev_loop_new(loop_flags)),
         timer_fd_(faults::call("timerfd_create", ::timerfd_create, CLOCK_MONOTONIC,
                                TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (loop_ == nullptr || timer_fd_.number < 0) {
@@ -131,7 +132,7 @@ class libev_backend final : public backend {
   /// Starts the operation's watcher.
   /// Returns: false, with op.result set, if that was refused.
   bool start(operation& op) noexcept {
-    if (!memory_.is_whole()) [[unlikely]] {
+    if (!memory_.suffices_for(op.fd)) [[unlikely]] {
       op.result = -ENOMEM;
       return false;
     }

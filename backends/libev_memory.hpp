@@ -17,29 +17,33 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Of one loop, on its thread. An operation has libev grow several tables at most once each; a
-/// table grows to twice its size.
+/// Of one loop, on its thread. An operation has libev grow several tables at most once each: to
+/// twice its size, or to the size for the descriptor.
 class libev_memory {
  public:
   libev_memory() noexcept {
     static std::once_flag installed;
     std::call_once(installed, [] { ::ev_set_allocator(&allocate); });
-    here = this;
+    outer_ = std::exchange(here, this);
   }
   libev_memory(const libev_memory&) = delete;
   libev_memory& operator=(const libev_memory&) = delete;
   /// The loop has been destroyed before.
   ~libev_memory() {
-    here = nullptr;
+    if (here == this) here = outer_;
     for (void* each : blocks_) std::free(each);
   }
 
-  /// Returns: whether libev can grow without failing.
-  bool is_whole() noexcept { return whole_ || refill(); }
+  /// Returns: whether libev can grow without failing, also for a watcher of the descriptor.
+  bool suffices_for(int fd) noexcept {
+    if (fd >= 0) note_size(room_of_descriptor * (static_cast<std::size_t>(fd) + 1));
+    return whole_ || refill();
+  }
 
  private:
   static constexpr std::size_t tables = 6;
   static constexpr std::size_t least = 4096;
+  static constexpr std::size_t room_of_descriptor = 32;  // at most, in libev's table of them
 
   bool refill() noexcept {
     const std::size_t wanted = std::max(least, 2 * largest_);
@@ -88,8 +92,9 @@ class libev_memory {
   static inline thread_local libev_memory* here = nullptr;
 
   std::array<void*, tables> blocks_{};
-  std::size_t size_ = 0;     // of each block
-  std::size_t largest_ = 0;  // table so far
+  libev_memory* outer_ = nullptr;  // of another loop of the thread
+  std::size_t size_ = 0;           // of each block
+  std::size_t largest_ = 0;        // table so far
   bool whole_ = false;
 };
 
