@@ -55,6 +55,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
     ::sigaction(signal, &previous, nullptr);  // what has faulted will fault again
+    if (info->si_code <= 0) ::raise(signal);  // what was sent will not
   } else {
     previous.sa_handler(signal);
   }

@@ -17,8 +17,8 @@ recorder::recorder(trace_file& file)
     : file_(&file),
       ring_(file.take_ring()),
       records_(reinterpret_cast<trace::record*>(&ring_ + 1)),
-      mask_(file.head().records - 1),
-      began_ticks_(file.head().began_ticks) {}
+      mask_(file.records() - 1),
+      began_ticks_(file.began_ticks()) {}
 
 recorder::~recorder() {
   if (file_ != nullptr) file_->give_back(ring_);

@@ -27,7 +27,12 @@ namespace {
 
 /// Of threads that have ended: so many rings are not used again.
 constexpr std::size_t kept = 8;
-constexpr std::size_t rings_at = sizeof(trace::head) + trace::texts_size;
+constexpr std::size_t texts_at = sizeof(trace::head);
+constexpr std::size_t rings_at = texts_at + trace::texts_size;
+
+constexpr std::size_t ring_size(std::size_t records) noexcept {
+  return sizeof(trace::ring_head) + records * sizeof(trace::record);
+}
 
 class descriptor {
  public:
@@ -151,19 +156,20 @@ trace_file& trace_file::begin(const std::string& path, std::size_t records) {
   return *made;
 }
 
-trace_file::trace_file(const std::string& path, std::size_t records) : path_(path) {
+trace_file::trace_file(const std::string& path, std::size_t records)
+    : path_(path), records_(records), began_ticks_(ticks()) {
   descriptor file = open_new_trace(path);
   head_ = static_cast<trace::head*>(map_of_file(file.get(), 0, rings_at));
   head_->process = static_cast<std::uint64_t>(::getpid());
   head_->began_at = static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
-  head_->began_ticks = ticks();
+  head_->began_ticks = began_ticks_;
   head_->ticks_in_second = ticks_in(std::chrono::seconds(1));
   head_->records = records;
-  head_->texts_at = sizeof(trace::head);
+  head_->texts_at = texts_at;
   head_->texts_size = trace::texts_size;
   head_->rings_at = rings_at;
-  head_->ring_size = sizeof(trace::ring_head) + records * sizeof(trace::record);
+  head_->ring_size = ring_size(records);
   texts_.begin(*head_);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_->sign = trace::magic;  // from here on it is a trace
@@ -182,8 +188,8 @@ void trace_file::abandon() noexcept {
 trace::ring_head& trace_file::add_ring() {
   rings_.reserve(rings_.size() + 1);
   given_back_.reserve(rings_.size() + 1);
-  void* place =
-      map_of_file(fd_, head_->rings_at + rings_.size() * head_->ring_size, head_->ring_size);
+  const std::size_t size = ring_size(records_);
+  void* place = map_of_file(fd_, rings_at + rings_.size() * size, size);
   rings_.push_back(static_cast<trace::ring_head*>(place));
   return *rings_.back();
 }
@@ -216,7 +222,7 @@ void trace_file::measure_ticks() noexcept {
   const nanoseconds now = system_clock::now().time_since_epoch();
   const auto passed = static_cast<double>(now.count()) - static_cast<double>(head_->began_at);
   if (passed < 1e8) return;  // or the clock of the day has been set
-  const auto counted = static_cast<double>(ticks() - head_->began_ticks);
+  const auto counted = static_cast<double>(ticks() - began_ticks_);
   const auto found = static_cast<std::uint64_t>(counted / passed * 1e9);
   const std::uint64_t known = head_->ticks_in_second;
   if (found > known - known / 50 && found < known + known / 50) head_->ticks_in_second = found;
@@ -232,12 +238,11 @@ void trace_file::save(const std::string& path) {
   measure_ticks();
   const std::size_t rings = rings_.size();
   for (std::size_t i = 0; i < rings; ++i)
-    save_ring(*rings_[i], head_->records, to.get(), head_->rings_at + i * head_->ring_size);
-  if (::ftruncate(to.get(), static_cast<off_t>(head_->rings_at + rings * head_->ring_size)) != 0)
+    save_ring(*rings_[i], records_, to.get(), rings_at + i * ring_size(records_));
+  if (::ftruncate(to.get(), static_cast<off_t>(rings_at + rings * ring_size(records_))) != 0)
     throw_errno(errno, "ftruncate");
   const std::uint64_t texts = head_->texts_used.load(std::memory_order_acquire);
-  write_at(to.get(), reinterpret_cast<const char*>(head_) + head_->texts_at, texts,
-           head_->texts_at);
+  write_at(to.get(), reinterpret_cast<const char*>(head_) + texts_at, texts, texts_at);
   write_head(to.get(), texts, rings);
 }
 
@@ -247,13 +252,13 @@ void trace_file::write_head(int fd, std::uint64_t texts, std::size_t rings) cons
   copy.sign = head_->sign;
   copy.process = head_->process;
   copy.began_at = head_->began_at;
-  copy.began_ticks = head_->began_ticks;
+  copy.began_ticks = began_ticks_;
   copy.ticks_in_second = head_->ticks_in_second.load();
-  copy.records = head_->records;
-  copy.texts_at = head_->texts_at;
-  copy.texts_size = head_->texts_size;
-  copy.rings_at = head_->rings_at;
-  copy.ring_size = head_->ring_size;
+  copy.records = records_;
+  copy.texts_at = texts_at;
+  copy.texts_size = trace::texts_size;
+  copy.rings_at = rings_at;
+  copy.ring_size = ring_size(records_);
   copy.texts_used = texts;
   copy.rings_used = rings;
   write_at(fd, &copy, sizeof copy, 0);

@@ -36,7 +36,9 @@ class trace_file {
   trace::ring_head& take_ring();
   void give_back(trace::ring_head& ring) noexcept;
 
-  const trace::head& head() const noexcept { return *head_; }
+  /// Returns: how many records each ring has.
+  std::size_t records() const noexcept { return records_; }
+  std::uint64_t began_ticks() const noexcept { return began_ticks_; }
   trace_texts& texts() noexcept { return texts_; }
   const std::string& path() const noexcept { return path_; }
 
@@ -59,7 +61,10 @@ class trace_file {
 
   trace_file* before_ = nullptr;
   const std::string path_;
+  const std::size_t records_;
+  const std::uint64_t began_ticks_;
   int fd_;
+  /// For readers of the file only: whoever truncates it has zeros take the head's place.
   trace::head* head_ = nullptr;
   trace_texts texts_;
   std::mutex lock_;  // guards:
