@@ -141,9 +141,11 @@ std::int32_t reserve_room(int number, std::size_t size) {
 }
 
 detail::progress append_whole(int number, std::span<const std::byte> buffer) {
+  const detail::used_descriptor used(number);
   if (buffer.size() >= worth_reserving) {
     const std::int32_t error = reserve_room(number, buffer.size());
     if (error != 0) return {0, error};
+    if (used.closed()) return {0, -EBADF};
   }
   return detail::write_whole(number, buffer, [](int to, std::span<const std::byte> rest) {
     operation op = detail::transfer(verb::pwrite, to, rest);

@@ -57,8 +57,9 @@ void check_socket(int number) {
 std::vector<fd> listen_fds() {
   const std::optional<int> process = variable("LISTEN_PID");
   const std::optional<int> count = variable("LISTEN_FDS");
-  if (process != ::getpid() || !count || taken.test_and_set()) return {};
+  if (process != ::getpid() || !count || taken.test()) return {};
   for (int number = first_number; number < first_number + *count; ++number) check_socket(number);
+  if (taken.test_and_set()) return {};
   std::vector<fd> sockets;
   for (int number = first_number; number < first_number + *count; ++number) {
     ::fcntl(number, F_SETFD, FD_CLOEXEC);

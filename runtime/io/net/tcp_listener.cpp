@@ -96,9 +96,20 @@ class tcp_listener::shared_out {
     try {
       pool_.worker(worker).call(f);
     } catch (const fiber_cancelled&) {
+      if (!pool_stopped()) throw;
       note_stop();
     } catch (const executor_stopped&) {
+      if (!pool_stopped()) throw;
       note_stop();
+    }
+  }
+  /// A handler may throw the same: it may have awaited a cancelled fiber, or used another pool.
+  bool pool_stopped() const {
+    try {
+      pool_.check_entered(false);
+      return false;
+    } catch (const executor_stopped&) {
+      return true;
     }
   }
   void note_stop() noexcept {

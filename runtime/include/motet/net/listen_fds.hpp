@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 /// Returns: the descriptors; none if the environment has none for this process, and at any further
 ///          call.
 /// Not a switchpoint.
-/// Throws: std::system_error if one of them is not open; std::runtime_error if the environment says
-///         something else than a number.
+/// Throws: std::system_error if one of them is not open (EBADF) or no socket (ENOTSOCK);
+///         std::runtime_error if the environment has something else than a number.
 /// Threads: any; do not change the environment meanwhile.
 /// Source: sd_listen_fds(3).
 std::vector<fd> listen_fds();
