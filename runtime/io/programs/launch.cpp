@@ -16,10 +16,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <motet/fd.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "ground/offload_threads.hpp"
+#include "ground/signal_mask.hpp"
 #include "io/path.hpp"
 #include "words/faults.hpp"
 
@@ -77,7 +79,7 @@ int check_program(const launch_plan& plan, const std::string& path) {
   struct stat found{};
   if (::stat(seen.c_str(), &found) != 0) return errno;
   if (S_ISDIR(found.st_mode)) return EACCES;
-  return ::access(seen.c_str(), X_OK) == 0 ? 0 : errno;
+  return ::faccessat(AT_FDCWD, seen.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 /// Returns: 0, or an errno value. Sets `found` to the program's path.
@@ -149,9 +151,22 @@ int spawn(const launch_plan& plan, const std::string& path, pid_t& made) {
                        plan.arguments.get(), environment_of(plan));
 }
 
-/// In the child, which may make only calls that a signal handler may make. Returns if one failed.
+/// The handlers are the parent's, and would act on what the two have in common.
+void drop_signal_handlers() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action{};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action.sa_flags = 0;
+    action.sa_handler = SIG_DFL;
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+/// In the child, with all signals blocked; it may make only calls that a signal handler may make.
+/// Returns if one failed.
 void become(const launch_plan& plan, const char* path, const std::vector<int>& gaps, int last,
             pid_t parent) {
+  drop_signal_handlers();
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
   if (::getppid() != parent) ::_exit(127);  // it has ended before the kernel was asked
   if (plan.new_group && ::setpgid(0, 0) != 0) return;
@@ -160,7 +175,9 @@ void become(const launch_plan& plan, const char* path, const std::vector<int>& g
   }
   for (const int gap : gaps) ::close(gap);
   if (!plan.directory.empty() && ::chdir(plan.directory.c_str()) != 0) return;
-  ::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  if (::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
+    return;
+  }
   sigset_t none;
   ::sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return;
@@ -181,6 +198,9 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
   offload_threads::keep_this_thread();
+  sigset_t all;
+  ::sigfillset(&all);
+  std::optional<signal_mask> blocked(std::in_place, SIG_SETMASK, all);
   made = ::_Fork();
   if (made < 0) return errno;
   if (made == 0) {
@@ -189,6 +209,7 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
     [[maybe_unused]] const ssize_t told = ::write(writing.get(), &error, sizeof error);
     ::_exit(127);
   }
+  blocked.reset();
   writing = fd();
   int error = 0;
   ssize_t size = 0;
