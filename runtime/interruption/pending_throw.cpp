@@ -169,12 +169,23 @@ bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   return false;
 }
 
+namespace {
+
+/// In a forked child.
+/// Returns: whether the fiber is to be thrown why its thread has no backend.
+bool lacks_kernel(thread_state& home, control_block& fiber) noexcept {
+  fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_kernel);  // on_notice may be called
+  home.kernel_refusal = make_kernel_of_child(home);
+  if (home.kernel_refusal == nullptr) return false;
+  fiber.interrupts |= interrupt_kernel;
+  return !in_shield(fiber);
+}
+
+}  // namespace
+
 bool thread_core::must_throw_slowly() noexcept {
   if ((running_->interrupts & interrupt_kernel) != 0) [[unlikely]] {
-    auto& home = static_cast<thread_state&>(*this);
-    home.kernel_refusal = make_kernel_of_child(home);
-    if (home.kernel_refusal != nullptr) return true;
-    running_->interrupts &= static_cast<std::uint8_t>(~interrupt_kernel);
+    if (lacks_kernel(static_cast<thread_state&>(*this), *running_)) return true;
   }
   return static_cast<bool>(speaker_of(*running_));
 }
@@ -200,7 +211,7 @@ bool thread_core::interrupted_at_once() noexcept {
 void thread_core::throw_pending() {
   auto& home = static_cast<thread_state&>(*this);
   control_block& fiber = *running_;
-  if (home.kernel_refusal != nullptr) [[unlikely]]
+  if ((fiber.interrupts & interrupt_kernel) != 0 && home.kernel_refusal != nullptr) [[unlikely]]
     std::rethrow_exception(std::exchange(home.kernel_refusal, nullptr));
   speaker speaking = speaker_of(fiber);
   if (speaking.what == speaks::scope) {

@@ -31,6 +31,7 @@ class late_backend final : public backend {
   /// Throws: as kernel_for(), mailbox::open() and backend::listen().
   void make() {
     if (real_ != nullptr) return;
+    const being_made now(making_);
     if (inbox_->wake_descriptor() < 0) inbox_->open();
     auto made = kernel_for(options_);
     made->listen(inbox_->wake_descriptor());
@@ -70,7 +71,17 @@ class late_backend final : public backend {
   void listen(int) override {}
 
  private:
+  struct being_made {
+    explicit being_made(bool& flag) noexcept : making(flag) { making = true; }
+    being_made(const being_made&) = delete;
+    being_made& operator=(const being_made&) = delete;
+    ~being_made() { making = false; }
+    bool& making;
+  };
+
+  /// A fiber may wait in on_notice or make_backend of the program.
   bool made_now() const noexcept {
+    if (making_) return false;
     try {
       const_cast<late_backend&>(*this).make();
     } catch (const std::exception&) {
@@ -81,6 +92,7 @@ class late_backend final : public backend {
   const options& options_;
   mailbox* inbox_ = nullptr;
   std::unique_ptr<backend> real_;
+  bool making_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -112,6 +112,7 @@ thread_state::~thread_state() {
 const char* thread_state::in_use() const noexcept {
   if (calls_main) return "this thread is in run(), or in the function of a motet::thread";
   if (foreign) return "this is a visit to a foreign thread";
+  if (!may_leave()) return "the call is within a no_switch_guard";
   if (living_ > 0) return "fibers that were spun before are not over";
   if (main_->scopes != nullptr) return "the call is within a time limit, or another scope";
   if (anything_pending()) return "operations or timers are pending";
