@@ -41,10 +41,11 @@ void warn_of_unawaited(const family& children, thread_state& home, const char* w
     list<control_block, children_tag>& all = const_cast<family&>(children).children;
     const control_block* first = all.front();
     while (first->transient) first = all.next(*const_cast<control_block*>(first));
-    std::string text = std::to_string(children.lasting) + " fibers that nobody has awaited, " +
-                       "the first of them spun at " + first->site.file + ":" +
-                       std::to_string(first->site.line) + ", are cancelled by the end of " +
-                       whose_end + ": see await_all(), or spin them as transient";
+    const char* fibers = children.lasting == 1 ? " fiber that was" : " fibers that were";
+    std::string text =
+        std::string("the end of ") + whose_end + " cancels " + std::to_string(children.lasting) +
+        fibers + " never awaited (the first was spun at " + first->site.file + ":" +
+        std::to_string(first->site.line) + "): call await_all(), or spin them as transient";
     notice(home.settings(), text);
   } catch (const std::bad_alloc&) {
     // A notice is no reason to fail.

@@ -193,8 +193,8 @@ session::session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
   if (self() != nullptr) {
     if (const char* use = self()->in_use()) {
-      throw std::logic_error(std::string("run: this thread has a runtime already, which began with "
-                                         "its first use of motet, and which cannot be replaced: ") +
+      throw std::logic_error(std::string("run: this thread already has a runtime, started by its "
+                                         "first use of motet, and it is still in use: ") +
                              use);
     }
     finish(0, false);

@@ -27,8 +27,8 @@ void warn_of_blocked_signals(const options& chosen) {
   for (const auto& [number, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
     if (::sigismember(&blocked, number) != 1) continue;
     notice(chosen, std::string("run_until_signal: ") + name +
-                       " is blocked in this thread, perhaps since before the program began: it "
-                       "does not end the program while all threads block it");
+                       " is blocked in this thread (perhaps inherited from the parent process); "
+                       "while every thread blocks it, it cannot end the program");
   }
 }
 

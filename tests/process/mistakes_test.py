@@ -25,7 +25,7 @@ ENDS = {
     "deep_recursion": (None, r'fiber \d+ "deep", spun at \S+:\d+, has overflowed its stack of \d+ bytes; '
                              r"spin_options.stack_size gives it more"),
     "switch_in_a_handler": (-signal.SIGABRT, r"within the no_switch_guard made at \S+mistakes.cpp:\d+"),
-    "nested_run": (0, r"this thread has a runtime already"),
+    "nested_run": (0, r"this thread already has a runtime"),
     "fork_in_the_middle": (0, r"that fiber will never end: its thread is gone"),
     "left_at_the_end": (0, r"its parent has ended"),
 }

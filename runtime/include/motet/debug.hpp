@@ -31,7 +31,7 @@ struct dump_options {
 };
 
 /// Writes one line about each fiber of this thread: name, state, what it waits for and for how
-/// long, where it was spun. Writes nothing on a thread without a runtime. Not a switchpoint.
+/// long, where it was spun. A thread without a runtime has none. Not a switchpoint.
 void dump(std::ostream& out);
 
 /// The same, as `how` says; each fiber is written before the next is looked at, so writing to `out`

@@ -70,8 +70,8 @@ struct options {
   /// itself. A forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
-  /// How many plain threads of the process may make calls that the program offloads: [1, 65,536];
-  /// 0: as before, which is 256 at first. The last runtime that begins with another value decides.
+  /// How many threads of the process may run calls that the program offloads: [1, 65,536]. 0: leave
+  /// the limit as it is (256 at first). The runtime that began last with a value has set it.
   std::size_t offload_limit = 0;
 
   /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread

@@ -51,9 +51,9 @@ struct passed_descriptor {
   int there = -1;  // 3 or above
 };
 
-/// A descriptor that a program gets is put into blocking mode, because programs expect that; the
-/// mode belongs to the open file, and so changes here as well. Only a socket that listens keeps its
-/// mode: accept() here must not block the thread when the program has taken the connection.
+/// Descriptors that a program gets are put into blocking mode, as programs expect. The mode belongs
+/// to the open file, so it changes here as well. A listening socket keeps its mode: else accept()
+/// could block this thread when the program has taken the connection.
 struct process_options {
   /// A path, or a name that is looked for in the directories of PATH: the one in `environment` if
   /// that is given, else this process's.

@@ -40,9 +40,9 @@ struct serve_options {
   /// How long a handler may take: then it is cancelled, and the answer is 503 if none has begun. A
   /// client may ask for less: Request-Timeout has seconds, with a fraction. 0: no limit.
   clock::duration handling{0};
-  /// When fibers of the thread have waited longer than this for their turns, for 100 ms, requests
-  /// are refused with 503 until they do not. 5 ms is a good choice. 0: requests are never refused,
-  /// and wait.
+  /// When for 100 ms no request was answered within this time of its arrival, those that have
+  /// waited longer are refused with 503; in a shorter burst, those that have waited 100 ms. 5 ms is
+  /// a good choice. 0: requests are never refused, and wait.
   clock::duration shed_when_late{0};
   /// Called in the connection's fiber with each answer, when it is whole, or has been cut; a
   /// request that is none has no answer of a handler's.

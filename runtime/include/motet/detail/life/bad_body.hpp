@@ -46,7 +46,8 @@ no_fiber spin_in(family*, spin_options*, F&&, call_site) {
 /// Not a switchpoint: it does not compile.
 template <typename F, typename Argument, typename... More>
   requires(!std::is_same_v<std::remove_cvref_t<F>, spin_options> &&
-           !std::is_same_v<std::remove_cvref_t<Argument>, call_site>)
+           !std::is_same_v<std::remove_cvref_t<Argument>, call_site> &&
+           std::is_invocable_v<std::decay_t<F>&, Argument, More...>)
 void spin(F&&, Argument&&, More&&...) {
   static_assert(std::is_same_v<Argument, call_site>,
                 "spin() takes no arguments for its callable: put them into a lambda, as "
