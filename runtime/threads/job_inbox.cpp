@@ -113,7 +113,7 @@ bool job_inbox::fetch() noexcept {
 
 /// Called when this thread has none, and has said so.
 /// Returns: whether jobs were taken; without memory there is no room for any.
-bool job_inbox::take_from_others() noexcept {
+bool job_inbox::take_from_others(thread_state& home) noexcept {
   static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(loot::jobs)>);
   try {
     std::unique_lock mine(taking_);
@@ -122,7 +122,8 @@ bool job_inbox::take_from_others() noexcept {
     return false;
   }
   loot found;
-  observed_ = load_->pool->take_for(*load_, found, observed_);
+  observed_ = load_->pool->take_for(*load_, found, observed_, home.time.after({}));
+  if (observed_.wakes_up && home.time.virtual_time()) observed_ = {};  // no time would pass
   const std::lock_guard mine(taking_);
   for (std::size_t i = 0; i < found.count; ++i) taken_.push(std::move(*found.jobs[i]));
   gone_.store(gone_.load(std::memory_order_relaxed) - found.count, std::memory_order_relaxed);
@@ -146,7 +147,7 @@ void job_inbox::end_rest() noexcept {
   if (load_ != nullptr && std::exchange(rests_, false)) load_->pool->end_rest(*load_);
 }
 
-/// Waits until there may be jobs; if there is a queue to look at again, for `patience` at most.
+/// Waits until there may be jobs; if there is a queue to look at again, for its patience at most.
 wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   struct look_again : timer {
     explicit look_again(job_inbox& which) noexcept : inbox(which) {}
@@ -155,7 +156,7 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   } alarm(*this);
   if (observed_.owner != nullptr) {
     alarm.fiber = &home.running();
-    alarm.due = home.time.after(patience);
+    alarm.due = observed_.overdue_at;
     alarm.fire = [](timer& due) noexcept {
       auto& over = static_cast<look_again&>(due);
       // Before the mail is looked at: the wake may be under way already.
@@ -174,7 +175,7 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
 bool job_inbox::await(thread_state& home) noexcept {
   while (!fetch()) {
     if (begin_rest()) continue;
-    if (load_ != nullptr && take_from_others()) {
+    if (load_ != nullptr && take_from_others(home)) {
       wait_no_more();
       load_->pool->rouse_another(*load_);  // or what was taken could wait behind its first
       continue;

@@ -25,6 +25,8 @@ class mailbox;
 struct observed_queue {
   const worker_load* owner = nullptr;
   std::uint64_t over_at = 0;
+  bool wakes_up = false;           // the worker
+  clock::time_point overdue_at{};  // when its jobs have waited long enough
 };
 
 /// What a worker takes from another one at once.
@@ -89,7 +91,7 @@ class job_inbox {
   };
 
   bool fetch() noexcept;
-  bool take_from_others() noexcept;
+  bool take_from_others(thread_state& home) noexcept;
   wake_reason wait_for_jobs(thread_state& home) noexcept;
   void wait_no_more() noexcept;
   bool begin_rest() noexcept;

@@ -122,7 +122,7 @@ void pool_state::end_rest(worker_load& worker) noexcept {
 
 namespace {
 
-/// A worker that is still waking up begins its jobs soon, or a fiber of an earlier job computes.
+/// A worker that is still waking up begins its jobs soon.
 bool wakes_up(const worker_load& worker) noexcept {
   return worker.dry.load(std::memory_order_relaxed);
 }
@@ -146,8 +146,8 @@ bool take(worker_load& thief, worker_load& other, job_inbox& from, loot& into,
 
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
 /// looks at `given`, and the giver looks at `resting` after the job is in its place.
-observed_queue pool_state::take_for(worker_load& thief, loot& into,
-                                    const observed_queue& before) noexcept {
+observed_queue pool_state::take_for(worker_load& thief, loot& into, const observed_queue& before,
+                                    clock::time_point present) noexcept {
   const auto own = static_cast<std::size_t>(&thief - loads.get());
   observed_queue longest;
   std::int64_t most = 0;
@@ -158,12 +158,16 @@ observed_queue pool_state::take_for(worker_load& thief, loot& into,
     const std::uint64_t begun = inbox->begun();
     const std::int64_t queue = inbox->queue();
     if (queue <= 0) continue;
-    const bool overdue = before.owner == &each && begun < before.over_at;
-    const std::int64_t share = overdue ? queue : wakes_up(each) ? 0 : fair_share(thief, each);
+    const bool known = before.owner == &each && begun < before.over_at;
+    const bool overdue = known && present >= before.overdue_at;
+    const bool waking = wakes_up(each);
+    const std::int64_t share = waking ? overdue : overdue ? queue : fair_share(thief, each);
     if (share > 0 && take(thief, each, *inbox, into, share)) return {};
     if (overdue || queue <= most) continue;  // overdue: what is left must stay
     most = queue;
-    longest = {&each, begun + static_cast<std::uint64_t>(queue)};
+    const clock::duration time = waking ? clock::duration(patience_with_waking) : patience;
+    longest = {&each, begun + static_cast<std::uint64_t>(queue), waking, present + time};
+    if (known) longest = before;
   }
   return longest;
 }

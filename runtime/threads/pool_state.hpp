@@ -25,6 +25,9 @@ struct observed_queue;
 /// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
 /// the time to wake a thread.
 constexpr auto patience = std::chrono::microseconds(100);
+/// The same for a worker that has been woken: it may wait for a processor, or a fiber of an earlier
+/// job may compute.
+constexpr auto patience_with_waking = std::chrono::milliseconds(5);
 
 /// Returns: how many jobs the worker has that are not over; -1 for a moment while some move.
 std::int64_t load_of(const worker_load& worker) noexcept;
@@ -53,10 +56,11 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void end_rest(worker_load& worker) noexcept;
   /// Takes jobs of another worker for `thief`, which rests: up to half the difference between that
   /// worker's jobs and its own. If jobs of the queue `before` have not begun since, up to half of
-  /// that queue.
-  /// Returns: the longest queue, which the thief should look at again after `patience`, if it got
+  /// that queue; one job if its worker wakes up.
+  /// Returns: the longest queue, which the thief should look at again when it is overdue, if it got
   ///          nothing.
-  observed_queue take_for(worker_load& thief, loot& into, const observed_queue& before) noexcept;
+  observed_queue take_for(worker_load& thief, loot& into, const observed_queue& before,
+                          clock::time_point present) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 
