@@ -119,7 +119,8 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
     entry.addr = first_word_of(op, row);
   }
   entry.msg_flags = static_cast<std::uint32_t>(op.flags | added_flags(op));
-  if (op.drained) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
+  const bool may_poll = (entry.msg_flags & MSG_DONTWAIT) == 0;  // else -EAGAIN comes at once
+  if (op.drained && may_poll) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
   if (op.kind == verb::openat) keep_waiting(entry, op);
   if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);
 }
