@@ -44,7 +44,9 @@ std::int32_t perform_now(thread_state& thread, operation& op, const char* what) 
 }
 
 bool refused_by_pending() {
-  return refuses(here());
+  thread_state& thread = here();
+  thread.give_way();
+  return refuses(thread);
 }
 
 void deliver_passed_limits() {

@@ -167,10 +167,12 @@ std::size_t read_buffer::read(std::span<std::byte> buffer) {
 }
 
 std::size_t read_buffer::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  error.clear();
-  if (buffer.empty()) return 0;  // the stream would wait for bytes to come
-  quietly(error, [&] { return net::take_turn(order_, "turn with a reader", -1); });
-  if (error) return 0;
+  quietly(error, [&] {
+    if (refused_by_pending()) return -ECANCELED;
+    if (buffer.empty()) return 0;  // the stream would wait for bytes to come
+    return net::take_turn(order_, "turn with a reader", -1);
+  });
+  if (error || buffer.empty()) return 0;
   std::size_t size = std::min(buffer.size(), end_ - begin_);
   if (size > 0) {
     std::copy_n(bytes_.get() + begin_, size, buffer.data());

@@ -3,6 +3,7 @@
 #include "io/whole_buffer.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 
@@ -16,7 +17,7 @@ std::int32_t move_part(verb kind, int fd, std::span<const std::byte> bytes) {
 }
 
 detail::progress read_whole(int fd, std::span<std::byte> buffer) {
-  if (buffer.empty()) return {};
+  if (buffer.empty()) return {0, detail::refused_by_pending() ? -ECANCELED : 0};
   return detail::move_all(fd, buffer, [](int from, std::span<std::byte> rest) {
     return move_part(verb::read, from, rest);
   });

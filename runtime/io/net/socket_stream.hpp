@@ -62,6 +62,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   }
 
   std::int32_t read(std::span<std::byte> buffer) {
+    if (buffer.empty()) return refused_by_pending() ? -ECANCELED : 0;  // it would wait for bytes
     const net::stream_turn turn(reading, "turn to read on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move(verb::recv, reading, buffer.data(), buffer.size());
@@ -76,6 +77,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   std::int32_t write_all(std::span<const std::byte> buffer) {
     const net::stream_turn turn(writing, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
+    if (buffer.empty() && refused_by_pending()) return -ECANCELED;
     while (!buffer.empty()) {
       const std::int32_t sent = move(verb::send, writing, buffer.data(), buffer.size());
       if (sent < 0) return sent;
