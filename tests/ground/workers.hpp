@@ -51,14 +51,16 @@ inline void until_no_worker_is_left() {
 /// At most so many, for as long as it lives; none at first.
 class limited_to {
  public:
-  explicit limited_to(std::size_t most) : before_(threads::most.exchange(most)) {
+  explicit limited_to(std::size_t most, std::atomic<std::size_t>& room = threads::most)
+      : room_(room), before_(room.exchange(most)) {
     until_no_worker_is_left();
   }
   limited_to(const limited_to&) = delete;
   limited_to& operator=(const limited_to&) = delete;
-  ~limited_to() { threads::most = before_; }
+  ~limited_to() { room_ = before_; }
 
  private:
+  std::atomic<std::size_t>& room_;
   std::size_t before_;
 };
 

@@ -74,7 +74,8 @@ class temporary_file {
 class busy_worker {
  public:
   busy_worker() {
-    offloading_.spin([this] { offload([this] { open_.wait(false); }); });
+    offloading_.spin(
+        [this] { detail::offload_to(detail::offload_room::own, [this] { open_.wait(false); }); });
     snooze();
   }
   busy_worker(const busy_worker&) = delete;
@@ -162,7 +163,7 @@ TEST_CASE("files are written at their position, in whichever thread", "[offload]
 
 TEST_CASE("a write that no thread has begun has not happened when it is cancelled",
           "[offload][file]") {
-  const limited_to one(1);
+  const limited_to one(1, testing::threads::most_for_own);
   run([] {
     const temporary_file file(10);
     if (!file.writes_block()) return;
@@ -180,7 +181,7 @@ TEST_CASE("a write that no thread has begun has not happened when it is cancelle
 }
 
 TEST_CASE("closing a file ends what no thread has begun on it", "[offload][file]") {
-  const limited_to one(1);
+  const limited_to one(1, testing::threads::most_for_own);
   run([] {
     temporary_file file(10);
     if (!file.writes_block()) return;

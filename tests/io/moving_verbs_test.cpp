@@ -186,7 +186,7 @@ TEST_CASE("a fiber waits for a process by its descriptor", "[process]") {
     CHECK(ended.si_code == CLD_EXITED);
     CHECK(ended.si_status == 7);
     CHECK(error_of([&] { io::waitid(child.get()); }) == std::errc::no_child_process);
-    CHECK(error_of([&] { io::waitid(-1); }) == std::errc::bad_file_descriptor);
+    CHECK(error_of([&] { io::waitid(-1); }) == std::errc::invalid_argument);
     std::error_code error;
     io::waitid(child.get(), 0, error);
     CHECK(error == std::errc::invalid_argument);

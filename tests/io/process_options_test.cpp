@@ -154,7 +154,7 @@ TEST_CASE("a program that is to die with its parent does so, however that one en
       what.descriptors = {{told.second(), 5}};
       what.die_with_parent = true;
       const process bound = process::start(what);
-      sleep();
+      sleep_for(1'000s);
     });
     ::_exit(0);
   }

@@ -114,7 +114,7 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
   });
   REQUIRE(notices.size() == 1);
   CHECK(contains(notices[0], "1 offloaded calls have no thread: all 2 (limit 2"));
-  CHECK(contains(notices[0], "2 calls from "));
+  CHECK(contains(notices[0], "busy, 2 with calls from "));
   CHECK(contains(notices[0], "offload_room_test.cpp:"));
   CHECK(contains(notices[0], "options.offload_limit"));
 }
