@@ -20,6 +20,7 @@
 #include "life/origin.hpp"
 #include "process/late_backend.hpp"
 #include "process/stalls/stall_watch.hpp"
+#include "waiting/static_guards.hpp"
 #include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -111,9 +112,11 @@ void lock_all() {
   origins::lock();
   roster_entry::lock_all();
   trace_file::beginning().lock();
+  static_guards::lock();
 }
 
 void unlock_all() {
+  static_guards::unlock();
   trace_file::beginning().unlock();
   roster_entry::unlock_all();
   origins::unlock();
@@ -125,6 +128,7 @@ void unlock_all() {
 void start_over_in_child() {
   process_generation.fetch_add(1, std::memory_order_relaxed);
   count_threads_anew();
+  static_guards::unlock();
   mapping_guard::unlock();
   roster_entry::unlock_all();
   watch_nobody();

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// A function's static, and a std::call_once, are initialised by the first that comes; the C++
+// runtime blocks the threads of others until that is over. If the first is a fiber that waits, its
+// own thread would be blocked, for ever. So motet takes the place of the functions that compilers
+// call for this: a fiber that finds another fiber in the initialisation waits for it as a fiber.
+// Everything else is left to the real functions.
+// Source: Itanium C++ ABI, 3.3.3; pthread_once(3).
+#include "waiting/static_guards.hpp"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/event.hpp>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "heart/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// Which a fiber has begun. The flag is what the compiler, or the program, has for it.
+struct initialization {
+  const void* flag;
+  const control_block* by;
+  initialization* next = nullptr;
+  std::size_t users = 1;  // the fiber, and those that wait
+  event over;
+};
+
+constinit std::mutex table;  // guards the list and the counts of users
+constinit initialization* first = nullptr;
+
+initialization** place_of(const void* flag) noexcept {
+  initialization** place = &first;
+  while (*place != nullptr && (*place)->flag != flag) place = &(*place)->next;
+  return place;
+}
+
+void drop(initialization& used) noexcept {
+  {
+    const std::lock_guard guard(table);
+    if (--used.users > 0) return;
+  }
+  delete &used;
+}
+
+/// Without memory it is not noted: who finds it is blocked, as without motet.
+void note_begin(const void* flag) noexcept {
+  thread_state* thread = self();
+  if (thread == nullptr) return;
+  auto* begun = new (std::nothrow) initialization{flag, &thread->running()};
+  if (begun == nullptr) return;
+  const std::lock_guard guard(table);
+  begun->next = std::exchange(first, begun);
+}
+
+void note_end(const void* flag) noexcept {
+  initialization* ended = nullptr;
+  {
+    const std::lock_guard guard(table);
+    initialization** place = place_of(flag);
+    ended = *place;
+    if (ended == nullptr) return;
+    *place = ended->next;
+  }
+  ended->over.set();
+  drop(*ended);
+}
+
+/// Of another fiber; one that comes again to what it initialises itself has made a mistake, which
+/// the real functions report.
+initialization* used_by_another(const void* flag, const control_block& fiber) noexcept {
+  const std::lock_guard guard(table);
+  initialization* found = *place_of(flag);
+  if (found == nullptr || found->by == &fiber) return nullptr;
+  ++found->users;
+  return found;
+}
+
+/// Waits until no other fiber initialises what belongs to `flag`. Nothing interrupts the wait:
+/// compilers may take it for granted that no exception comes from here.
+void await_others(const void* flag) noexcept {
+  thread_state* thread = self();
+  if (thread == nullptr) return;
+  while (initialization* others = used_by_another(flag, thread->running())) {
+    bool waited = true;
+    try {
+      const internal_shield uninterrupted;
+      others->over.wait();
+    } catch (...) {
+      waited = false;  // as where no fiber may wait
+    }
+    drop(*others);
+    if (!waited) return;
+  }
+}
+
+// In a static executable the real functions are not linked: these take their place.
+
+using guard = __cxxabiv1::__guard;
+
+unsigned char* bytes_of(guard* flag) noexcept {
+  return reinterpret_cast<unsigned char*>(flag);
+}
+
+/// The ABI wants the first byte to say whether the initialisation is over.
+int acquire_alone(guard* flag) {
+  unsigned char* const bytes = bytes_of(flag);
+  while (__atomic_exchange_n(&bytes[1], 1, __ATOMIC_ACQUIRE) != 0) {
+    if (__atomic_load_n(&bytes[0], __ATOMIC_ACQUIRE) != 0) return 0;
+    ::sched_yield();
+  }
+  if (__atomic_load_n(&bytes[0], __ATOMIC_ACQUIRE) == 0) return 1;
+  __atomic_store_n(&bytes[1], 0, __ATOMIC_RELEASE);
+  return 0;
+}
+void abort_alone(guard* flag) {
+  __atomic_store_n(&bytes_of(flag)[1], 0, __ATOMIC_RELEASE);
+}
+void release_alone(guard* flag) {
+  __atomic_store_n(&bytes_of(flag)[0], 1, __ATOMIC_RELEASE);
+  abort_alone(flag);
+}
+
+constexpr int once_begun = 1;
+constexpr int once_over = 2;  // as glibc has it
+
+int once_alone(pthread_once_t* flag, void (*initialize)()) {
+  for (int seen = 0; !__atomic_compare_exchange_n(flag, &seen, once_begun, false, __ATOMIC_ACQUIRE,
+                                                  __ATOMIC_ACQUIRE);
+       seen = 0) {
+    if (seen == once_over) return 0;
+    ::sched_yield();
+  }
+  try {
+    initialize();
+  } catch (...) {
+    __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+    throw;
+  }
+  __atomic_store_n(flag, once_over, __ATOMIC_RELEASE);
+  return 0;
+}
+
+template <typename Function>
+Function* real(const char* name, Function* alone) noexcept {
+  void* found = ::dlsym(RTLD_NEXT, name);
+  return found == nullptr ? alone : reinterpret_cast<Function*>(found);
+}
+
+/// The functions that these take the place of; looked up before other threads run.
+struct real_functions {
+  int (*acquire)(guard*) = real("__cxa_guard_acquire", &acquire_alone);
+  void (*release)(guard*) = real("__cxa_guard_release", &release_alone);
+  void (*abort)(guard*) = real("__cxa_guard_abort", &abort_alone);
+  int (*once)(pthread_once_t*, void (*)()) = real("pthread_once", &once_alone);
+};
+
+/// Not a static of a function: that would need a guard.
+std::atomic<bool> looked_up{false};
+alignas(real_functions) unsigned char place[sizeof(real_functions)];
+
+[[gnu::constructor(101)]] const real_functions& real_ones() noexcept {
+  if (!looked_up.load(std::memory_order_acquire)) {
+    ::new (static_cast<void*>(place)) real_functions;
+    looked_up.store(true, std::memory_order_release);
+  }
+  return *std::launder(reinterpret_cast<const real_functions*>(place));
+}
+
+/// std::call_once leaves here what pthread_once is to call.
+class kept_callable {
+ public:
+  kept_callable() noexcept = default;
+  kept_callable(const kept_callable&) = delete;
+  kept_callable& operator=(const kept_callable&) = delete;
+#if defined(__GLIBCXX__) && defined(_GLIBCXX_HAVE_TLS)
+  ~kept_callable() {
+    std::__once_callable = callable_;
+    std::__once_call = call_;
+  }
+
+ private:
+  void* callable_ = std::__once_callable;
+  void (*call_)() = std::__once_call;
+#else
+  ~kept_callable() {}
+#endif
+};
+
+struct ends_initialization {
+  explicit ends_initialization(const void* begun) noexcept : flag(begun) { note_begin(flag); }
+  ends_initialization(const ends_initialization&) = delete;
+  ends_initialization& operator=(const ends_initialization&) = delete;
+  ~ends_initialization() { note_end(flag); }
+  const void* flag;
+};
+
+bool is_over(const pthread_once_t& flag) noexcept {
+  return __atomic_load_n(&flag, __ATOMIC_ACQUIRE) == once_over;
+}
+
+}  // namespace
+
+void static_guards::lock() noexcept {
+  table.lock();
+}
+
+void static_guards::unlock() noexcept {
+  table.unlock();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
+
+namespace __cxxabiv1 {
+
+extern "C" [[gnu::visibility("default")]] int __cxa_guard_acquire(__guard* flag) {
+  motet::detail::await_others(flag);
+  const int is_mine = motet::detail::real_ones().acquire(flag);
+  if (is_mine != 0) motet::detail::note_begin(flag);
+  return is_mine;
+}
+
+extern "C" [[gnu::visibility("default")]] void __cxa_guard_release(__guard* flag) noexcept {
+  motet::detail::real_ones().release(flag);
+  motet::detail::note_end(flag);
+}
+
+extern "C" [[gnu::visibility("default")]] void __cxa_guard_abort(__guard* flag) noexcept {
+  motet::detail::real_ones().abort(flag);
+  motet::detail::note_end(flag);
+}
+
+}  // namespace __cxxabiv1
+
+extern "C" [[gnu::visibility("default")]] int pthread_once(pthread_once_t* flag,
+                                                           void (*initialize)()) {
+  const auto& real = motet::detail::real_ones();
+  if (motet::detail::is_over(*flag) || motet::detail::self() == nullptr)
+    return real.once(flag, initialize);
+  {
+    const motet::detail::kept_callable kept;
+    motet::detail::await_others(flag);
+  }
+  const motet::detail::ends_initialization noted(flag);
+  return real.once(flag, initialize);
+}

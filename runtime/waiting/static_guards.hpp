@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Round a fork; see waiting/static_guards.cpp.
+#pragma once
+
+#include <motet/detail/words/abi.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace static_guards {
+
+void lock() noexcept;
+void unlock() noexcept;
+
+}}}}  // namespace motet::MOTET_ABI::detail::static_guards

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Statics of functions, and call_once, whose initialisation waits: other fibers wait for it as
+// fibers, so that their thread can go on with it.
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// ThreadSanitizer has functions of its own in the same place, which block.
+constexpr bool watched_by_thread_sanitizer =
+#if defined(__SANITIZE_THREAD__)
+    true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
+
+/// Calls `use` in ten fibers.
+template <typename Use>
+void use_from_many(Use use) {
+  group users;
+  for (int i = 0; i < 10; ++i) users.spin(use);
+  users.await_all();
+}
+
+struct counted {
+  explicit counted(std::atomic<int>& count) {
+    sleep_for(5ms);
+    number = ++count;
+  }
+  int number = 0;
+};
+
+}  // namespace
+
+TEST_CASE("fibers wait for a static that one of them initialises", "[static_guard]") {
+  if (watched_by_thread_sanitizer) return;
+  run([] {
+    static std::atomic<int> made{0};
+    int used = 0;
+    use_from_many([&] {
+      static const counted one(made);
+      used += one.number;
+    });
+    CHECK(made == 1);
+    CHECK(used == 10);
+  });
+}
+
+TEST_CASE("a static whose initialisation throws is initialised by the next", "[static_guard]") {
+  if (watched_by_thread_sanitizer) return;
+  run([] {
+    static std::atomic<int> attempts{0};
+    int thrown = 0;
+    const auto make = [] {
+      sleep_for(1ms);
+      if (++attempts < 3) throw std::runtime_error("not yet");
+      return attempts.load();
+    };
+    use_from_many([&] {
+      try {
+        static const int value = make();
+        CHECK(value == 3);
+      } catch (const std::runtime_error&) {
+        ++thrown;
+      }
+    });
+    CHECK(attempts == 3);
+    CHECK(thrown == 2);
+  });
+}
+
+TEST_CASE("fibers wait for a call_once that one of them makes", "[static_guard]") {
+  if (watched_by_thread_sanitizer) return;
+  run([] {
+    std::once_flag once;
+    int calls = 0;
+    int thrown = 0;
+    use_from_many([&] {
+      const int mine = calls;  // each callable has its own captures
+      try {
+        std::call_once(once, [&calls, mine] {
+          sleep_for(1ms);
+          CHECK(mine == 0);
+          if (++calls < 3) throw std::runtime_error("not yet");
+        });
+        CHECK(calls == 3);
+      } catch (const std::runtime_error&) {
+        ++thrown;
+      }
+    });
+    CHECK(calls == 3);
+    CHECK(thrown == 2);
+  });
+}
+
+TEST_CASE("several are initialised at once, and one in another", "[static_guard]") {
+  if (watched_by_thread_sanitizer) return;
+  run([] {
+    std::once_flag outer;
+    std::once_flag inner;
+    std::once_flag beside;
+    int calls = 0;
+    const auto wait_and_count = [&] {
+      sleep_for(2ms);
+      ++calls;
+    };
+    group users;
+    for (int i = 0; i < 5; ++i) {
+      users.spin([&] {
+        std::call_once(outer, [&] {
+          sleep_for(1ms);
+          std::call_once(inner, wait_and_count);
+          ++calls;
+        });
+      });
+      users.spin([&] { std::call_once(inner, wait_and_count); });
+      users.spin([&] { std::call_once(beside, wait_and_count); });
+    }
+    users.await_all();
+    CHECK(calls == 3);
+  });
+}
+
+TEST_CASE("an interruption waits for the end of an initialisation", "[static_guard]") {
+  if (watched_by_thread_sanitizer || testing::on_sim()) return;
+  run([] {
+    std::once_flag once;
+    auto first = spin([&] { std::call_once(once, [] { sleep_for(30ms); }); });
+    snooze();
+    bool is_over = false;
+    const bool in_time = move_on_after(1ms, [&] {
+      std::call_once(once, [] {});
+      is_over = true;
+      snooze();
+    });
+    CHECK(is_over);
+    CHECK_FALSE(in_time);
+    first.await();
+  });
+}
+
+TEST_CASE("threads share an initialisation that waits", "[static_guard]") {
+  if (watched_by_thread_sanitizer) return;
+  for (int round = 0; round < 20; ++round) {
+    std::once_flag once;
+    std::atomic<int> calls{0};
+    const auto use = [&] {
+      std::call_once(once, [&] {
+        sleep_for(200us);
+        ++calls;
+      });
+      CHECK(calls == 1);
+    };
+    std::thread plain([&] { std::call_once(once, [&] { ++calls; }); });
+    std::thread other([&] { run([&] { use_from_many(use); }); });
+    run([&] { use_from_many(use); });
+    other.join();
+    plain.join();
+    CHECK(calls == 1);
+  }
+}
+
+TEST_CASE("without fibers pthread_once is what it was", "[static_guard]") {
+  static std::atomic<int> calls{0};
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  for (int i = 0; i < 3; ++i) CHECK(::pthread_once(&once, [] { ++calls; }) == 0);
+  CHECK(calls == 1);
+}
