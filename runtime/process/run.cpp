@@ -2,6 +2,7 @@
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/run.hpp>
@@ -160,10 +161,24 @@ void end_with_process() {
 // It is read by assembly, of which an optimiser of the whole program knows nothing.
 [[gnu::used]] thread_local constinit thread_core* motet_self = nullptr;
 
+namespace {
+
+constinit std::atomic<bool> ends_late{false};
+
+void end_late() {
+  ends_late.store(false);  // a destructor that runs later may begin the next runtime
+  end_with_thread(nullptr);
+}
+
+}  // namespace
+
+/// Destructors of statics may use motet when exit() has ended the thread's runtime and has called
+/// all hooks of the thread: the runtime that they begin ends behind them.
 thread_core& begin_here() {
-  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
+  const bool is_late = read_self() == ended_mark;
   start_runtime({});
   ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
+  if (is_late && !ends_late.exchange(true)) std::atexit(&end_late);
   return *self();
 }
 
@@ -190,7 +205,7 @@ foreign_visit::~foreign_visit() {
 }
 
 session::session(const options& chosen) {
-  if (read_self() == ended_mark) throw std::logic_error("this thread's runtime has ended");
+  if (read_self() == ended_mark) throw std::logic_error("run: this thread's runtime has ended");
   if (self() != nullptr) {
     if (const char* use = self()->in_use()) {
       throw std::logic_error(std::string("run: this thread already has a runtime, started by its "

@@ -226,15 +226,13 @@ void foreign_thread() {
 void after_the_end() {
   struct last {
     ~last() {
-      try {
-        motet::spin([] {});
-      } catch (const std::logic_error& e) {
-        std::printf("spin: %s\n", e.what());
-      }
-      std::error_code error;
-      std::byte one{};
-      motet::io::read(0, {&one, 1}, error);
-      std::printf("read: %s\n", error ? "refused" : "granted");
+      motet::spin([] { motet::sleep_for(1ms); }).await();
+      std::puts("its fiber has ended");
+      motet::spin({.transient = true}, [] {
+        const announcer later{"a fiber of a static"};
+        motet::sleep();
+      });
+      motet::snooze();
     }
   };
   static const last at_exit;

@@ -34,7 +34,7 @@ EXPECTED = {
     "exit_in_run": (6, ["~other"], ""),
     "exit_in_main_of_run": (6, ["~other"], ""),
     "foreign_thread": (0, ["~of a thread", "main returns"], ""),
-    "after_the_end": (0, ["spin: this thread's runtime has ended", "read: refused"], ""),
+    "after_the_end": (0, ["its fiber has ended", "~a fiber of a static"], ""),
     "deadlock_is_thrown": (3, None, ""),
     "static_thread": (0, ["main returns", "~of a static thread"], ""),
     "exit_on_static_thread": (8, ["~its other fiber"], ""),

@@ -156,7 +156,7 @@ struct spin_options {
 
 /// Returns: the running fiber.
 /// Not a switchpoint.
-/// Throws: std::logic_error if this thread's runtime has ended.
+/// Throws: std::bad_alloc or std::system_error if this thread has no runtime yet, and gets none.
 fiber_ref current();
 
 /// Goes to the back of the run queue, behind every fiber that is runnable now.

@@ -65,8 +65,8 @@ class fiber_local {
 
   /// Returns: the running fiber's value, valid until that fiber ends; no other fiber has it.
   /// Not a switchpoint, unless making a T is one.
-  /// Throws: what making the value throws, and then the fiber has none yet; std::bad_alloc;
-  ///         std::logic_error if this thread's runtime has ended.
+  /// Throws: what making the value throws, and then the fiber has none yet;
+  ///         std::bad_alloc.
   T& get() const {
     detail::local_value* found = detail::find_local(key_);
     return (found == nullptr ? made() : static_cast<holder&>(*found)).value;
