@@ -47,6 +47,7 @@ LOOK_INSIDE = {
     "tests/fuzz/serve_fuzz.cpp",
     "tests/ground/context_test.cpp",
     "tests/ground/cores_test.cpp",
+    "tests/ground/guards.hpp",
     "tests/ground/offload_threads_test.cpp",
     "tests/ground/tick_clock_test.cpp",
     "tests/ground/workers.hpp",

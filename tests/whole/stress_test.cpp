@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "guards.hpp"
+#include "ground/guards.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
 
