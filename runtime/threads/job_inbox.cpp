@@ -123,7 +123,6 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
   }
   loot found;
   observed_ = load_->pool->take_for(*load_, found, observed_, home.time.after({}));
-  if (observed_.wakes_up && home.time.virtual_time()) observed_ = {};  // no time would pass
   const std::lock_guard mine(taking_);
   for (std::size_t i = 0; i < found.count; ++i) taken_.push(std::move(*found.jobs[i]));
   gone_.store(gone_.load(std::memory_order_relaxed) - found.count, std::memory_order_relaxed);

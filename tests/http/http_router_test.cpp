@@ -43,7 +43,7 @@ TEST_CASE("a router finds a handler by method and path") {
   };
   CHECK(to("GET", "/") == "root");
   CHECK(to("GET", "/users/ada") == "user ada");
-  CHECK(to("GET", "/users/a%2Fb") == "404");
+  CHECK(to("GET", "/users/a%2Fb") == "user a/b");
   CHECK(to("GET", "/users/a%20b?x=1") == "user a b");
   CHECK(to("GET", "/users/me") == "me");
   CHECK(to("GET", "/users/ada/posts") == "posts of ada");
@@ -135,11 +135,18 @@ TEST_CASE("files are answered with their kind, their length and what is in them"
   CHECK(head.ends_with("\r\n\r\n"));
 }
 
+TEST_CASE("a directory without its slash is elsewhere") {
+  const web_directory web;
+  const std::string answer = web.get("/below?x=1");
+  CHECK(result(answer) == "308");
+  CHECK(value_of(answer, "Location") == "/below/?x=1");
+}
+
 TEST_CASE("there is no way out of the directory of files") {
   const web_directory web;
   for (const char* target :
-       {"/../secret", "/%2e%2e/secret", "/below/../../secret", "/none", "/below",
-        "/below/../page.html", "/%2e%2e/x", "/page.html/x", "/..", "//etc/passwd/../x"}) {
+       {"/../secret", "/%2e%2e/secret", "/below/../../secret", "/none", "/below/../page.html",
+        "/%2e%2e/x", "/page.html/x", "/..", "//etc/passwd/../x"}) {
     CAPTURE(target);
     CHECK(result(web.get(target)) == "404");
   }

@@ -57,6 +57,7 @@ std::optional<std::uint64_t> request::length() const noexcept {
 }
 
 std::size_t request::read(std::span<std::byte> room) {
+  detail::here_core().deliver();
   return of_.read_body(room);
 }
 

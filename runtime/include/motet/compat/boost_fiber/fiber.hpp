@@ -93,7 +93,8 @@ class fiber {
 
   /// Calls `f` with `arguments`, all moved or copied, on a fiber of this thread.
   /// Switchpoint if it is to dispatch, else not a switchpoint.
-  /// Throws: as motet::spin(); what copying throws.
+  /// Throws: as motet::spin(); what copying throws; what is pending for this fiber, if it is to
+  ///         dispatch, before the new one begins.
   template <detail::is_no_word_of_fibers F, typename... Arguments>
   fiber(F&& f, Arguments... arguments)
       : fiber(launch::post, std::allocator_arg, default_stack(), std::forward<F>(f),
@@ -108,6 +109,7 @@ class fiber {
               std::move(arguments)...) {}
   template <typename Stack, typename F, typename... Arguments>
   fiber(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
+    if (when == launch::dispatch) motet::detail::here_core().deliver_before_switch();
     using body = detail::unrelated_body<std::decay_t<F>, Arguments...>;
     spin_options how{.stack_size = stack.size()};
     runs_ = detail::spin_in(detail::children_of_main(), &how,
