@@ -58,24 +58,24 @@ const switchpoint_table table = {
      }},
     {"sender::push",
      [](endless_loop& again) {
-       auto [to, from] = make_channel<int>(1);
-       again([&to = to, &from = from] {
+       auto ends = make_channel<int>(1);
+       again([&to = ends.first, &from = ends.second] {
          to.push(1);
          from.try_pop();
        });
      }},
     {"receiver::pop",
      [](endless_loop& again) {
-       auto [to, from] = make_channel<int>(1);
-       again([&to = to, &from = from] {
+       auto ends = make_channel<int>(1);
+       again([&to = ends.first, &from = ends.second] {
          to.try_push(1);
          from.pop();
        });
      }},
     {"receiver::begin",
      [](endless_loop& again) {
-       auto [to, from] = make_channel<int>(1);
-       again([&to = to, &from = from] {
+       auto ends = make_channel<int>(1);
+       again([&to = ends.first, &from = ends.second] {
          to.try_push(1);
          from.begin();
        });
