@@ -2,11 +2,18 @@
 // See motet/http/client.hpp. Source: RFC 9110, 9.2 and 15.4.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
+#include <motet/fiber.hpp>
+#include <motet/group.hpp>
 #include <motet/http/client.hpp>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <system_error>
 #include <utility>
 
@@ -55,6 +62,25 @@ bool follow(const reply& answer, question& asked) {
   return true;
 }
 
+/// A caller that knows how much body_from gives says so by a header.
+/// Throws: std::invalid_argument.
+void take_length(question& asked) {
+  const std::optional<std::string_view> text = asked.headers.find("content-length");
+  if (!text.has_value()) return;
+  if (!asked.streams()) {
+    throw std::invalid_argument("request: the caller may set Content-Length only with body_from");
+  }
+  std::uint64_t length = 0;
+  const char* const end = text->data() + text->size();
+  const auto [parsed, error] = std::from_chars(text->data(), end, length);
+  if (error != std::errc() || parsed != end || text->empty()) {
+    throw std::invalid_argument("request: Content-Length is no number: \"" + std::string(*text) +
+                                '"');
+  }
+  asked.length = length;
+  asked.headers.remove("content-length");
+}
+
 /// A short body that comes soon is read, so that the connection can be used again.
 void leave(reply answer) {
   try {
@@ -65,6 +91,71 @@ void leave(reply answer) {
   } catch (const std::exception&) {  // then it cannot
   }
 }
+
+/// Takes the answer while the request is sent: a server may refuse it, and take no more of it, or
+/// answer part by part. Source: RFC 9112, 9.5.
+template <typename Answer>
+class early_answer {
+ public:
+  early_answer(Answer& made, bool to_head) : answer_(made), to_head_(to_head) {}
+
+  /// Calls `send`, and takes the answer meanwhile.
+  /// Returns: why not all was sent; null if it was.
+  template <typename Send>
+  std::exception_ptr while_sending(Send send) {
+    taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
+    std::exception_ptr cut;
+    if (!move_on_when_stopped(refused_.get_token(), [&] { cut = send(); })) {
+      cut = std::make_exception_ptr(std::system_error(std::make_error_code(std::errc::broken_pipe),
+                                                      "the server has refused the request"));
+    }
+    is_sent_ = true;
+    if (came_ && !over_) stop_reading();
+    return cut;
+  }
+
+  /// Waits for the head. Returns: whether it came. Throws: as answer::take_head().
+  bool await() {
+    if (!taker_) return answer_.take_head(to_head_);
+    if (!came_ && !over_) taker_.await();
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+    return came_;
+  }
+
+ private:
+  void take() {
+    try {
+      came_ = answer_.take_head(to_head_);
+      if (came_ && answer_.head.status >= 300) {
+        refused_.request_stop();
+      } else if (came_ && !is_sent_) {
+        answer_.read_ahead();
+      }
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    over_ = true;
+  }
+  void stop_reading() {
+    taker_.cancel();
+    try {
+      taker_.await();
+    } catch (const fiber_cancelled&) {  // what it has read is kept
+    }
+  }
+
+  Answer& answer_;
+  const bool to_head_;
+  std::stop_source refused_;
+  bool is_sent_ = false;
+  bool came_ = false;
+  bool over_ = false;
+  std::exception_ptr failure_;
+  group taking_;
+  fiber_ref taker_;
+};
 
 }  // namespace
 
@@ -77,14 +168,16 @@ reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothin
   nothing_came = false;
   pool::lease taken = by.take(asked.to, fresh);
   connection& used = *taken.operator->();
-  const std::exception_ptr cut = asked.send(used, by.how().stall);
-  auto made = std::make_unique<reply::kept>(std::move(taken), by.how(), cut == nullptr);
+  auto made = std::make_unique<reply::kept>(std::move(taken), by.how());
   made->address = asked.to.text();
+  early_answer early(*made, asked.method == "HEAD");
+  const auto send = [&] { return asked.send(used, by.how().stall); };
+  const std::exception_ptr cut = asked.is_long() ? early.while_sending(send) : send();
+  made->end_sending(cut == nullptr);
   bool came = false;
   nothing_came = true;
   try {
-    if (!move_on_after(by.how().first_byte,
-                       [&] { came = made->take_head(asked.method == "HEAD"); })) {
+    if (!move_on_after(by.how().first_byte, [&] { came = early.await(); })) {
       nothing_came = false;
       throw timed_out(call_site::here());
     }
@@ -114,12 +207,11 @@ reply client::ask(pool& by, const question& asked) {
 reply client::request(std::string_view method, std::string_view address,
                       const request_options& how) {
   if (!is_token(method)) throw std::invalid_argument("not a method: " + std::string(method));
-  for (const char* of_body : {"content-length", "transfer-encoding"}) {
-    if (how.headers.find(of_body).has_value()) {
-      throw std::invalid_argument(std::string(of_body) + " is not for a caller to set");
-    }
+  if (how.headers.find("transfer-encoding").has_value()) {
+    throw std::invalid_argument("request: the caller must not set Transfer-Encoding");
   }
   question asked{std::string(method), url::parse(address), how.headers, &how};
+  take_length(asked);
   const std::size_t most = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {
     reply answer = ask(*pool_, asked);

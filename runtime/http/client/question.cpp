@@ -38,7 +38,9 @@ std::string head_of(const question& asked) {
   if (!headers.find("user-agent").has_value()) head += "User-Agent: motet\r\n";
   wire_of::append(headers, head);
   const std::size_t size = asked.with_body ? asked.how->body.size() : 0;
-  if (asked.streams()) {
+  if (asked.streams() && asked.length.has_value()) {
+    head += "Content-Length: " + std::to_string(*asked.length) + "\r\n";
+  } else if (asked.streams()) {
     head += "Transfer-Encoding: chunked\r\n";
   } else if (size > 0 || asked.method == "POST" || asked.method == "PUT") {
     head += "Content-Length: " + std::to_string(size) + "\r\n";
@@ -66,6 +68,11 @@ std::string chunk_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+bool question::is_long() const noexcept {
+  constexpr std::size_t taken_at_once = 16 * 1024;
+  return streams() || (with_body && how->body.size() > taken_at_once);
+}
+
 bool question::can_be_repeated() const noexcept {
   return !streams() &&
          std::find(std::begin(harmless), std::end(harmless), method) != std::end(harmless);
@@ -77,11 +84,20 @@ std::exception_ptr question::send(connection& by, clock::duration stall) const {
   std::exception_ptr cut = try_to_send(by, head, stall);
   if (!streams()) return cut;
   std::array<std::byte, std::size_t{16} * 1024> piece;
+  std::uint64_t given = 0;
   for (bool more = true; more && cut == nullptr;) {
     const std::size_t size = how->body_from(piece);
     if (size > piece.size()) throw std::length_error("body_from has returned too much");
     more = size > 0;
-    cut = try_to_send(by, chunk_of(std::span(piece).first(size)), stall);
+    given += size;
+    if (!length.has_value()) {
+      cut = try_to_send(by, chunk_of(std::span(piece).first(size)), stall);
+    } else if (more ? given > *length : given < *length) {
+      throw std::length_error("body_from gave " + std::to_string(given) +
+                              " bytes, Content-Length is " + std::to_string(*length));
+    } else {
+      cut = try_to_send(by, {reinterpret_cast<const char*>(piece.data()), size}, stall);
+    }
   }
   return cut;
 }

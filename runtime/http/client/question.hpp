@@ -2,10 +2,12 @@
 // A client's request, as it is sent.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <motet/clock.hpp>
 #include <motet/http/client.hpp>
 #include <motet/http/fields.hpp>
+#include <optional>
 #include <string>
 
 #include "http/client/connection_pool.hpp"
@@ -19,15 +21,19 @@ struct question {
   url to;
   fields headers;
   const request_options* how;
+  std::optional<std::uint64_t> length = {};  // of what how->body_from gives, if that is known
   bool with_body = true;
 
   bool streams() const noexcept { return with_body && how->body_from; }
+  /// Whether an answer may come before all is sent: the kernel does not take it at once.
+  bool is_long() const noexcept;
   /// Whether a server may get it twice: nothing else happens then. Source: RFC 9110, 9.2.2.
   bool can_be_repeated() const noexcept;
 
   /// Returns: why not all could be sent; null if it was. A server may answer before it has taken
   ///          all, and close.
-  /// Throws: what how->body_from throws; std::length_error if that returns more than it was to;
+  /// Throws: what how->body_from throws; std::length_error if that returns more than it was to, or
+  ///         gives another number of bytes than `length`;
   ///         what is pending for the fiber.
   std::exception_ptr send(connection& by, clock::duration stall) const;
 };

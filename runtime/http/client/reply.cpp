@@ -2,7 +2,9 @@
 // See http/client/reply.hpp, and motet/http/client.hpp. Source: RFC 9112, 6.3.
 #include "http/client/reply.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <motet/detail/heart/self.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
@@ -29,11 +31,13 @@ bool reply::kept::take_head(bool to_head) {
     }
   } while (head.status / 100 == 1 && head.status != 101);
   begin_body(to_head);
+  has_head_ = true;
+  settle();
   return true;
 }
 
 void reply::kept::begin_body(bool to_head) {
-  keeps_alive_ = head.keep_alive && asked_whole_ && head.status != 101;
+  keeps_alive_ = head.keep_alive && head.status != 101;
   if (to_head || head.status == 101 || head.status == 204 || head.status == 304) {
     body_.begin_none();
   } else if (head.chunked || head.length.has_value()) {
@@ -42,11 +46,37 @@ void reply::kept::begin_body(bool to_head) {
     keeps_alive_ = false;
     body_.begin_to_end(no_limit, how_.stall);
   }
+}
+
+void reply::kept::end_sending(bool asked_whole) {
+  is_asked_ = true;
+  asked_whole_ = asked_whole;
   settle();
+}
+
+void reply::kept::read_ahead() {
+  std::array<std::byte, std::size_t{16} * 1024> piece;
+  while (ahead_.size() < how_.text) {
+    const std::size_t size = read_body(piece);
+    if (size == 0) return;
+    ahead_.append(reinterpret_cast<const char*>(piece.data()), size);
+  }
 }
 
 std::size_t reply::kept::read(std::span<std::byte> room) {
   detail::here_core().deliver();
+  const std::size_t size = std::min(room.size(), ahead_.size() - taken_);
+  if (size == 0) return read_body(room);
+  std::memcpy(room.data(), ahead_.data() + taken_, size);
+  taken_ += size;
+  if (taken_ == ahead_.size()) {
+    ahead_ = std::string();
+    taken_ = 0;
+  }
+  return size;
+}
+
+std::size_t reply::kept::read_body(std::span<std::byte> room) {
   if (body_.ended()) return 0;
   try {
     const std::size_t size = body_.read(room);
@@ -61,8 +91,8 @@ std::size_t reply::kept::read(std::span<std::byte> room) {
 /// The connection is not needed any more once the body has ended. What has come behind that, nobody
 /// has asked for: the next request would take it for its answer.
 void reply::kept::settle() {
-  if (!body_.ended() || std::exchange(is_settled_, true)) return;
-  if (keeps_alive_ && by_->in.peek(0).empty()) {
+  if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
+  if (keeps_alive_ && asked_whole_ && by_->in.peek(0).empty()) {
     by_.give_back();
   } else {
     by_.close();

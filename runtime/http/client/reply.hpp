@@ -16,14 +16,18 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class reply::kept {
  public:
-  /// `how` outlives this. `asked_whole`: the server has got all of the request, so the connection
-  /// may be used for another.
-  kept(client::pool::lease by, const client_options& how, bool asked_whole)
-      : by_(std::move(by)), how_(how), body_(by_->in, by_->parser), asked_whole_(asked_whole) {}
+  /// `how` outlives this.
+  kept(client::pool::lease by, const client_options& how)
+      : by_(std::move(by)), how_(how), body_(by_->in, by_->parser) {}
 
-  /// Waits for the head of an answer.
+  /// Waits for the head of an answer; the request may still be under way.
   /// Returns: false if the connection has ended before any of that had come.
   bool take_head(bool to_head);
+  /// Keeps the body as it comes, for read(): as much as text() may return.
+  void read_ahead();
+  /// `asked_whole`: the server has got all of the request, so the connection may be used for
+  /// another.
+  void end_sending(bool asked_whole);
   /// As reply's.
   std::size_t read(std::span<std::byte> room);
   std::string text();
@@ -33,12 +37,17 @@ class reply::kept {
 
  private:
   void begin_body(bool to_head);
+  std::size_t read_body(std::span<std::byte> room);
   void settle();
 
   client::pool::lease by_;
   const client_options& how_;
   incoming_body body_;
-  const bool asked_whole_;
+  std::string ahead_;      // of the body
+  std::size_t taken_ = 0;  // of that
+  bool is_asked_ = false;  // nothing of the request is left to be sent
+  bool asked_whole_ = false;
+  bool has_head_ = false;
   bool keeps_alive_ = false;
   bool is_settled_ = false;
 };
