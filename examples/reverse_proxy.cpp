@@ -3,8 +3,11 @@
 // time limits; what only concerns a connection does not.
 //
 // usage: reverse_proxy PORT http://SERVER [http://SERVER...]
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <iostream>
 #include <motet/http.hpp>
@@ -17,31 +20,93 @@ using namespace motet;
 
 namespace {
 
-/// Headers of a connection, and those that the next message is given anew. Source: RFC 9110, 7.6.1.
-bool is_of_connection(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  static constexpr std::string_view all[] = {
-      "connection", "keep-alive", "proxy-connection", "te",     "trailer", "transfer-encoding",
-      "upgrade",    "host",       "content-length",   "expect", "date",    "request-timeout"};
-  return std::find(std::begin(all), std::end(all), name) != std::end(all);
+bool is_same(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+/// Whether a list, as "close, X-Secret", has a word.
+bool lists(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    std::string_view each = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    while (!each.empty() && (each.front() == ' ' || each.front() == '\t')) each.remove_prefix(1);
+    while (!each.empty() && (each.back() == ' ' || each.back() == '\t')) each.remove_suffix(1);
+    if (is_same(each, word)) return true;
+  }
+  return false;
+}
+
+/// Whether a header concerns only one connection, or is given anew to the next message.
+/// Source: RFC 9110, 7.6.1.
+bool ends_here(const http::fields& all, std::string_view name) {
+  static constexpr std::string_view known[] = {
+      "connection", "keep-alive",      "proxy-connection",    "proxy-authenticate",
+      "te",         "trailer",         "transfer-encoding",   "upgrade",
+      "host",       "content-length",  "proxy-authorization", "expect",
+      "date",       "forwarded",       "request-timeout",     "x-forwarded-for",
+      "via",        "x-forwarded-host"};
+  const auto is_name = [&](std::string_view each) { return is_same(each, name); };
+  if (std::any_of(std::begin(known), std::end(known), is_name)) return true;
+  return std::any_of(all.begin(), all.end(), [&](const http::field& each) {
+    return is_same(each.name, "connection") && lists(each.value, name);
+  });
+}
+
+void copy_headers(const http::fields& from, http::fields& to) {
+  for (const http::field& each : from) {
+    if (!ends_here(from, each.name)) to.add(each.name, each.value);
+  }
+}
+
+/// The path and the query, whichever form the target has: what a client writes is never taken for
+/// the address of a server. Source: RFC 9112, 3.2.
+std::string place_of(const http::request& asked) {
+  std::string_view target = asked.target();
+  if (target.starts_with('/')) return std::string(target);
+  const std::size_t scheme = target.find("://");
+  if (scheme == target.npos) throw http::status_error(400, "the target has no path");
+  const std::size_t begin = target.find_first_of("/?", scheme + 3);
+  target = begin == target.npos ? "/" : target.substr(begin);
+  return target.starts_with('/') ? std::string(target) : '/' + std::string(target);
+}
+
+std::string client_of(const http::request& asked) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  if (::getpeername(asked.native_handle(), raw, &size) != 0) return "unknown";
+  const std::string text = net::endpoint(raw, size).to_string();
+  return text.substr(0, text.rfind(':'));
+}
+
+/// Source: RFC 9110, 7.6.3.
+std::string via(std::string_view before) {
+  return (before.empty() ? "" : std::string(before) + ", ") + "1.1 motet";
 }
 
 void forward(http::client& client, const std::string& server, http::request& asked,
              http::response& answer) {
-  http::request_options how;
-  for (const http::field& each : asked.headers()) {
-    if (!is_of_connection(std::string(each.name))) how.headers.add(each.name, each.value);
+  if (asked.target() == "*") {  // about this server as a whole
+    answer.status(204);
+    return;
   }
+  http::request_options how;
+  copy_headers(asked.headers(), how.headers);
+  how.headers.add("Via", via(asked.header("via")));
+  how.headers.add("X-Forwarded-For", client_of(asked));
   how.headers.add("X-Forwarded-Host", asked.header("host"));
   if (asked.length() != 0u) {
     how.body_from = [&](std::span<std::byte> room) { return asked.read(room); };
+    if (const auto length = asked.length())
+      how.headers.set("Content-Length", std::to_string(*length));
   }
-  http::reply from = client.request(asked.method(), server + std::string(asked.target()), how);
+  http::reply from = client.request(asked.method(), server + place_of(asked), how);
   answer.status(from.status());
-  for (const http::field& each : from.headers()) {
-    if (!is_of_connection(std::string(each.name))) answer.headers().add(each.name, each.value);
-  }
+  copy_headers(from.headers(), answer.headers());
+  answer.header("Via", via(from.header("via")));
   if (const auto length = from.length()) answer.header("Content-Length", std::to_string(*length));
   std::array<std::byte, 16384> piece;
   while (const std::size_t size = from.read(piece)) answer.write(std::span(piece).first(size));
