@@ -158,7 +158,9 @@ int exchange::read_target() {
   parameters_.clear();
   if (!found.has_value() || !decode(found->path, false, path_)) return 400;
   if (found->path == "*" && head_.method != "OPTIONS") return 400;
-  if (!is_authority(head_.headers.get("host"))) return 400;
+  const std::string_view host = head_.headers.get("host");
+  const bool combined = host.find(',') != host.npos;  // by somebody who got more than one
+  if (combined || !is_authority(host)) return 400;
   encoded_path_ = found->path;
   query_ = found->query;
   // What a Host field says beside an authority does not count. Source: RFC 9112, 3.2.2.
