@@ -34,6 +34,19 @@ void warn_of_blocked_signals(const options& chosen) {
 
 }  // namespace
 
+namespace {
+
+/// Nobody waits for signals any more.
+void end(fiber_ref waiting) {
+  waiting.cancel();
+  try {
+    waiting.await();
+  } catch (const fiber_cancelled&) {
+  }
+}
+
+}  // namespace
+
 int run_until_signal(const options& chosen, const signalled_main& f, bool drains) {
   warn_of_blocked_signals(chosen);
   return run(chosen, [&] {
@@ -44,7 +57,7 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
     {
       std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
       group watch;
-      watch.spin({.name = "signals"}, [&] {
+      const fiber_ref signalled = watch.spin({.name = "signals"}, [&] {
         first = signals->next();
         drain.request_stop();
         if (drains) signals->next();
@@ -52,6 +65,7 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
         insist.request_stop();
       });
       status = move_on_when_stopped(insist.get_token(), [&] { return f(drain.get_token()); });
+      end(signalled);
     }
     if (status.value_or(0) != 0) return *status;
     return first == 0 ? 0 : status_of_signalled + first;
