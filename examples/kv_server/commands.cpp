@@ -7,8 +7,10 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "resp.hpp"
@@ -27,17 +29,43 @@ struct by_text : std::hash<std::string_view> {
 };
 std::unordered_map<std::string, entry, by_text, std::equal_to<>> entries;
 
-template <typename T>
-T* find(std::string_view key) {
+/// While the log is read no key ends by itself: the log says which one has, and when.
+bool log_is_read = false;
+std::string log_of_ended;
+
+/// What answers are limited to, so that no client has the server hold much.
+constexpr std::size_t longest_answer = std::size_t{16} << 20;
+
+/// Returns: null if the key is not there, or has ended.
+entry* entry_of(std::string_view key) {
   const auto place = entries.find(key);
   if (place == entries.end()) return nullptr;
-  if (place->second.ends && *place->second.ends <= std::chrono::system_clock::now()) {
-    entries.erase(place);
-    return nullptr;
-  }
-  T* found = std::get_if<T>(&place->second.value);
+  const auto& ends = place->second.ends;
+  if (log_is_read || !ends || *ends > std::chrono::system_clock::now()) return &place->second;
+  resp::add_command(log_of_ended, {"DEL", key});
+  entries.erase(place);
+  return nullptr;
+}
+
+template <typename T>
+T* find(std::string_view key) {
+  entry* held = entry_of(key);
+  if (held == nullptr) return nullptr;
+  T* found = std::get_if<T>(&held->value);
   if (found == nullptr) throw command_error("WRONGTYPE another kind of value");
   return found;
+}
+
+void check_length(std::size_t of_answer) {
+  if (of_answer > longest_answer) throw command_error("ERR the answer would be too long");
+}
+
+/// The clock counts nanoseconds from 1970, for some 292 years.
+std::chrono::system_clock::time_point time_at(long long number) {
+  constexpr auto most =
+      std::chrono::duration_cast<seconds>(std::chrono::system_clock::duration::max());
+  if (number < 0 || number > most.count()) throw command_error("ERR invalid expire time");
+  return std::chrono::system_clock::time_point(seconds(number));
 }
 
 long long number_of(std::string_view text) {
@@ -52,9 +80,7 @@ void add_value(std::string& to, const std::string* value) {
 }
 
 bool exists(std::string_view key) {
-  const auto place = entries.find(key);
-  return place != entries.end() &&
-         (!place->second.ends || *place->second.ends > std::chrono::system_clock::now());
+  return entry_of(key) != nullptr;
 }
 
 /// A command: how many words it has at least, whether it changes anything, what it does.
@@ -84,7 +110,11 @@ const std::unordered_map<std::string_view, command> commands = {
      {2, true,
       [](const words& w, std::string& to) {
         std::string* old = find<std::string>(w[1]);
-        const long long number = (old != nullptr ? number_of(*old) : 0) + 1;
+        long long number = old != nullptr ? number_of(*old) : 0;
+        if (number == std::numeric_limits<long long>::max()) {
+          throw command_error("ERR increment would overflow");
+        }
+        ++number;
         if (old == nullptr) old = &std::get<std::string>(entries[std::string(w[1])].value);
         *old = std::to_string(number);
         resp::add_number(to, ':', number);
@@ -93,14 +123,20 @@ const std::unordered_map<std::string_view, command> commands = {
     {"EXPIREAT",
      {3, true,
       [](const words& w, std::string& to) {
-        const std::chrono::system_clock::time_point ends{seconds(number_of(w[2]))};
-        const bool found = exists(w[1]);
-        if (found) entries.find(w[1])->second.ends = ends;
-        resp::add_number(to, ':', found ? 1 : 0);
+        const auto ends = time_at(number_of(w[2]));
+        entry* found = entry_of(w[1]);
+        if (found != nullptr) found->ends = ends;
+        resp::add_number(to, ':', found != nullptr ? 1 : 0);
       }}},
     {"MGET",
      {2, false,
       [](const words& w, std::string& to) {
+        std::size_t length = 0;
+        for (auto key = w.begin() + 1; key != w.end(); ++key) {
+          const std::string* value = find<std::string>(*key);
+          length += value != nullptr ? value->size() : 0;
+        }
+        check_length(length);
         resp::add_number(to, '*', static_cast<long long>(w.size()) - 1);
         for (auto key = w.begin() + 1; key != w.end(); ++key)
           add_value(to, find<std::string>(*key));
@@ -123,6 +159,10 @@ const std::unordered_map<std::string_view, command> commands = {
         const auto place = [&](long long at) { return at < 0 ? at + size : at; };
         const long long begin = std::max(place(number_of(w[2])), 0ll);
         const long long end = std::min(place(number_of(w[3])) + 1, size);
+        std::size_t length = 0;
+        for (long long at = begin; at < end; ++at)
+          length += (*found)[static_cast<std::size_t>(at)].size();
+        check_length(length);
         resp::add_number(to, '*', std::max(end - begin, 0ll));
         for (long long at = begin; at < end; ++at)
           resp::add_text(to, (*found)[static_cast<std::size_t>(at)]);
@@ -138,11 +178,22 @@ std::string carry_out(const words& asked, std::string& to) {
   // A span of time begins anew when it is read again, a point in time does not.
   if (asked[0] == "EXPIRE") {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const auto ends = std::chrono::duration_cast<seconds>(now).count() + number_of(asked[2]);
-    return carry_out({"EXPIREAT", asked[1], std::to_string(ends)}, to);
+    const auto present = std::chrono::duration_cast<seconds>(now).count();
+    const long long span = number_of(asked[2]);
+    if (span > std::numeric_limits<long long>::max() - present) {
+      throw command_error("ERR invalid expire time");
+    }
+    return carry_out({"EXPIREAT", asked[1], std::to_string(std::max(present + span, 0ll))}, to);
   }
   found->second.call(asked, to);
-  std::string log;
+  std::string log = std::exchange(log_of_ended, {});
   if (found->second.changes) resp::add_command(log, asked);
   return log;
+}
+
+void carry_out_again(const words& logged) {
+  log_is_read = true;
+  std::string ignored;
+  carry_out(logged, ignored);
+  log_is_read = false;
 }

@@ -18,3 +18,6 @@ struct command_error : std::runtime_error {
 ///          changes nothing.
 /// Throws: command_error.
 std::string carry_out(const words& command, std::string& to);
+
+/// The same for a command from the log.
+void carry_out_again(const words& logged);

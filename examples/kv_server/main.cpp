@@ -48,6 +48,7 @@ class session {
         while (const std::size_t size = resp::take_command(held.substr(taken), words_)) {
           execute();
           taken += size;
+          if (answer_.size() > much) answer();
         }
       } catch (const resp::protocol_error& error) {
         peer_.write_all("-ERR Protocol error: " + std::string(error.what()) + "\r\n");
@@ -60,6 +61,8 @@ class session {
   }
 
  private:
+  static constexpr std::size_t much = std::size_t{1} << 20;  // to hold for a client
+
   void execute() {
     if (words_.empty()) return;
     std::string name(words_[0]);
@@ -127,13 +130,11 @@ void read_log() {
   motet::reader in(file_of_changes->file(), resp::longest_word * 2);
   std::uint64_t size = 0;
   words command;
-  std::string ignored;
   for (std::size_t wanted = 1;;) {
     const std::string_view held = text_of(in.peek(wanted));
     const std::size_t taken = resp::take_command(held, command);
     if (taken == 0 && held.size() < wanted) break;
-    if (taken > 0) carry_out(command, ignored);
-    ignored.clear();
+    if (taken > 0) carry_out_again(command);
     wanted = taken > 0 ? 1 : held.size() + 1;
     size += taken;
     in.skip(taken);
