@@ -5,19 +5,16 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
-#include <motet/fiber.hpp>
-#include <motet/group.hpp>
 #include <motet/http/client.hpp>
 #include <optional>
 #include <stdexcept>
-#include <stop_token>
 #include <system_error>
 #include <utility>
 
 #include "http/client/connection_pool.hpp"
+#include "http/client/early_answer.hpp"
 #include "http/client/question.hpp"
 #include "http/client/reply.hpp"
 #include "http/text.hpp"
@@ -91,71 +88,6 @@ void leave(reply answer) {
   } catch (const std::exception&) {  // then it cannot
   }
 }
-
-/// Takes the answer while the request is sent: a server may refuse it, and take no more of it, or
-/// answer part by part. Source: RFC 9112, 9.5.
-template <typename Answer>
-class early_answer {
- public:
-  early_answer(Answer& made, bool to_head) : answer_(made), to_head_(to_head) {}
-
-  /// Calls `send`, and takes the answer meanwhile.
-  /// Returns: why not all was sent; null if it was.
-  template <typename Send>
-  std::exception_ptr while_sending(Send send) {
-    taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
-    std::exception_ptr cut;
-    if (!move_on_when_stopped(refused_.get_token(), [&] { cut = send(); })) {
-      cut = std::make_exception_ptr(std::system_error(std::make_error_code(std::errc::broken_pipe),
-                                                      "the server has refused the request"));
-    }
-    is_sent_ = true;
-    if (came_ && !over_) stop_reading();
-    return cut;
-  }
-
-  /// Waits for the head. Returns: whether it came. Throws: as answer::take_head().
-  bool await() {
-    if (!taker_) return answer_.take_head(to_head_);
-    if (!came_ && !over_) taker_.await();
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-    return came_;
-  }
-
- private:
-  void take() {
-    try {
-      came_ = answer_.take_head(to_head_);
-      if (came_ && answer_.head.status >= 300) {
-        refused_.request_stop();
-      } else if (came_ && !is_sent_) {
-        answer_.read_ahead();
-      }
-    } catch (const cancelled&) {
-      throw;
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-    over_ = true;
-  }
-  void stop_reading() {
-    taker_.cancel();
-    try {
-      taker_.await();
-    } catch (const fiber_cancelled&) {  // what it has read is kept
-    }
-  }
-
-  Answer& answer_;
-  const bool to_head_;
-  std::stop_source refused_;
-  bool is_sent_ = false;
-  bool came_ = false;
-  bool over_ = false;
-  std::exception_ptr failure_;
-  group taking_;
-  fiber_ref taker_;
-};
 
 }  // namespace
 

@@ -39,9 +39,9 @@ struct request_options {
   fields headers = {};
   std::string body = {};
   /// Called for the next bytes of a body that is sent as it comes; returns how many it has put
-  /// there, 0 at the end. A request with it is not repeated, nor sent to another address. It goes in
-  /// chunks, unless `headers` has a Content-Length: then that many bytes must come. Not called again
-  /// when the server has refused the request.
+  /// there, 0 at the end. A request with it is not repeated, nor sent to another address. It goes
+  /// in chunks, unless `headers` has a Content-Length: then that many bytes must come. Not called
+  /// again when the server has refused the request.
   std::function<std::size_t(std::span<std::byte>)> body_from = {};
 };
 
