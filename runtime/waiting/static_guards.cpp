@@ -220,29 +220,33 @@ void static_guards::unlock() noexcept {
 
 }}}  // namespace motet::MOTET_ABI::detail
 
+// Weak: a sanitizer that has functions of its own for this keeps them.
+
 namespace __cxxabiv1 {
 
-extern "C" [[gnu::visibility("default")]] int __cxa_guard_acquire(__guard* flag) {
+extern "C" [[gnu::weak, gnu::visibility("default")]] int __cxa_guard_acquire(__guard* flag) {
   motet::detail::await_others(flag);
   const int is_mine = motet::detail::real_ones().acquire(flag);
   if (is_mine != 0) motet::detail::note_begin(flag);
   return is_mine;
 }
 
-extern "C" [[gnu::visibility("default")]] void __cxa_guard_release(__guard* flag) noexcept {
+extern "C" [[gnu::weak, gnu::visibility("default")]] void __cxa_guard_release(
+    __guard* flag) noexcept {
   motet::detail::real_ones().release(flag);
   motet::detail::note_end(flag);
 }
 
-extern "C" [[gnu::visibility("default")]] void __cxa_guard_abort(__guard* flag) noexcept {
+extern "C" [[gnu::weak, gnu::visibility("default")]] void __cxa_guard_abort(
+    __guard* flag) noexcept {
   motet::detail::real_ones().abort(flag);
   motet::detail::note_end(flag);
 }
 
 }  // namespace __cxxabiv1
 
-extern "C" [[gnu::visibility("default")]] int pthread_once(pthread_once_t* flag,
-                                                           void (*initialize)()) {
+extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_once_t* flag,
+                                                                      void (*initialize)()) {
   const auto& real = motet::detail::real_ones();
   if (motet::detail::is_over(*flag) || motet::detail::self() == nullptr)
     return real.once(flag, initialize);
