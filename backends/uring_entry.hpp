@@ -101,7 +101,8 @@ inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
 /// A send that must wait is made again by the kernel with what the first attempt has left of its
 /// bytes: none, for a datagram of a Unix socket. So it is to fail, and waits in a poll of ours.
 inline int added_flags(const operation& op) noexcept {
-  const bool fails_first = op.kind == verb::send || op.kind == verb::sendmsg || may_not_wait(op);
+  const bool sends = op.kind == verb::send || op.kind == verb::sendmsg;
+  const bool fails_first = sends || (op.flags != 0 && may_not_wait(op));
   return fails_first ? MSG_DONTWAIT : 0;
 }
 

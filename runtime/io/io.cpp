@@ -66,7 +66,7 @@ std::size_t settled(std::int32_t result, const char* what, int fd) {
 
 std::size_t perform_throwing(operation& op, const char* what) {
   thread_state& thread = here();
-  thread.deliver();
+  thread.deliver_before_switch();  // an operation that does not wait counts itself
   return settled(perform_now(thread, op, what), what, op.fd);
 }
 
