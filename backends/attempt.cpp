@@ -76,6 +76,7 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   std::optional<sigpipe_guard> guard;
   if (row.may_raise_sigpipe) guard.emplace();
   const bool unaskable = row.at == file_place::position && !pipes_know_nowait() && !on_disk(op.fd);
+  if (unaskable && size_of(op, row) == 0) return row.call(op, false);  // that waits for nothing
   const std::int32_t result = unaskable ? -EOPNOTSUPP : row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
   if (row.at == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
