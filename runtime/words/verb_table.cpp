@@ -16,6 +16,7 @@
 
 #include <cerrno>
 
+#include "words/listens.hpp"
 #include "words/ring_codes.hpp"
 #include "words/sigpipe.hpp"
 
@@ -134,12 +135,6 @@ std::int32_t call_splice(operation& op, bool) noexcept {
 }
 
 /// A socket that does not listen is never ready, so the call must refuse it.
-bool listens(int fd) noexcept {
-  int on = 0;
-  socklen_t size = sizeof on;
-  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
-}
-
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
   if (nowait && !op.nonblocking && !ready(op.fd, POLLIN) && listens(op.fd)) return -EAGAIN;
   return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));

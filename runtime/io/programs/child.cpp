@@ -21,6 +21,7 @@
 
 #include "io/programs/launch.hpp"
 #include "words/faults.hpp"
+#include "words/listens.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -56,12 +57,6 @@ fd copy_above(int from, const process_options& what) {
   fd copy(faults::call("fcntl", ::fcntl, from, F_DUPFD_CLOEXEC, highest_number(what) + 1));
   if (!copy) refuse(errno, what);
   return copy;
-}
-
-bool listens(int socket) noexcept {
-  int on = 0;
-  socklen_t size = sizeof on;
-  return ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
 }
 
 /// Programs expect that they can wait.
