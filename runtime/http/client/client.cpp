@@ -2,9 +2,7 @@
 // See motet/http/client.hpp. Source: RFC 9110, 9.2 and 15.4.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
 #include <motet/http/client.hpp>
@@ -67,14 +65,11 @@ void take_length(question& asked) {
   if (!asked.streams()) {
     throw std::invalid_argument("request: the caller may set Content-Length only with body_from");
   }
-  std::uint64_t length = 0;
-  const char* const end = text->data() + text->size();
-  const auto [parsed, error] = std::from_chars(text->data(), end, length);
-  if (error != std::errc() || parsed != end || text->empty()) {
+  asked.length = number_of(*text);
+  if (!asked.length.has_value()) {
     throw std::invalid_argument("request: Content-Length is no number: \"" + std::string(*text) +
                                 '"');
   }
-  asked.length = length;
   asked.headers.remove("content-length");
 }
 
