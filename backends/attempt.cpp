@@ -59,14 +59,14 @@ std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
   part.kind = verb::write;
   part.fd = op.fd;
   part.buffer = op.buffer;
-  part.length = op.length;
+  std::size_t size = op.length;
   if (row.carries == payload::vectors) {
     const iovec* first = op.vectors;
     while (first->iov_len == 0) ++first;
     part.buffer = first->iov_base;
-    part.length = static_cast<std::uint32_t>(std::min<std::size_t>(first->iov_len, PIPE_BUF));
+    size = first->iov_len;
   }
-  part.length = std::min<std::uint32_t>(part.length, PIPE_BUF);
+  part.length = static_cast<std::uint32_t>(std::min<std::size_t>(size, PIPE_BUF));
   return row_of(part.kind).call(part, false);
 }
 

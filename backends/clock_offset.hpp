@@ -10,15 +10,15 @@
 #include <cstdio>
 #include <motet/detail/words/abi.hpp>
 
+#include "owned_descriptor.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Source: time_namespaces(7), /proc/pid/timens_offsets: "monotonic SECONDS NANOSECONDS" first.
 inline bool clock_has_offset() noexcept {
   std::array<char, 128> text{};
-  const int file = ::open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const ssize_t size = ::read(file, text.data(), text.size() - 1);
-  ::close(file);
+  const owned_descriptor file{::open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC)};
+  const ssize_t size = ::read(file.number, text.data(), text.size() - 1);
   long long seconds = 0;
   long nanoseconds = 0;
   if (size <= 0) return false;

@@ -190,11 +190,11 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
   const fd reading(ends[0]);
-  fd writing(::fcntl(ends[1], F_DUPFD_CLOEXEC, last_number(plan.descriptors) + 1));
+  const int last = last_number(plan.descriptors);
+  fd writing(::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
   const int refused = errno;
   ::close(ends[1]);
   if (!writing) return refused;
-  const int last = last_number(plan.descriptors);
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
   offload_threads::keep_this_thread();
