@@ -19,6 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -38,7 +39,7 @@ struct kind {
 inline constexpr int minus_one = -1'000'000;
 
 inline int file_with(int flags, std::string_view text = "some text") {
-  std::string name = "/tmp/motet-kinds-XXXXXX";
+  std::string name = std::filesystem::temp_directory_path() / "motet-kinds-XXXXXX";
   const int made = ::mkostemp(name.data(), O_CLOEXEC);
   const bool written = ::write(made, text.data(), text.size()) >= 0;
   const int opened = ::open(name.c_str(), flags | O_CLOEXEC);
@@ -62,7 +63,7 @@ inline int full_pipe(int flags) {
 }
 
 inline int fifo() {
-  std::string directory = "/tmp/motet-kinds-XXXXXX";
+  std::string directory = std::filesystem::temp_directory_path() / "motet-kinds-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return -1;
   const std::string name = directory + "/fifo";
   const int made = ::mkfifo(name.c_str(), 0600) == 0 ? ::open(name.c_str(), O_RDWR) : -1;

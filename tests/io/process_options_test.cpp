@@ -52,12 +52,7 @@ std::string all_of(Stream& from) {
 }
 
 /// ThreadSanitizer ends a forked child that does, if its parent had threads.
-#if defined(__has_feature)
-#define MOTET_HAS_FEATURE(x) __has_feature(x)
-#else
-#define MOTET_HAS_FEATURE(x) 0
-#endif
-constexpr bool child_may_begin_threads = !MOTET_HAS_FEATURE(thread_sanitizer);
+constexpr bool child_may_begin_threads = !testing::under_tsan;
 
 }  // namespace
 

@@ -19,18 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// ThreadSanitizer has functions of its own in the same place, which block.
-constexpr bool watched_by_thread_sanitizer =
-#if defined(__SANITIZE_THREAD__)
-    true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    true;
-#else
-    false;
-#endif
-#else
-    false;
-#endif
+constexpr bool blocks_threads = testing::under_tsan;
 
 /// Calls `use` in ten fibers.
 template <typename Use>
@@ -51,7 +40,7 @@ struct counted {
 }  // namespace
 
 TEST_CASE("fibers wait for a static that one of them initialises", "[static_guard]") {
-  if (watched_by_thread_sanitizer) return;
+  if (blocks_threads) return;
   run([] {
     static std::atomic<int> made{0};
     int used = 0;
@@ -65,7 +54,7 @@ TEST_CASE("fibers wait for a static that one of them initialises", "[static_guar
 }
 
 TEST_CASE("a static whose initialisation throws is initialised by the next", "[static_guard]") {
-  if (watched_by_thread_sanitizer) return;
+  if (blocks_threads) return;
   run([] {
     static std::atomic<int> attempts{0};
     int thrown = 0;
@@ -88,7 +77,7 @@ TEST_CASE("a static whose initialisation throws is initialised by the next", "[s
 }
 
 TEST_CASE("fibers wait for a call_once that one of them makes", "[static_guard]") {
-  if (watched_by_thread_sanitizer) return;
+  if (blocks_threads) return;
   run([] {
     std::once_flag once;
     int calls = 0;
@@ -112,7 +101,7 @@ TEST_CASE("fibers wait for a call_once that one of them makes", "[static_guard]"
 }
 
 TEST_CASE("several are initialised at once, and one in another", "[static_guard]") {
-  if (watched_by_thread_sanitizer) return;
+  if (blocks_threads) return;
   run([] {
     std::once_flag outer;
     std::once_flag inner;
@@ -140,7 +129,7 @@ TEST_CASE("several are initialised at once, and one in another", "[static_guard]
 }
 
 TEST_CASE("an interruption waits for the end of an initialisation", "[static_guard]") {
-  if (watched_by_thread_sanitizer || testing::on_sim()) return;
+  if (blocks_threads || testing::on_sim()) return;
   run([] {
     std::once_flag once;
     auto first = spin([&] { std::call_once(once, [] { sleep_for(30ms); }); });
@@ -158,7 +147,7 @@ TEST_CASE("an interruption waits for the end of an initialisation", "[static_gua
 }
 
 TEST_CASE("threads share an initialisation that waits", "[static_guard]") {
-  if (watched_by_thread_sanitizer) return;
+  if (blocks_threads) return;
   for (int round = 0; round < 20; ++round) {
     std::once_flag once;
     std::atomic<int> calls{0};
