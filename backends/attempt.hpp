@@ -10,10 +10,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether the descriptor has a position, as files have, and as epoll instances and the like do,
-/// from which a ring would wait for ever. May wait for a call that moves the position.
+/// Whether the descriptor has a file position. Files do; so do epoll instances and their like,
+/// which a ring would read from without end. May block behind a call that moves the position.
 bool has_position(int fd) noexcept;
-/// As is_disk(), but quicker for what is none; may wait as has_position().
+/// As is_disk(), but faster for pipes and sockets. May block like has_position().
 bool on_disk(int fd) noexcept;
 
 /// Whether pipes in blocking mode can be asked not to wait: since Linux 6.4. Asks the kernel once.

@@ -3,7 +3,7 @@
 // business of uring_backend.
 //
 // What the kernel does, and what follows:
-// - With DEFER_TASKRUN nothing completes unless the thread enters the ring; TASKRUN_FLAG tells when
+// - With DEFER_TASKRUN nothing completes until the thread enters the ring; TASKRUN_FLAG is set when
 //   it must.
 // - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
 //   poll and is submitted again.
@@ -15,7 +15,7 @@
 // - Before Linux 6.4 pipes in blocking mode do not know RWF_NOWAIT: a kernel worker makes the call
 //   and blocks in it.
 // - If a limit allows no further worker, an operation that needs one ends with -ECANCELED.
-// - A poll reports POLLRDHUP also when it was not asked for.
+// - A poll reports POLLRDHUP even if the caller did not ask for it.
 // - When the ring is closed, the kernel ends the operations in it some time later; so none may be
 //   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
 #pragma once

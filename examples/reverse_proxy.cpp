@@ -39,7 +39,7 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// Whether a header concerns only one connection, or is given anew to the next message.
+/// Whether a header belongs to one connection only, or is replaced in the forwarded message.
 /// Source: RFC 9110, 7.6.1.
 bool ends_here(const http::fields& all, std::string_view name) {
   static constexpr std::string_view known[] = {

@@ -54,8 +54,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    ::sigaction(signal, &previous, nullptr);  // what has faulted will fault again
-    if (info->si_code <= 0) ::raise(signal);  // what was sent will not
+    ::sigaction(signal, &previous, nullptr);  // a fault happens again
+    if (info->si_code <= 0) ::raise(signal);  // a sent signal does not
   } else {
     previous.sa_handler(signal);
   }
