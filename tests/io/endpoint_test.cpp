@@ -27,8 +27,8 @@ TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
   CHECK_FALSE(endpoint::parse("[fe80::1%1]:7") == endpoint::parse("[fe80::1%2]:7"));
   CHECK(endpoint::parse("[fe80::1%lo]:7").to_string() ==
         "[fe80::1%" + std::to_string(::if_nametoindex("lo")) + "]:7");
-  for (const char* text : {"[fe80::1%]:7", "[fe80::1%no-such-link]:7",
-                           "[fe80::1%4294967296]:7", "127.0.0.1%1:7"}) {
+  for (const char* text :
+       {"[fe80::1%]:7", "[fe80::1%no-such-link]:7", "[fe80::1%4294967296]:7", "127.0.0.1%1:7"}) {
     INFO(text);
     CHECK_THROWS_AS(endpoint::parse(text), std::invalid_argument);
   }
