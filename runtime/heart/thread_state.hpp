@@ -77,6 +77,11 @@ class thread_state : public thread_core {
   void park_until_over(wait_record& wait) noexcept;
 
   // heart/poll.cpp
+  /// Whether this is the running fiber's own code, and not what its thread does in a switch or a
+  /// poll, which must not switch.
+  bool runs_fiber() const noexcept {
+    return !polling_ && running_->state.load(std::memory_order_relaxed) == fiber_state::running;
+  }
   void look_around_now() noexcept;
   void poll(bool wait) noexcept;
   void rest_now() noexcept;
@@ -126,6 +131,7 @@ class thread_state : public thread_core {
   std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
+  bool polling_ = false;  // the backend, or the inbox
   wait_record* exit_waiter_ = nullptr;
   adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;

@@ -86,10 +86,11 @@ initialization* used_by_another(const void* flag, const control_block& fiber) no
 }
 
 /// Waits until no other fiber initialises what belongs to `flag`. Nothing interrupts the wait:
-/// compilers may take it for granted that no exception comes from here.
+/// compilers may take it for granted that no exception comes from here. What a thread does in a
+/// switch or a poll blocks it, as without motet.
 void await_others(const void* flag) noexcept {
   thread_state* thread = self();
-  if (thread == nullptr) return;
+  if (thread == nullptr || !thread->runs_fiber()) return;
   while (initialization* others = used_by_another(flag, thread->running())) {
     bool waited = true;
     try {

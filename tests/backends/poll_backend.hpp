@@ -14,7 +14,7 @@
 
 namespace testing {
 
-class poll_backend final : public motet::backend {
+class poll_backend : public motet::backend {
  public:
   std::string_view name() const noexcept override { return "poll"; }
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <motet/motet.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 
+#include "backends/poll_backend.hpp"
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -36,6 +38,27 @@ struct counted {
   }
   int number = 0;
 };
+
+/// A backend of a program that has something to initialise.
+class once_backend : public testing::poll_backend {
+ public:
+  explicit once_backend(std::once_flag& once) : once_(once) {}
+  void poll(time_point deadline, completions& done) override {
+    std::call_once(once_, [] {});
+    poll_backend::poll(deadline, done);
+  }
+
+ private:
+  std::once_flag& once_;
+};
+
+options polling_after(std::once_flag& once) {
+  options chosen;
+  chosen.make_backend = [&once](const backend_options&) {
+    return std::make_unique<once_backend>(once);
+  };
+  return chosen;
+}
 
 }  // namespace
 
@@ -165,6 +188,32 @@ TEST_CASE("threads share an initialisation that waits", "[static_guard]") {
     plain.join();
     CHECK(calls == 1);
   }
+}
+
+TEST_CASE("a poll that comes to an initialisation blocks its thread", "[static_guard]") {
+  if (blocks_threads) return;
+  std::once_flag once;
+  std::atomic<bool> begun{false};
+  std::thread other([&] {
+    run([&] {
+      std::call_once(once, [&] {
+        begun = true;
+        std::this_thread::sleep_for(20ms);
+      });
+    });
+  });
+  while (!begun) std::this_thread::yield();
+  int turns = 0;
+  run(polling_after(once), [&] {
+    auto sleeper = spin([] { sleep_for(1ms); });
+    for (int i = 0; i < 1'000; ++i) {
+      snooze();
+      ++turns;
+    }
+    sleeper.await();
+  });
+  other.join();
+  CHECK(turns == 1'000);
 }
 
 TEST_CASE("without fibers pthread_once is what it was", "[static_guard]") {
