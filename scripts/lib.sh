@@ -26,7 +26,8 @@ asan_build=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dfaults=true -Df
   "-Dcpp_args=['-gline-tables-only','-fno-sanitize-recover=undefined',\
 '-mllvm','-asan-instrumentation-with-call-threshold=0','-fno-inline-functions']")
 # shellcheck disable=SC2034
-tsan_build=("${sanitized[@]}" -Db_sanitize=thread -Djitter=true -Dcpp_args=-gline-tables-only)
+tsan_build=("${sanitized[@]}" -Db_sanitize=thread -Djitter=true
+  "-Dcpp_args=['-gline-tables-only','-fno-inline-functions']")
 
 # The sanitizers' own settings: end at the first finding, with names in its trace.
 set_sanitizer_options() {

@@ -157,7 +157,7 @@ def main():
         words += ["--watched", "--requests", "2000"]
     if given.what == "C10":
         full = os.environ.get("MOTET_TEST_SCALE") == "full"
-        words += ["--seconds", os.environ.get("MOTET_TEST_SECONDS", "60" if full else "5")]
+        words += ["--seconds", os.environ.get("MOTET_TEST_SECONDS", "60" if full else "2")]
     result = subprocess.run([given.program, *words], timeout=LIMIT)
     if result.returncode != 0:
         sys.exit(result.returncode)

@@ -258,47 +258,56 @@ TEST_CASE("a peer that breaks the rules is told, and read() throws") {
     const char* what;
     std::string bytes;
     int told;
+    std::string heard{};
+    std::error_code thrown{};
   };
   std::string unmasked = frame(text, "a");
   unmasked[1] = '\x01';
   std::string huge = frame(text, std::string(70'000, 'x')).substr(0, 14);
   huge[2] = '\x7f';  // of a size that nobody can send
-  for (const broken& each : std::vector<broken>{
-           {"a client's frame without a mask", unmasked, 1002},
-           {"a bit that means nothing", frame(0xc1, "a"), 1002},
-           {"an unknown kind of frame", frame(0x83, "a"), 1002},
-           {"an unknown kind of control frame", frame(0x8b, "a"), 1002},
-           {"a ping in parts", frame(0x09, "a"), 1002},
-           {"a long ping", frame(ping, std::string(126, 'x')), 1002},
-           {"the rest of no message", frame(rest, "a"), 1002},
-           {"a message inside another", frame(part, "a") + frame(text, "b"), 1002},
-           {"a text that is no UTF-8", frame(text, "a\xff"), 1007},
-           {"a text that ends within a letter", frame(text, "a\xc3"), 1007},
-           {"a message that is too large", frame(text, std::string(1001, 'x')), 1009},
-           {"parts of one that is too large",
-            frame(part, std::string(1000, 'x')) + frame(rest, "x"), 1009},
-           {"a size beyond all measure", huge, 1009},
-           {"a farewell of one byte", frame(closing, "a"), 1002},
-           {"a farewell with a code that may not be sent", frame(closing, code(1005)), 1002},
-           {"a farewell that is no UTF-8", frame(closing, code(1000) + "\xff"), 1002},
-       }) {
-    CAPTURE(each.what);
-    websocket_options how;
-    how.message = 1000;
-    std::error_code thrown;
-    raw_client one([&](request& asked, response& answer) {
-      websocket socket = websocket::accept(asked, answer, how);
-      try {
-        echo_messages(socket);
-      } catch (const std::system_error& error) {
-        thrown = error.code();
-      }
+  std::vector<broken> all{
+      {"a client's frame without a mask", unmasked, 1002},
+      {"a bit that means nothing", frame(0xc1, "a"), 1002},
+      {"an unknown kind of frame", frame(0x83, "a"), 1002},
+      {"an unknown kind of control frame", frame(0x8b, "a"), 1002},
+      {"a ping in parts", frame(0x09, "a"), 1002},
+      {"a long ping", frame(ping, std::string(126, 'x')), 1002},
+      {"the rest of no message", frame(rest, "a"), 1002},
+      {"a message inside another", frame(part, "a") + frame(text, "b"), 1002},
+      {"a text that is no UTF-8", frame(text, "a\xff"), 1007},
+      {"a text that ends within a letter", frame(text, "a\xc3"), 1007},
+      {"a message that is too large", frame(text, std::string(1001, 'x')), 1009},
+      {"parts of one that is too large", frame(part, std::string(1000, 'x')) + frame(rest, "x"),
+       1009},
+      {"a size beyond all measure", huge, 1009},
+      {"a farewell of one byte", frame(closing, "a"), 1002},
+      {"a farewell with a code that may not be sent", frame(closing, code(1005)), 1002},
+      {"a farewell that is no UTF-8", frame(closing, code(1000) + "\xff"), 1002},
+  };
+  group at_once;  // each takes the second that the server lingers
+  for (broken& each : all) {
+    at_once.spin([&each] {
+      websocket_options how;
+      how.message = 1000;
+      raw_client one([&](request& asked, response& answer) {
+        websocket socket = websocket::accept(asked, answer, how);
+        try {
+          echo_messages(socket);
+        } catch (const std::system_error& error) {
+          each.thrown = error.code();
+        }
+      });
+      one.say(each.bytes);
+      each.heard = one.hear_out();
+      one.await_end();
     });
-    one.say(each.bytes);
-    CHECK(one.hear_out() == "\x88\x02" + code(each.told));
-    one.await_end();
-    CHECK(thrown);
-    CHECK(thrown != std::errc::connection_reset);
+  }
+  at_once.await_all();
+  for (const broken& each : all) {
+    CAPTURE(each.what);
+    CHECK(each.heard == "\x88\x02" + code(each.told));
+    CHECK(each.thrown);
+    CHECK(each.thrown != std::errc::connection_reset);
   }
 }
 

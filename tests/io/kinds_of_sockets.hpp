@@ -91,8 +91,9 @@ inline int shut(const connection& made, int how) {
   return made.settled();
 }
 
+/// The kernel goes on to move bytes into the other side's buffer, which makes room.
 inline int full(const connection& made) {
-  fill(made.here);
+  while (fill(made.here) > 0) ::usleep(1'000);
   return made.here;
 }
 

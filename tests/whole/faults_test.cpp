@@ -419,9 +419,13 @@ std::vector<int> ways_to_fail(const std::string& call) {
       {"recv", {EINTR, EAGAIN, ECONNRESET, ENOMEM, detail::faults::falls_short}},
       {"send", {EINTR, EAGAIN, ENOBUFS, EPIPE, detail::faults::falls_short}},
       {"accept", {EINTR, EAGAIN, EMFILE, ECONNABORTED, ENOMEM}},
+      {"accept4", {EINTR, EAGAIN, EMFILE, ECONNABORTED, ENOMEM}},
       {"connect", {EINTR, ECONNREFUSED, ETIMEDOUT}},
       {"wait_fd", {EINTR, EAGAIN, ENOMEM}},
+      {"fcntl", {EMFILE}},
+      {"posix_spawn", {EAGAIN, ENOMEM}},
   };
+  INFO(call);
   const auto found = known.find(call);
   REQUIRE(found != known.end());
   return found->second;

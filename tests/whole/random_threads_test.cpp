@@ -384,7 +384,7 @@ std::uint64_t number_in(const char* name, std::uint64_t otherwise) {
 }  // namespace
 
 TEST_CASE("worlds of random programs on four threads end with nothing lost", "[thread][stress]") {
-  const auto length = std::chrono::seconds(number_in("MOTET_TEST_SECONDS", testing::scaled(60, 5)));
+  const auto length = std::chrono::seconds(number_in("MOTET_TEST_SECONDS", testing::scaled(60, 2)));
   auto seed = static_cast<std::uint32_t>(number_in("MOTET_TEST_SEED", 1));
   const auto end = std::chrono::steady_clock::now() + length;
   std::uint64_t steps = 0;
