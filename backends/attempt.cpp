@@ -125,9 +125,7 @@ std::int32_t call_unless_refused(operation& op) noexcept {
 
 }  // namespace
 
-/// Source: recv(2), MSG_ERRQUEUE.
 bool may_not_wait(const operation& op) noexcept {
-  constexpr int never_wait = MSG_DONTWAIT | MSG_ERRQUEUE;
   return row_of(op.kind).has_message_flags && (op.flags & never_wait) != 0;
 }
 

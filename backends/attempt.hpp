@@ -3,6 +3,8 @@
 // each operation first, and again when its descriptor is ready.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <motet/backend.hpp>
 
@@ -27,6 +29,8 @@ inline constexpr std::uint8_t most_fruitless = 7;
 ///          would be over at once.
 bool waits_in_vain(operation& op) noexcept;
 
+/// Message flags with which a call never waits. Source: recv(2).
+inline constexpr int never_wait = MSG_DONTWAIT | MSG_ERRQUEUE;
 /// Whether `op` is to fail with EAGAIN where it would wait.
 bool may_not_wait(const operation& op) noexcept;
 

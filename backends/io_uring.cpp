@@ -39,10 +39,10 @@ class uring_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    if (settled_without_ring(op)) return true;
-    if (row_of(op.kind).may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time())
-      guard_.emplace();
-    is_tried_when_ready(op) ? wait_until_ready(op) : prepare(op);
+    const verb_row& row = row_of(op.kind);
+    if (row.at != file_place::none && settled_without_ring(op, row)) return true;
+    if (row.may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
+    row.at != file_place::none&& is_tried_when_ready(op) ? wait_until_ready(op) : prepare(op);
     return false;
   }
 
@@ -93,10 +93,8 @@ class uring_backend final : public backend {
   /// memory is quicker without the ring, unless it enters the kernel together with others. Only the
   /// call refuses an offset in a pipe. What this kernel's ring does not know is for a plain thread.
   /// Returns: whether the operation is over, or is not for the ring.
-  bool settled_without_ring(operation& op) noexcept {
+  bool settled_without_ring(operation& op, const verb_row& row) noexcept {
     if (op.on_disk && (op.in_company || ring_.has_submissions())) return false;
-    const verb_row& row = row_of(op.kind);
-    if (row.at == file_place::none) return false;
     if (row.at == file_place::position) {
       return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);
     }

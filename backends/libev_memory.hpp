@@ -36,7 +36,10 @@ class libev_memory {
 
   /// Returns: whether libev can grow without failing, also for a watcher of the descriptor.
   bool suffices_for(int fd) noexcept {
-    if (fd >= 0) note_size(room_of_descriptor * (static_cast<std::size_t>(fd) + 1));
+    if (fd > largest_fd_) [[unlikely]] {
+      largest_fd_ = fd;
+      note_size(room_of_descriptor * (static_cast<std::size_t>(fd) + 1));
+    }
     return whole_ || refill();
   }
 
@@ -95,6 +98,7 @@ class libev_memory {
   libev_memory* outer_ = nullptr;  // of another loop of the thread
   std::size_t size_ = 0;           // of each block
   std::size_t largest_ = 0;        // table so far
+  int largest_fd_ = -1;
   bool whole_ = false;
 };
 

@@ -100,10 +100,14 @@ inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
 
 /// A send that must wait is made again by the kernel with what the first attempt has left of its
 /// bytes: none, for a datagram of a Unix socket. So it is to fail, and waits in a poll of ours.
-inline int added_flags(const operation& op) noexcept {
-  const bool sends = op.kind == verb::send || op.kind == verb::sendmsg;
-  const bool fails_first = sends || (op.flags != 0 && may_not_wait(op));
-  return fails_first ? MSG_DONTWAIT : 0;
+inline void fill_message_flags(io_uring_sqe& entry, const operation& op,
+                               const verb_row& row) noexcept {
+  const bool sends = !row.fills;
+  if (sends || (op.flags & never_wait) != 0) {
+    entry.msg_flags |= MSG_DONTWAIT;
+  } else if (op.drained) {
+    entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
+  }
 }
 
 static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
@@ -119,10 +123,12 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
                        second_word_of(op, row));
     entry.addr = first_word_of(op, row);
   }
-  entry.msg_flags = static_cast<std::uint32_t>(op.flags | added_flags(op));
-  const bool may_poll = (entry.msg_flags & MSG_DONTWAIT) == 0;  // else -EAGAIN comes at once
-  if (op.drained && may_poll) entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
-  if (op.kind == verb::openat) keep_waiting(entry, op);
+  entry.msg_flags = static_cast<std::uint32_t>(op.flags);
+  if (row.has_message_flags) {
+    fill_message_flags(entry, op, row);
+  } else if (op.kind == verb::openat) {
+    keep_waiting(entry, op);
+  }
   if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);
 }
 

@@ -196,15 +196,15 @@ void stack_pool::put_into_quarantine(const stack& used) noexcept {
   put(released.one);
 }
 
-bool stack_pool::trim() noexcept {
-  for (int some = 0; some < 64 && returned_ + kept_warm < free_count_; ++some) {
+bool stack_pool::trim_some() noexcept {
+  for (int some = 0; some < 64 && can_trim(); ++some) {
     const stack coldest{free_[returned_].bottom, free_[returned_].top};
     ++returned_;
     const note noted = note_of(coldest);
     ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
     if (noted.known_as != 0) note_of(coldest) = noted;
   }
-  return returned_ + kept_warm < free_count_;
+  return can_trim();
 }
 
 stack this_threads_stack() noexcept {

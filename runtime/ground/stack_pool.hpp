@@ -75,7 +75,7 @@ class stack_pool {
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
   /// are free than `kept_warm`.
   /// Returns: whether there is more memory to give back.
-  bool trim() noexcept;
+  bool trim() noexcept { return can_trim() && trim_some(); }
 
   /// Throws: std::invalid_argument if no stack can have `size` usable bytes.
   static void check_size(std::size_t size);
@@ -111,6 +111,8 @@ class stack_pool {
   [[gnu::noinline]] stack take_fresh() noexcept;
   [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
+  bool can_trim() const noexcept { return returned_ + kept_warm < free_count_; }
+  [[gnu::noinline]] bool trim_some() noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
   [[gnu::noinline]] void make_more();
   void map_slab();

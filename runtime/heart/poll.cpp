@@ -2,7 +2,6 @@
 // When the backend is looked at, and what comes of it: completions, timers and mail make fibers
 // runnable, nothing more.
 #include <chrono>
-#include <utility>
 
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
@@ -62,21 +61,6 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
   tell(thread, thread.runnable() - runnable_before);
 }
 
-/// As long as the thread polls on the running fiber's stack.
-class poll_in_progress {
- public:
-  poll_in_progress(bool& polling, int& live_errno) noexcept
-      : polling_(polling), before_(std::exchange(polling, true)), kept_(live_errno) {}
-  poll_in_progress(const poll_in_progress&) = delete;
-  poll_in_progress& operator=(const poll_in_progress&) = delete;
-  ~poll_in_progress() { polling_ = before_; }
-
- private:
-  bool& polling_;
-  const bool before_;
-  const kept_errno kept_;
-};
-
 }  // namespace
 
 void thread_state::look_around_now() noexcept {
@@ -97,7 +81,7 @@ void thread_state::look_around_now() noexcept {
 }
 
 void thread_state::collect_mail() noexcept {
-  const poll_in_progress now(polling_, *live_errno_);
+  const kept_errno here(*live_errno_);
   have_loop_look();
   if (recorded_) [[unlikely]]
     recording->woken_by(trace::cause::mail);
@@ -141,7 +125,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
-  const poll_in_progress now(polling_, *live_errno_);
+  const kept_errno here(*live_errno_);
   have_loop_look();
   give_back_left_stack();
   if (mail_->filled()) {

@@ -27,6 +27,7 @@ void thread_core::look_around() noexcept {
 void thread_core::look_between_calls() noexcept {
   calls_until_look_ = calls_between_looks;
   const bool no_switch = until_look_then_ == until_look_;
+  const thread_state::look_aside now(*static_cast<thread_state*>(this));
   look_around();
   if (no_switch) until_look_then_ = until_look_;
 }
@@ -98,13 +99,19 @@ void thread_state::give_way() noexcept {
   if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
-  if (queue_.empty()) look_around();
+  if (queue_.empty()) {
+    const look_aside now(*this);
+    look_around();
+  }
   if (!queue_.empty()) snooze();
 }
 
 void thread_state::checkpoint() noexcept {
   const bool overdue = schedule.overdue();
-  if (overdue || calls.submitted()) poll(false);
+  if (overdue || calls.submitted()) {
+    const look_aside now(*this);
+    poll(false);
+  }
   if (overdue && !queue_.empty() && may_leave()) snooze();
 }
 

@@ -80,8 +80,21 @@ class thread_state : public thread_core {
   /// Whether this is the running fiber's own code, and not what its thread does in a switch or a
   /// poll, which must not switch.
   bool runs_fiber() const noexcept {
-    return !polling_ && running_->state.load(std::memory_order_relaxed) == fiber_state::running;
+    return !looks_aside_ && running_->state.load(std::memory_order_relaxed) == fiber_state::running;
   }
+  /// Marks a look at the backend or the inbox by a fiber that goes on after it.
+  class look_aside {
+   public:
+    explicit look_aside(thread_state& thread) noexcept : looks_(thread.looks_aside_) {
+      looks_ = true;
+    }
+    look_aside(const look_aside&) = delete;
+    look_aside& operator=(const look_aside&) = delete;
+    ~look_aside() { looks_ = false; }
+
+   private:
+    bool& looks_;
+  };
   void look_around_now() noexcept;
   void poll(bool wait) noexcept;
   void rest_now() noexcept;
@@ -131,7 +144,7 @@ class thread_state : public thread_core {
   std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
-  bool polling_ = false;  // the backend, or the inbox
+  bool looks_aside_ = false;  // see look_aside
   wait_record* exit_waiter_ = nullptr;
   adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;

@@ -68,7 +68,10 @@ class outside_wait {
         ::read(home_.mail().wake_descriptor(), &count, sizeof count);
     const instant end = clock::now() + turn;
     do {
-      home_.poll(false);
+      {
+        const detail::thread_state::look_aside now(home_);
+        home_.poll(false);
+      }
       home_.snooze();
     } while (home_.any_runnable() && clock::now() < end);
   }

@@ -127,7 +127,10 @@ const char* thread_state::in_use() const noexcept {
 void thread_state::close_mail() noexcept {
   cleaner.start_no_more();
   do {
-    collect_mail();
+    {
+      const look_aside now(*this);
+      collect_mail();
+    }
     cleaner.reap();
   } while (!mail_->close());
 }
