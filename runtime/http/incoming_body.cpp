@@ -133,7 +133,7 @@ void incoming_body::count(std::size_t size) {
 }
 
 bool incoming_body::skip(std::uint64_t most, clock::duration limit) {
-  if (failed_ || left_ > most) return ended();
+  if (ended() || !can_skip(most)) return ended();
   may_come_ = most;
   try {
     move_on_after(limit, [&] {

@@ -35,6 +35,10 @@ class incoming_body {
   /// Drops what is left, if that is at most `most` bytes and comes in `limit`.
   /// Returns: whether it is dropped.
   bool skip(std::uint64_t most, clock::duration limit);
+  /// Whether skip() may succeed: not if reading has failed, or if more than `most` bytes are left.
+  bool can_skip(std::uint64_t most) const noexcept { return !failed_ && !lost_ && left_ <= most; }
+  /// Whether its length is known and above the limit.
+  bool is_too_large() const noexcept { return left_ > may_come_; }
   /// Whether reading it has failed: it cannot be read any further.
   bool failed() const noexcept { return failed_; }
 

@@ -3,12 +3,12 @@
 #include "http/server/exchange.hpp"
 
 #include <algorithm>
-#include <array>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
 #include <system_error>
 
 #include "http/server/admission.hpp"
+#include "http/server/linger.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -21,13 +21,9 @@ using namespace std::chrono_literals;
 /// is about to ask may not know yet.
 constexpr clock::duration last_chance = 1s;
 
-/// What a client may still send when it has been refused, until the connection is closed: a close
-/// before would be a reset, and could overtake the answer.
-constexpr std::uint64_t most_after_refusal = std::uint64_t{1024} * 1024;
-
-/// How long that may take, and the rest of a body that the handler has not read, and its most.
-constexpr clock::duration longest_to_leave = 1s;
+/// How much may be left of a body that the handler has not read, and how long it may take to come.
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
+constexpr clock::duration longest_to_leave = 1s;
 
 /// Empty lines before one request.
 constexpr int most_empty_lines = 4;
@@ -59,11 +55,10 @@ std::exception_ptr exchange::answer_one() {
   const clock::time_point begun = clock::now();
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
-  if (is_over_ && !answer_.lost()) answer_.send();
+  if ((is_over_ || !body_.ended()) && !answer_.lost()) answer_.send();
   const clock::duration took = clock::now() - begun;
-  if (is_over_ && !answer_.lost()) {
-    if (!answer_.broken() || answer_.handed_over()) linger();
-  }
+  if (!is_over_) is_over_ = !body_.skip(most_unread, longest_to_leave);
+  if (is_over_ && !answer_.lost() && (!answer_.broken() || answer_.handed_over())) end_connection();
   if (!how_.log) return failure;
   try {
     how_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
@@ -246,11 +241,13 @@ void exchange::fail(int status, std::string_view text) {
 }
 
 /// What the handler has not read of a short body is read for it, so that the connection can be used
-/// again; but a client that waits to be asked for its body may send it, or not: nobody can tell.
+/// again; what has not come yet, after the answer. A client that waits to be asked for its body may
+/// send it, or not: nobody can tell.
 void exchange::leave_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool is_left =
-      body_.ended() || (!waits_to_be_asked && body_.skip(most_unread, longest_to_leave));
+      body_.ended() ||
+      (!waits_to_be_asked && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
   if (!is_left || how_.connections.drain.stop_requested()) answer_.close_after();
 }
 
@@ -261,31 +258,20 @@ void exchange::refuse(int status, std::string_view text) {
     answer_.close_after();
     answer_.finish();
     answer_.send();
-    linger();
+    end_connection();
   } catch (const std::system_error&) {  // the client is gone
   }
 }
 
-void exchange::linger() noexcept {
-  try {
-    move_on_after(longest_to_leave, [&] {
-      stream_.shutdown(SHUT_WR);
-      std::array<std::byte, 4096> dropped;
-      std::uint64_t size = 0;
-      while (size < most_after_refusal) {
-        const std::size_t part = in_.read(dropped);
-        if (part == 0) return;
-        size += part;
-      }
-    });
-  } catch (...) {  // the connection is closed anyway
-  }
+void exchange::end_connection() noexcept {
+  linger(stream_, in_, how_.connections.drain);
 }
 
 std::size_t exchange::read_body(std::span<std::byte> room) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
                                  equal_but_for_case(head_.headers.get("expect"), "100-continue");
-  if (waits_to_be_asked && !answer_.begun() && in_.peek(0).empty()) answer_.ask_to_continue();
+  const bool is_wanted = !body_.is_too_large() && !answer_.begun();
+  if (waits_to_be_asked && is_wanted && in_.peek(0).empty()) answer_.ask_to_continue();
   return body_.read(room);
 }
 

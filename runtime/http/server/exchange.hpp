@@ -63,7 +63,7 @@ class exchange {
   void fail(int status, std::string_view text);
   void leave_body();
   void refuse(int status, std::string_view text);
-  void linger() noexcept;
+  void end_connection() noexcept;
 
   detail::any_stream stream_;
   const serve_options& how_;

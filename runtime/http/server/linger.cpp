@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// See http/server/linger.hpp.
+#include "http/server/linger.hpp"
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdint>
+#include <motet/cancel.hpp>
+#include <motet/clock.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace http {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr clock::duration longest_silence = 1s;
+constexpr clock::duration longest_in_all = 30s;
+constexpr std::uint64_t most_dropped = std::uint64_t{64} * 1024 * 1024;
+
+/// Returns: how many bytes were dropped; 0 at the end.
+std::size_t drop_some(detail::read_buffer& input) {
+  std::size_t size = 0;
+  move_on_after(longest_silence, [&] { size = input.peek(1).size(); });
+  input.skip(size);
+  return size;
+}
+
+}  // namespace
+
+void linger(detail::any_stream& stream, detail::read_buffer& input,
+            const std::stop_token& drain) noexcept {
+  try {
+    const clock::time_point begun = clock::now();
+    stream.shutdown(SHUT_WR);
+    for (std::uint64_t dropped = 0; dropped < most_dropped;) {
+      const std::size_t size = drop_some(input);
+      const clock::duration limit = drain.stop_requested() ? longest_silence : longest_in_all;
+      if (size == 0 || clock::now() - begun >= limit) return;
+      dropped += size;
+    }
+  } catch (...) {  // the connection is closed anyway
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::http
