@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -70,14 +71,22 @@ std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
   return row_of(part.kind).call(part, false);
 }
 
+/// Where pipes are to be those of Linux before 6.4, for a test: whether the kernel would refuse to
+/// be asked not to wait.
+bool is_old_pipe(const operation& op, const verb_row& row) noexcept {
+  static const bool wanted = disabled("pipe_nowait");
+  if (!wanted || row.at != file_place::position || size_of(op, row) == 0) return false;
+  struct stat status{};
+  if (::fstat(op.fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  return (::fcntl(op.fd, F_GETFL) & O_ACCMODE) != (row.fills ? O_WRONLY : O_RDONLY);
+}
+
 /// A disk can be waited for only by a call.
 std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (always_waits_for_disk(op.fd)) return operation::would_block_thread;
   std::optional<sigpipe_guard> guard;
   if (row.may_raise_sigpipe) guard.emplace();
-  const bool unaskable = row.at == file_place::position && !pipes_know_nowait() && !on_disk(op.fd);
-  if (unaskable && size_of(op, row) == 0) return row.call(op, false);  // that waits for nothing
-  const std::int32_t result = unaskable ? -EOPNOTSUPP : row.call(op, true);
+  const std::int32_t result = is_old_pipe(op, row) ? -EOPNOTSUPP : row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
   if (row.at == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
     return operation::would_block_thread;

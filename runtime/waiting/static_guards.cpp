@@ -22,6 +22,19 @@
 
 #include "heart/thread_state.hpp"
 
+#if defined(MOTET_TSAN)
+// ThreadSanitizer has functions of its own in the same place, which block.
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void static_guards::lock() noexcept {}
+
+void static_guards::unlock() noexcept {}
+
+}}}  // namespace motet::MOTET_ABI::detail
+
+#else
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
@@ -221,7 +234,7 @@ void static_guards::unlock() noexcept {
 
 }}}  // namespace motet::MOTET_ABI::detail
 
-// Weak: a sanitizer that has functions of its own for this keeps them.
+// Weak: a sanitizer in the program that has functions of its own for this keeps them.
 
 namespace __cxxabiv1 {
 
@@ -258,3 +271,5 @@ extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_on
   const motet::detail::ends_initialization noted(flag);
   return real.once(flag, initialize);
 }
+
+#endif
