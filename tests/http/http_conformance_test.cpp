@@ -40,6 +40,7 @@ TEST_CASE("an invalid target, Host or field value is refused with 400") {
            "GET / HTTP/1.1\r\n Host: a\r\nHost: a\r\n",
            "GET / HTTP/1.1\r\nHost: a b\r\n",
            "GET / HTTP/1.1\r\nHost: a/b\r\n",
+           "GET / HTTP/1.1\r\nHost: a,b\r\n",
            "GET / HTTP/1.1\r\nHost: user@a\r\n",
            "GET / HTTP/1.1\r\nHost: a:b\r\n",
            "GET / HTTP/1.1\r\nHost: [::1\r\n",
@@ -77,6 +78,16 @@ TEST_CASE("a request without the end of its head reaches no handler") {
   CHECK(calls == 0);
   answer_to("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", count);
   CHECK(calls == 1);
+}
+
+TEST_CASE("a body that ends before its length is incomplete, and is not answered") {
+  std::string got;
+  const http::handler take = [&](request& asked, response&) { got = asked.text(); };
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
+  CHECK(answer_to(head + "bod", take).empty());
+  CHECK(got.empty());
+  CHECK(status_of(answer_to(head + "body", take)) == "200");
+  CHECK(got == "body");
 }
 
 TEST_CASE("whitespace around a field value is not part of it") {
@@ -239,6 +250,7 @@ TEST_CASE("preconditions are evaluated in their order, each by its comparison") 
   CHECK(one.judge("If-Unmodified-Since: " + before + none_match) == "412");
   CHECK(one.judge(match + none_match) == "304");
   CHECK(one.judge("If-Match: \"x\"\r\nRange: bytes=0-1\r\n") == "412");
+  CHECK(status_of(one.ask("If-Match: \"x\"\r\n", "POST")) == "405");
 }
 
 TEST_CASE("a date is understood in each of its three formats") {

@@ -84,25 +84,42 @@ TEST_CASE("a server chooses a protocol that was offered or none, and never an ex
   CHECK_FALSE(contains(extended, "Sec-WebSocket-Extensions"));
 }
 
+TEST_CASE("a handler cannot add fields of the handshake to those of the server") {
+  const std::string answer = answer_to(asking, [](request& asked, response& to) {
+    for (const char* name : {"Accept", "Protocol", "Extensions"}) {
+      to.header(std::string("Sec-WebSocket-") + name, "x");
+    }
+    websocket::accept(asked, to, {.protocols = {"x"}});
+  });
+  CHECK(answer.starts_with("HTTP/1.1 101 "));
+  CHECK(count_of(answer, "Sec-WebSocket-") == 1);
+  CHECK(contains(answer, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+}
+
 TEST_CASE(
     "a frame with a reserved bit, opcode or code, or an overlong length, ends the WebSocket") {
-  std::vector<std::string> all{
-      std::string("\x81\xfe\x00\x05\0\0\0\0hello", 13),
-      std::string("\x81\xff\0\0\0\0\0\0\xff\xff\0\0\0\0", 14),
+  struct broken {
+    std::string bytes;
+    int told = 1002;
+  };
+  std::vector<broken> all{
+      {std::string("\x81\xfe\x00\x05\0\0\0\0hello", 13)},
+      {std::string("\x81\xff\0\0\0\0\0\0\xff\xff\0\0\0\0", 14)},
+      {std::string("\x81\xff\x80\0\0\0\0\0\0\x01\0\0\0\0", 14), 1009},
   };
   for (const unsigned bit : {0x40u, 0x20u, 0x10u}) {
-    all.push_back(frame(0x82 | bit, "x"));
-    all.push_back(frame(0x89 | bit, "x"));
-    all.push_back(frame(0x01, "x") + frame(0x80 | bit, "x"));
+    all.push_back({frame(0x82 | bit, "x")});
+    all.push_back({frame(0x89 | bit, "x")});
+    all.push_back({frame(0x01, "x") + frame(0x80 | bit, "x")});
   }
   for (const unsigned kind : {3u, 4u, 5u, 6u, 7u, 11u, 12u, 13u, 14u, 15u}) {
-    all.push_back(frame(0x80 | kind, "x"));
+    all.push_back({frame(0x80 | kind, "x")});
   }
   for (const int number : {0, 999, 1004, 1006, 1015, 1016, 2999}) {
-    all.push_back(frame(0x88, code(number)));
+    all.push_back({frame(0x88, code(number))});
   }
-  for (const std::string& bytes : all) {
-    CAPTURE(bytes);
+  for (const broken& each : all) {
+    CAPTURE(each.bytes);
     std::vector<std::string> got;
     std::error_code second;
     served one([&](request& asked, response& answer) {
@@ -110,8 +127,8 @@ TEST_CASE(
       CHECK_THROWS_AS(got.push_back(socket.read()->data), std::system_error);
       second = code_thrown_by([&] { got.push_back(socket.read()->data); });
     });
-    const std::string answer = one.answer_to(asking + bytes + frame(0x81, "more"));
-    CHECK(answer == head_of(answer) + "\x88\x02" + code(1002));
+    const std::string answer = one.answer_to(asking + each.bytes + frame(0x81, "more"));
+    CHECK(answer == head_of(answer) + "\x88\x02" + code(each.told));
     CHECK(got.empty());
     CHECK(second == std::errc::broken_pipe);
   }
