@@ -30,6 +30,13 @@ TEST_CASE("a server is believed under each name and address of its certificate")
   CHECK(refused(trust().client, trust().server, "::1").client == tls::errc::bad_certificate);
 }
 
+TEST_CASE("a server is not believed for the common name of its certificate") {
+  authority by;
+  const tls::client_context client({.trusted_file = by.file()});
+  const tls::server_context server({.certificates = {by.issue("example.test", {})}});
+  CHECK(refused(client, server).client == tls::errc::bad_certificate);
+}
+
 TEST_CASE("a wildcard stands for one whole label") {
   authority by;
   const tls::client_context client({.trusted_file = by.file()});
