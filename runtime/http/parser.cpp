@@ -158,16 +158,35 @@ bool names_other_version(std::string_view head) noexcept {
          version.starts_with("HTTP/") && is_digit(version[5]) && is_digit(version[7]);
 }
 
+/// A client takes what servers send: a later version of HTTP/1, a status without the space behind
+/// it, and fields on several lines. Source: RFC 9110, 2.5; RFC 9112, 5.2.
+void make_response_regular(std::string& head) {
+  constexpr std::string_view version = "HTTP/1.";
+  constexpr std::size_t end_of_status = version.size() + 1 + 4;
+  std::size_t end = head.find("\r\n");
+  if (!head.starts_with(version) || end < end_of_status) return;
+  char& minor = head[version.size()];
+  if (minor > '1' && minor <= '9') minor = '1';
+  if (end == end_of_status) head.insert(end++, 1, ' ');
+  // A line behind the first that begins with a space belongs to no field.
+  for (end = head.find("\r\n", end + 2); end != std::string::npos;
+       end = head.find("\r\n", end + 2)) {
+    const char next = end + 2 < head.size() ? head[end + 2] : '\0';
+    if (next == ' ' || next == '\t') head[end] = head[end + 1] = ' ';
+  }
+}
+
 /// Returns: why the head was not understood; no error if it was.
 template <bool IsRequest>
 beast_error parse(parser_of<IsRequest>& by, std::string_view text, message_head& into) {
   into.headers.clear();
   std::string& kept = wire_of::text(into.headers);
   kept.append(text).append("\r\n\r\n");
+  if (!IsRequest) make_response_regular(kept);
   std::size_t taken = 0;
   beast_error error;
   by.take_piece(0, kept, taken, error);
-  if (!error && (taken != kept.size() || has_folded_line(text))) error = refusal();
+  if (!error && (taken != kept.size() || has_folded_line(kept))) error = refusal();
   if (error) return error;
   into.keep_alive = by.keep_alive();
   into.chunked = by.where_it_ends().chunked();
@@ -202,7 +221,9 @@ int message_parser::parse_request(std::string_view text, std::size_t most_fields
 bool message_parser::parse_response(std::string_view text, std::size_t most_fields,
                                     message_head& into) {
   parser_of<false>& parser = last_->response.emplace(into, most_fields);
-  return !parse(parser, text, into) && parser.where_it_ends().may_be_response(into.is_1_1);
+  constexpr int least_status = 100;
+  return !parse(parser, text, into) && into.status >= least_status &&
+         parser.where_it_ends().may_be_response(into.is_1_1);
 }
 
 message_parser::step message_parser::next_piece(std::string_view held, std::size_t most) noexcept {

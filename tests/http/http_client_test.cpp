@@ -376,7 +376,7 @@ TEST_CASE("a body that fails as it comes fails the request") {
   CHECK_THROWS_AS(client.request("POST", one.at("/"), how), std::length_error);
 }
 
-TEST_CASE("a redirection that is cut off is followed, one to something else is a bad reply") {
+TEST_CASE("a redirection that is cut off is followed, one to something else is not followed") {
   const server target(echo);
   scripted_server one({
       "HTTP/1.1 302 Found\r\nLocation: " + target.at("/") + "\r\nContent-Length: 10\r\n\r\nhalf",
@@ -384,7 +384,7 @@ TEST_CASE("a redirection that is cut off is followed, one to something else is a
   });
   http::client client;
   CHECK(client.get(one.at("/")).text() == "GET / ");
-  CHECK_THROWS_AS(client.get(one.at("/")), http::bad_reply);
+  CHECK(client.get(one.at("/")).status() / 100 == 3);
 }
 
 TEST_CASE("a call that is interrupted gives its place to the next") {

@@ -194,105 +194,49 @@ TEST_CASE("the answer to HEAD has no content, however the handler writes it") {
         })).empty());
 }
 
-/// A file that was changed at a known time, long ago.
-class old_file {
- public:
-  old_file() {
-    std::ofstream(path()) << "0123456789";
-    const timespec times[2] = {{changed, 0}, {changed, 0}};
-    REQUIRE(::utimensat(AT_FDCWD, path().c_str(), times, 0) == 0);
-    const std::string answer = ask("");
-    const std::size_t begin = answer.find("ETag: ") + 6;
-    tag = answer.substr(begin, answer.find("\r\n", begin) - begin);
-  }
-  std::string ask(const std::string& fields, const std::string& method = "GET") const {
-    return answer_to(method + " / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n",
-                     [this](request& asked, response& answer) {
-                       answer.header("Cache-Control", "no-cache").header("Vary", "Accept");
-                       answer.header("Content-Location", "/f").header("Expires", "0");
-                       http::send_file(asked, answer, path());
-                     });
-  }
-  /// Returns: the status of the answer.
-  std::string judge(const std::string& fields) const { return status_of(ask(fields)); }
-
-  std::string tag;
-
- private:
-  static constexpr std::time_t changed = 784'111'777;  // Sun, 06 Nov 1994 08:49:37 GMT
-
-  std::string path() const { return directory_.name() + "/f"; }
-
-  scratch_directory directory_;
-};
-
-const std::string before = "Sun, 06 Nov 1994 08:49:36 GMT\r\n";
-const std::string same = "Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-
-TEST_CASE("preconditions are evaluated in their order, each by its comparison") {
-  const old_file one;
-  const std::string match = "If-Match: " + one.tag + "\r\n";
-  const std::string none_match = "If-None-Match: " + one.tag + "\r\n";
-  CHECK(one.judge(match) == "200");
-  CHECK(one.judge("If-Match: *\r\n") == "200");
-  CHECK(one.judge("If-Match: , \"x\", " + one.tag + "\r\n") == "200");
-  CHECK(one.judge("If-Match: \"x\"\r\n" + match) == "200");
-  CHECK(one.judge("If-Match: \"x\"\r\n") == "412");
-  CHECK(one.judge("If-Match: W/" + one.tag + "\r\n") == "412");
-  CHECK(one.judge("If-None-Match: W/" + one.tag + "\r\n") == "304");
-  CHECK(one.judge("If-None-Match: ,," + one.tag + "\r\n") == "304");
-  CHECK(one.judge("If-Unmodified-Since: " + same) == "200");
-  CHECK(one.judge("If-Unmodified-Since: " + before) == "412");
-  CHECK(one.judge("If-Unmodified-Since: yesterday\r\n") == "200");
-  CHECK(one.judge("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT, " + before) == "200");
-  CHECK(one.judge(match + "If-Unmodified-Since: " + before) == "200");
-  CHECK(one.judge("If-Match: \"x\"\r\n" + none_match) == "412");
-  CHECK(one.judge("If-Unmodified-Since: " + before + none_match) == "412");
-  CHECK(one.judge(match + none_match) == "304");
-  CHECK(one.judge("If-Match: \"x\"\r\nRange: bytes=0-1\r\n") == "412");
-  CHECK(status_of(one.ask("If-Match: \"x\"\r\n", "POST")) == "405");
+TEST_CASE("CONNECT and a target without a host are refused") {
+  const auto status_to = [](const std::string& line) {
+    return status_of(answer_to(line + " HTTP/1.1\r\nHost: a\r\n\r\n", echo));
+  };
+  CHECK(status_to("CONNECT a:80") == "501");
+  CHECK(status_to("CONNECT [::1]:80") == "501");
+  CHECK(status_to("CONNECT /") == "400");
+  CHECK(status_to("CONNECT http://a/") == "400");
+  CHECK(status_to("GET http://:80/") == "400");
+  CHECK(status_to("GET https://:443/") == "400");
 }
 
-TEST_CASE("a date is understood in each of its three formats") {
-  const old_file one;
-  const std::string since = "If-Modified-Since: ";
-  CHECK(one.judge(since + same) == "304");
-  CHECK(one.judge(since + before) == "200");
-  CHECK(one.judge(since + "Sunday, 06-Nov-94 08:49:37 GMT\r\n") == "304");
-  CHECK(one.judge(since + "Sunday, 06-Nov-94 08:49:36 GMT\r\n") == "200");
-  CHECK(one.judge(since + "Sun Nov  6 08:49:37 1994\r\n") == "304");
-  CHECK(one.judge(since + "Sun Nov  6 08:49:36 1994\r\n") == "200");
-  // More than 50 years ahead until 2040, and so of 1990.
-  CHECK(one.judge(since + "Thursday, 08-Nov-90 08:49:37 GMT\r\n") == "200");
-}
-
-TEST_CASE("Range is heeded for GET only, and If-Range by the strong comparison") {
-  const old_file one;
-  const std::string range = "Range: bytes=0-1\r\n";
-  CHECK(one.judge(range) == "206");
-  CHECK(status_of(one.ask(range, "HEAD")) == "200");
-  CHECK(one.judge("If-Range: " + one.tag + "\r\n") == "200");
-  CHECK(one.judge(range + "If-Range: W/" + one.tag + "\r\n") == "200");
-  CHECK(one.judge(range + "If-Range: " + same) == "206");
-  CHECK(one.judge(range + "If-Range: " + before) == "200");
-  CHECK(one.judge("Range: bytes=18446744073709551616-18446744073709551617\r\n") == "200");
-}
-
-TEST_CASE("206 and 304 have the headers that 200 would have") {
-  const old_file one;
-  const std::string part = one.ask("Range: bytes=0-1\r\n");
-  const std::string known = one.ask("If-None-Match: *\r\n");
-  for (const std::string line :
-       {"Cache-Control: no-cache", "Vary: Accept", "Content-Location: /f", "Expires: 0"}) {
-    CAPTURE(line);
-    CHECK(contains(part, "\r\n" + line + "\r\n"));
-    CHECK(contains(known, "\r\n" + line + "\r\n"));
+TEST_CASE("100-continue is found in a list, on any line") {
+  for (const char* expect :
+       {"Expect: , 100-continue\r\n", "Expect: x\r\nExpect: 100-Continue\r\n"}) {
+    CAPTURE(expect);
+    served one(echo);
+    one.say("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n" + std::string(expect) + "\r\n");
+    CHECK(one.hear() == "HTTP/1.1 100 Continue\r\n\r\n");
+    one.say("x");
+    CHECK(contains(one.hear(), "PUT / x"));
   }
-  CHECK(contains(part, "\r\nETag: " + one.tag + "\r\n"));
-  CHECK(contains(known, "\r\nETag: " + one.tag + "\r\n"));
-  CHECK(contains(part, "\r\nLast-Modified: " + same));
-  CHECK(contains(part, "\r\nContent-Type: application/octet-stream\r\n"));
-  CHECK(contains(one.ask("", "POST"), "\r\nAllow: GET, HEAD\r\n"));
+}
+
+TEST_CASE("205 has no content, whatever the handler writes") {
+  const std::string answer = answer_to(get("/"), [](request&, response& to) {
+    to.status(205);
+    to.write("text");
+  });
+  CHECK(contains(answer, "HTTP/1.1 205 "));
+  CHECK(contains(answer, "\r\nContent-Length: 0\r\n"));
+  CHECK(body_of(answer).empty());
+}
+
+TEST_CASE("close ends the connection, wherever a handler has it in Connection") {
+  for (const std::vector<std::string>& lines :
+       {std::vector<std::string>{"Close"}, {"x, close"}, {"x", "close"}}) {
+    const std::string answers = answer_to(get("/") + get("/"), [&](request&, response& to) {
+      for (const std::string& each : lines) to.headers().add("Connection", each);
+    });
+    CHECK(count_of(answers, "200 OK") == 1);
+    CHECK(count_of(answers, "lose\r\n") == 1);
+  }
 }
 
 }  // namespace

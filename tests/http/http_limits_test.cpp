@@ -162,7 +162,7 @@ TEST_CASE("what is larger than its limit is refused, and what is as large is not
   CHECK(contains(answer_to(start + std::string(1000 - start.size(), 'x') + "\r\n\r\n", echo, how),
                  "200"));
   check_refused(start + std::string(1001 - start.size(), 'x') + "\r\n\r\n", "431", how);
-  check_refused("GET /" + std::string(5000, 'x'), "431", how);
+  check_refused("GET /" + std::string(5000, 'x'), "414", how);
   std::string fields = "A: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n";
   CHECK(contains(answer_to(get("/", fields), echo, how), "200"));
   check_refused(get("/", fields + "E: 5\r\n"), "431", how);

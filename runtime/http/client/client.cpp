@@ -15,6 +15,7 @@
 #include "http/client/early_answer.hpp"
 #include "http/client/question.hpp"
 #include "http/client/reply.hpp"
+#include "http/lists.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -26,8 +27,9 @@ bool is_redirection(int status) noexcept {
 }
 
 /// Changes `asked` to what the answer says is to be asked instead.
-/// Returns: whether there is such a thing.
-/// Throws: bad_reply for an address that is none.
+/// Returns: whether there is such a thing. An address that is none, or names a user, which may hide
+/// the host, is left to the caller. Source: RFC 9110, 4.2.4.
+/// Throws: bad_reply for one that is less safe.
 bool follow(const reply& answer, question& asked) {
   const std::string_view place = answer.header("location");
   if (!is_redirection(answer.status()) || place.empty()) return false;
@@ -39,8 +41,8 @@ bool follow(const reply& answer, question& asked) {
   const bool was_safe = asked.to.is_safe;
   try {
     asked.to = asked.to.resolve(place);
-  } catch (const std::invalid_argument& error) {
-    throw bad_reply(error.what());
+  } catch (const std::invalid_argument&) {
+    return false;
   }
   if (was_safe && !asked.to.is_safe) throw bad_reply("a redirection from https to http");
   if (changes_method) {
@@ -100,7 +102,7 @@ reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothin
   early_answer early(*made, asked.method == "HEAD");
   const auto send = [&] { return asked.send(used, by.how().stall); };
   const std::exception_ptr cut = asked.is_long() ? early.while_sending(send) : send();
-  made->end_sending(cut == nullptr);
+  made->end_sending(cut == nullptr && !has_member(asked.headers, "connection", "close"));
   bool came = false;
   nothing_came = true;
   try {
@@ -136,6 +138,10 @@ reply client::request(std::string_view method, std::string_view address,
   if (!is_token(method)) throw std::invalid_argument("not a method: " + std::string(method));
   if (how.headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("request: the caller must not set Transfer-Encoding");
+  }
+  if (method == "CONNECT") throw std::invalid_argument("request: CONNECT is for proxies");
+  if (method == "TRACE" && (!how.body.empty() || how.body_from)) {
+    throw std::invalid_argument("request: TRACE must not have a body");
   }
   question asked{std::string(method), url::parse(address), how.headers, &how};
   take_length(asked);

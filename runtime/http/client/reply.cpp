@@ -48,9 +48,9 @@ void reply::kept::begin_body(bool to_head) {
   }
 }
 
-void reply::kept::end_sending(bool asked_whole) {
+void reply::kept::end_sending(bool reusable) {
   is_asked_ = true;
-  asked_whole_ = asked_whole;
+  reusable_ = reusable;
   settle();
 }
 
@@ -92,7 +92,7 @@ std::size_t reply::kept::read_body(std::span<std::byte> room) {
 /// has asked for: the next request would take it for its answer.
 void reply::kept::settle() {
   if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
-  if (keeps_alive_ && asked_whole_ && by_->in.peek(0).empty()) {
+  if (keeps_alive_ && reusable_ && by_->in.peek(0).empty()) {
     by_.give_back();
   } else {
     by_.close();

@@ -25,9 +25,9 @@ class reply::kept {
   bool take_head(bool to_head);
   /// Keeps the body as it comes, for read(): as much as text() may return.
   void read_ahead();
-  /// `asked_whole`: the server has got all of the request, so the connection may be used for
-  /// another.
-  void end_sending(bool asked_whole);
+  /// `reusable`: the connection may be used for another request, because the server has got all of
+  /// this one, and the caller has not asked to close.
+  void end_sending(bool reusable);
   /// As reply's.
   std::size_t read(std::span<std::byte> room);
   std::string text();
@@ -46,7 +46,7 @@ class reply::kept {
   std::string ahead_;      // of the body
   std::size_t taken_ = 0;  // of that
   bool is_asked_ = false;  // nothing of the request is left to be sent
-  bool asked_whole_ = false;
+  bool reusable_ = false;
   bool has_head_ = false;
   bool keeps_alive_ = false;
   bool is_settled_ = false;

@@ -29,6 +29,21 @@ bool has_only_visible(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
+/// Returns: `reference` with spaces and bytes beyond ASCII as "%20": servers forget to.
+std::string with_only_visible(std::string_view reference) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string made;
+  for (const char c : reference) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == ' ' || byte > 0x7f) {
+      made += {'%', digits[byte >> 4], digits[byte & 0xf]};
+    } else {
+      made += c;
+    }
+  }
+  return made;
+}
+
 /// Returns: `path` without "." and ".." parts. Source: RFC 3986, 5.2.4.
 std::string without_dots(std::string_view path) {
   std::string made;
@@ -75,8 +90,9 @@ url url::parse(std::string_view text) {
   return found;
 }
 
-url url::resolve(std::string_view reference) const {
-  reference = take_before(reference, '#');
+url url::resolve(std::string_view given) const {
+  const std::string encoded = with_only_visible(take_before(given, '#'));
+  const std::string_view reference = encoded;
   if (reference.find(':') < reference.find_first_of("/?")) return parse(reference);
   if (reference.starts_with("//")) {
     return parse((is_safe ? "https:" : "http:") + std::string(reference));

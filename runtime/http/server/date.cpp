@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "http/text.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
@@ -53,71 +55,77 @@ std::string_view date_of_now() noexcept {
 
 namespace {
 
-/// A date as one of the formats has it; its month is still a name.
-struct read_date {
-  std::tm parts{};
-  std::array<char, 4> month{};
-  bool whole = false;
-};
-
-/// "Sun, 06 Nov 1994 08:49:37 GMT"
-read_date read_preferred(const char* text, std::size_t size) noexcept {
-  read_date found;
-  std::tm& parts = found.parts;
-  int end = 0;
-  const int read =
-      std::sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &parts.tm_mday, found.month.data(),
-                  &parts.tm_year, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &end);
-  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
-  return found;
+/// Whether `text` is as the pattern says: "d" a digit, "a" a letter, " " a space, the rest itself.
+bool is_like(std::string_view text, std::string_view pattern) noexcept {
+  const auto fits = [](char c, char wanted) {
+    const char letter = lower(c);
+    if (wanted == 'd') return is_digit(c);
+    return wanted == 'a' ? letter >= 'a' && letter <= 'z' : c == wanted;
+  };
+  return std::equal(text.begin(), text.end(), pattern.begin(), pattern.end(), fits);
 }
 
-/// "Sunday, 06-Nov-94 08:49:37 GMT": a year that seems more than 50 years ahead is of the century
+int number_at(std::string_view text, std::size_t at, std::size_t digits) noexcept {
+  int number = 0;
+  for (const char c : text.substr(at, digits)) number = 10 * number + (c == ' ' ? 0 : c - '0');
+  return number;
+}
+
+/// Returns: nothing if one of the parts is out of its range.
+std::optional<std::time_t> time_from(int year, std::string_view month, int day,
+                                     std::string_view clock) noexcept {
+  std::tm parts{};
+  const auto* found = std::find(months.begin(), months.end(), month);
+  parts.tm_year = year - 1900;
+  parts.tm_mon = static_cast<int>(found - months.begin());
+  parts.tm_mday = day;
+  parts.tm_hour = number_at(clock, 0, 2);
+  parts.tm_min = number_at(clock, 3, 2);
+  parts.tm_sec = number_at(clock, 6, 2);
+  const bool is_time = parts.tm_hour < 24 && parts.tm_min < 60 && parts.tm_sec <= 60;
+  if (found == months.end() || day < 1 || day > 31 || !is_time) return std::nullopt;
+  return ::timegm(&parts);
+}
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT"
+std::optional<std::time_t> read_preferred(std::string_view text) noexcept {
+  if (!is_like(text, "aaa, dd aaa dddd dd:dd:dd GMT")) return std::nullopt;
+  return time_from(number_at(text, 12, 4), text.substr(8, 3), number_at(text, 5, 2),
+                   text.substr(17));
+}
+
+/// "Sunday, 06-Nov-94 08:49:37 GMT": what would be more than 50 years ahead is of the century
 /// before.
-read_date read_rfc_850(const char* text, std::size_t size) noexcept {
-  read_date found;
-  std::tm& parts = found.parts;
-  int end = 0;
-  const int read = std::sscanf(text, "%*9[a-zA-Z], %2d-%3[a-zA-Z]-%2d %2d:%2d:%2d GMT%n",
-                               &parts.tm_mday, found.month.data(), &parts.tm_year, &parts.tm_hour,
-                               &parts.tm_min, &parts.tm_sec, &end);
-  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
+std::optional<std::time_t> read_rfc_850(std::string_view text) noexcept {
+  take_before(text, ',');
+  if (!is_like(text, " dd-aaa-dd dd:dd:dd GMT")) return std::nullopt;
   const std::time_t now = std::time(nullptr);
   std::tm present{};
   ::gmtime_r(&now, &present);
-  const int this_year = present.tm_year + 1900;
-  parts.tm_year += this_year / 100 * 100;
-  if (parts.tm_year > this_year + 50) parts.tm_year -= 100;
-  return found;
+  const int year = (present.tm_year + 1900) / 100 * 100 + number_at(text, 8, 2);
+  present.tm_year += 50;
+  const auto in_year = [&](int which) {
+    return time_from(which, text.substr(4, 3), number_at(text, 1, 2), text.substr(11));
+  };
+  const std::optional<std::time_t> found = in_year(year);
+  return found.has_value() && *found > ::timegm(&present) ? in_year(year - 100) : found;
 }
 
 /// "Sun Nov  6 08:49:37 1994"
-read_date read_asctime(const char* text, std::size_t size) noexcept {
-  read_date found;
-  std::tm& parts = found.parts;
-  int end = 0;
-  const int read =
-      std::sscanf(text, "%*3s %3s %2d %2d:%2d:%2d %4d%n", found.month.data(), &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &parts.tm_year, &end);
-  found.whole = read == 6 && static_cast<std::size_t>(end) == size;
-  return found;
+std::optional<std::time_t> read_asctime(std::string_view text) noexcept {
+  if (!is_like(text, "aaa aaa dd dd:dd:dd dddd") && !is_like(text, "aaa aaa  d dd:dd:dd dddd")) {
+    return std::nullopt;
+  }
+  return time_from(number_at(text, 20, 4), text.substr(4, 3), number_at(text, 8, 2),
+                   text.substr(11, 8));
 }
 
 }  // namespace
 
 /// Source: RFC 9110, 5.6.7: all three formats are to be understood.
 std::optional<std::time_t> time_of(std::string_view text) noexcept {
-  date_text copy{};
-  if (text.size() >= copy.size()) return std::nullopt;
-  std::copy(text.begin(), text.end(), copy.begin());
   for (const auto read : {read_preferred, read_rfc_850, read_asctime}) {
-    read_date found = read(copy.data(), text.size());
-    const auto month =
-        std::find(months.begin(), months.end(), std::string_view(found.month.data()));
-    if (!found.whole || month == months.end()) continue;
-    found.parts.tm_year -= 1900;
-    found.parts.tm_mon = static_cast<int>(month - months.begin());
-    return ::timegm(&found.parts);
+    if (const std::optional<std::time_t> found = read(text)) return found;
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <motet/errors.hpp>
 #include <system_error>
 
+#include "http/lists.hpp"
 #include "http/server/admission.hpp"
 #include "http/server/linger.hpp"
 #include "http/text.hpp"
@@ -90,7 +91,9 @@ bool exchange::await_head() {
     }
     return came;
   } catch (const limit_exceeded&) {
-    refuse(431, "the head of the request is too large");
+    const bool has_line = text_of(in_.peek(0)).find("\r\n") != std::string_view::npos;
+    has_line ? refuse(431, "the head of the request is too large")
+             : refuse(414, "the target of the request is too long");
   } catch (const unexpected_eof&) {
   } catch (const std::system_error&) {  // the client is gone
   }
@@ -148,6 +151,7 @@ bool exchange::take_head() {
 }
 
 int exchange::read_target() {
+  if (head_.method == "CONNECT") return is_host_and_port(head_.target) ? 501 : 400;
   const std::optional<target> found = parse_target(head_.target);
   path_.clear();
   parameters_.clear();
@@ -269,7 +273,7 @@ void exchange::end_connection() noexcept {
 
 std::size_t exchange::read_body(std::span<std::byte> room) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
-                                 equal_but_for_case(head_.headers.get("expect"), "100-continue");
+                                 has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
   if (waits_to_be_asked && is_wanted && in_.peek(0).empty()) answer_.ask_to_continue();
   return body_.read(room);

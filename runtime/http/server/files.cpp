@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "http/lists.hpp"
 #include "http/server/date.hpp"
 #include "http/server/exchange.hpp"
 #include "http/server/known_file.hpp"
@@ -96,17 +97,21 @@ std::optional<bool> any_lists(const request& asked, std::string_view name, std::
   return found;
 }
 
+std::optional<std::time_t> date_in(const request& asked, std::string_view name) noexcept {
+  return time_of(only_value(asked.headers(), name).value_or(""));
+}
+
 /// Whether the client wants another state of the file than it has.
 bool is_another(const request& asked, const facts& what) noexcept {
   if (const auto same = any_lists(asked, "if-match", what.tag, comparison::strong)) return !*same;
-  const std::optional<std::time_t> wanted = time_of(asked.header("if-unmodified-since"));
+  const std::optional<std::time_t> wanted = date_in(asked, "if-unmodified-since");
   return wanted.has_value() && what.changed > *wanted;
 }
 
 /// Whether the client has the file as it is.
 bool is_known(const request& asked, const facts& what) noexcept {
   if (const auto same = any_lists(asked, "if-none-match", what.tag, comparison::weak)) return *same;
-  const std::optional<std::time_t> known = time_of(asked.header("if-modified-since"));
+  const std::optional<std::time_t> known = date_in(asked, "if-modified-since");
   return known.has_value() && what.changed <= *known;
 }
 
@@ -115,15 +120,19 @@ struct part {
   std::uint64_t size = 0;
 };
 
+/// Whether the date is that of this very state: within its second the file may have changed again.
+/// Source: RFC 9110, 8.8.2.2.
+bool is_date_of(std::string_view text, const facts& what) noexcept {
+  return time_of(text) == what.changed && what.changed + 1 < std::time(nullptr);
+}
+
 /// Returns: nothing for all of the file: no part is asked for, or several, or not in bytes.
 /// Throws: status_error if there is no such part.
 std::optional<part> part_asked_for(const request& asked, const facts& what) {
   std::string_view text = asked.header("range");
   if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;
   const std::string_view only_if = asked.header("if-range");
-  if (!only_if.empty() && only_if != what.tag && time_of(only_if) != what.changed) {
-    return std::nullopt;
-  }
+  if (!only_if.empty() && only_if != what.tag && !is_date_of(only_if, what)) return std::nullopt;
   text.remove_prefix(6);
   const std::string_view first = trimmed(take_before(text, '-'));
   const std::string_view last = trimmed(text);
@@ -199,7 +208,9 @@ void send_file(request& asked, response& answer, const std::string& path) {
   const std::shared_ptr<const known_file> found = known_file::at(path);
   const fd& opened = found->file;
   const facts& what = found->what;
-  answer.header("ETag", what.tag).header("Last-Modified", what.date);
+  answer.header("ETag", what.tag);
+  // A file of the future would be newer than its own answer.
+  if (what.changed <= std::time(nullptr)) answer.header("Last-Modified", what.date);
   answer.header("Accept-Ranges", "bytes");
   if (is_another(asked, what)) {
     answer.status(412);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "http/lists.hpp"
 #include "http/send.hpp"
 #include "http/server/date.hpp"
 #include "http/server/reason.hpp"
@@ -81,10 +82,8 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   if (headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("Transfer-Encoding is not for a handler to set");
   }
-  if (equal_but_for_case(headers.get("connection"), "close")) {
-    headers.remove("connection");
-    close_after();
-  }
+  const bool says_close = has_member(headers, "connection", "close");
+  if (says_close) close_after();
   begun_ = true;
   chunked_ = has_body() && !length.has_value() && !promised_.has_value() && is_1_1_;
   // A client of before 1.1 knows no chunks: what has no length ends with the connection.
@@ -103,8 +102,9 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
     out_.append("\r\n");
   }
   if (chunked_) out_.append("Transfer-Encoding: chunked\r\n");
+  if (status == 205) out_.append("Content-Length: 0\r\n");
   if (!keep_alive_) {
-    out_.append("Connection: close\r\n");
+    if (!says_close) out_.append("Connection: close\r\n");
   } else if (!is_1_1_) {
     out_.append("Connection: keep-alive\r\n");
   }

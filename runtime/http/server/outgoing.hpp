@@ -70,7 +70,9 @@ class outgoing {
   void ask_to_continue();
 
  private:
-  bool has_body() const noexcept { return status >= 200 && status != 204 && status != 304; }
+  bool has_body() const noexcept {
+    return status >= 200 && status != 204 && status != 205 && status != 304;
+  }
   void add_head(std::optional<std::uint64_t> length);
   void frame(std::span<const std::byte> more);
   void add_chunk_size(std::size_t size);

@@ -80,7 +80,8 @@ std::optional<target> parse_target(std::string_view text) noexcept {
   if (!text.starts_with('/')) {
     // A proxy is asked by a whole URI, and every server must understand that.
     found.authority = cut_off_authority(text);
-    if (found.authority.empty() || !is_authority(found.authority)) return std::nullopt;
+    const bool has_host = !found.authority.empty() && !found.authority.starts_with(':');
+    if (!has_host || !is_authority(found.authority)) return std::nullopt;
   }
   found.path = take_before(text, '?');
   if (found.path.empty()) found.path = "/";
@@ -98,6 +99,11 @@ bool is_authority(std::string_view text) noexcept {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view port = text.substr(std::min(colon + 1, text.size()));
   return is_registered_name(text.substr(0, colon)) && is_port(port);
+}
+
+bool is_host_and_port(std::string_view text) noexcept {
+  const bool has_both = !text.starts_with(':') && !text.ends_with(':') && !text.ends_with(']');
+  return has_both && text.find(':') != std::string_view::npos && is_authority(text);
 }
 
 bool decode(std::string_view text, bool plus_is_space, std::string& to) {
