@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.dom.minidom
 
 PATIENCE = 55
 KILLED = -9
@@ -262,6 +263,18 @@ def outputs(recorder):
     assert done.returncode == 1 and "standard output" in done.stderr, done
 
 
+def names_that_are_no_text(recorder):
+    """Half of a surrogate pair, a form longer than needed, markup, a line end."""
+    recorder.run("renamed")
+    trace = recorder.where / "trace"
+    trace.write_bytes(trace.read_bytes().replace(b"GET /slow", b"\xed\xa0\x80\xe0\x80\x80<\n&"))
+    told = section(recorder.read("trace"), "Longest turns, without a switchpoint")
+    assert re.search(r"ms: fiber \d+ \(\?{6}<\?&, spun at", told), told
+    recorder.read("--svg", "picture.svg", "trace")
+    recorder.read("--fxt", "trace.fxt", "trace")
+    xml.dom.minidom.parse(str(recorder.where / "picture.svg"))
+
+
 def a_small_limit(recorder):
     """A limit of the size of files costs the trace, and not the program."""
     def limit():
@@ -321,7 +334,7 @@ def many_records(recorder, timed):
 TESTS = [a_fiber_behind_another, a_late_timer, a_blocking_call, a_name_for_each_request, a_lock_that_was_free,
          a_traveller, a_convoy, a_killed_process, a_deadlock,
          a_ring_that_goes_round, cancellations, messages_of_two_threads, snapshots, copies_of_what_goes_on,
-         a_forked_child, short_lives, signals, refusals, by_environment, outputs, a_small_limit, a_truncated_file, what_is_no_trace]
+         a_forked_child, short_lives, signals, refusals, by_environment, outputs, names_that_are_no_text, a_small_limit, a_truncated_file, what_is_no_trace]
 # Simulated time does not pass while a fiber computes.
 IN_REAL_TIME = {a_late_timer, a_convoy, a_lock_that_was_free, a_traveller, a_killed_process}
 

@@ -11,6 +11,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "words/utf8.hpp"
+
 namespace motet_trace {
 
 namespace {
@@ -96,17 +98,13 @@ ring read_ring(const file& from, const format::head& head, std::size_t which) {
   return found;
 }
 
-/// Returns: how many bytes a character of UTF-8 has; 0 if there is none, or one for the terminal.
+/// Returns: how many bytes of `text` are one character to be shown; 0 if they are none.
 std::size_t character_at(std::string_view text) noexcept {
+  const std::size_t length = motet::detail::length_of_character(text);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return byte(0) < 0x20 || byte(0) == 0x7f ? 0 : 1;
-  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
-  if (byte(0) == 0xc2 && byte(1) < 0xa0) return 0;  // a control character
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  return length;
+  const bool is_control = length == 1 ? byte(0) < 0x20 || byte(0) == 0x7f
+                                      : length == 2 && byte(0) == 0xc2 && byte(1) < 0xa0;
+  return is_control ? 0 : length;
 }
 
 /// Names come from anywhere, and may be cut in the middle of a character.

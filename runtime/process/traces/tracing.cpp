@@ -14,6 +14,7 @@
 
 #include "failures/notice.hpp"
 #include "heart/thread_state.hpp"
+#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -64,7 +65,7 @@ std::unique_ptr<recorder> recorder_for(const options& chosen) {
   try {
     return recorder_to(with_number(wanted), chosen);
   } catch (const std::exception& why) {
-    notice(chosen, std::string("MOTET_TRACE has no effect: ") + why.what());
+    notice(chosen, "MOTET_TRACE has no effect: " + printable{why.what()}.string());
     return nullptr;
   }
 }
