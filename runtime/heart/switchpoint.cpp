@@ -74,7 +74,9 @@ std::string doing(const control_block& fiber) {
 
 void thread_core::check_may_leave() const noexcept {
   if (may_leave()) return;
-  std::fprintf(stderr, "motet: fiber %s %s, within the no_switch_guard made at %s:%u\n",
+  std::fprintf(stderr,
+               "motet: fiber %s %s, within the no_switch_guard made at %s:%u: other fibers of this "
+               "thread would run, and may lock its std::recursive_mutex, too\n",
                name_for_people(*running_).c_str(), doing(*running_).c_str(), no_switch_->file,
                no_switch_->line);
   std::abort();

@@ -57,8 +57,9 @@ std::size_t dump_leaks(std::ostream& out);
 /// While a guard lives, its fiber must not leave the thread to others: a switchpoint at which it
 /// would, because it waits, snoozes (even if no other fiber is there) or goes to another thread,
 /// ends the process by abort(), and says where the guard was made and what the fiber waits for. For
-/// code that relies on nothing being changed by another fiber of its thread meanwhile. A call that
-/// need not wait passes, and gives way to nobody, however many there are; on io_uring every
+/// code that relies on nothing being changed by another fiber of its thread meanwhile, as what is
+/// locked by a std::recursive_mutex: every fiber of the thread may lock it again. A call that need
+/// not wait passes, and gives way to nobody, however many there are; on io_uring every
 /// operation on a descriptor waits. A guard is a local variable; guards nest. A guard takes some
 /// nanoseconds, a switch no longer than without. On a thread without fibers a guard does nothing.
 class no_switch_guard {

@@ -67,6 +67,7 @@ constexpr row rows[] = {
 std::string text_of(long number, unsigned long argument) {
   for (const row& each : rows) {
     if (each.number != number) continue;
+    if (number == SYS_futex) return "futex(), of a std:: lock, a join or the like";
     if (each.argument == first::nothing) return std::string(each.name) + "()";
     return std::string(each.name) + "(fd " + std::to_string(static_cast<int>(argument)) + ")";
   }
