@@ -22,17 +22,26 @@ constexpr clock::duration interval = 100ms;
 
 }  // namespace
 
-[[gnu::noinline]] admission& admission::here() noexcept {
+[[gnu::noinline]] admission& admission::here(clock::duration most) noexcept {
   static thread_local admission of_thread;
+  of_thread.most_ = most;
   return of_thread;
 }
 
-bool admission::refuses(clock::duration most, clock::duration waited) noexcept {
-  const clock::time_point present = clock::now();
-  if (waited <= most && in_line_ == 0) short_at_ = present;
-  const bool overloaded = present - short_at_ >= interval;
+bool admission::refuses(clock::duration waited) const noexcept {
   const bool has_work = admitted_.load(std::memory_order_relaxed) > 0;
-  return has_work && waited > (overloaded ? most : std::max(most, interval));
+  return has_work && waited > limit(clock::now());
+}
+
+bool admission::refuses_at_turn(clock::duration waited) noexcept {
+  const clock::time_point present = clock::now();
+  if (waited <= most_) short_at_ = present;
+  return in_line_ > 0 && waited > limit(present);
+}
+
+clock::duration admission::limit(clock::time_point present) const noexcept {
+  const bool overloaded = present - short_at_ >= interval;
+  return overloaded ? most_ : std::max(most_, interval);
 }
 
 /// A poll comes first, if one is due: what has come to the sockets is decided on as well.

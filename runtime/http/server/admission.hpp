@@ -9,15 +9,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// One thread's. A request has a time limit for its wait until the thread gets to it: long while
-/// the queue is short now and then, and only takes up a burst; short when it has not been for a
-/// while, because such a queue does not go away by itself. All requests that have come are decided
-/// on before a handler runs, so the thread is never without work that it has admitted. Source: RFC
-/// 8289 (CoDel); B. Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
+/// One thread's. A request has a time limit for its wait until its handler runs: long while the
+/// queue is short now and then, and only takes up a burst; short when it has not been for a while,
+/// because such a queue does not go away by itself. What has waited longer when the thread gets to
+/// it is refused at once; all that have come are looked at before a handler runs. The others stand
+/// in line, and are refused at their turn if they have waited too long by then, but for the last:
+/// so the thread is never without work. Source: RFC 8289 (CoDel); B. Maurer, "Fail at Scale", ACM
+/// Queue 13, 8 (2015).
 class admission {
  public:
-  /// Returns: the calling thread's.
-  static admission& here() noexcept;
+  /// Returns: the calling thread's, with `most` as the limit of an overloaded thread.
+  static admission& here(clock::duration most) noexcept;
 
   /// Counts a request whose handler is to run, or runs.
   class in_service {
@@ -36,11 +38,14 @@ class admission {
     admission& at_;
   };
 
-  /// `waited`: since the request came.
-  /// Returns: whether it is to be refused.
-  bool refuses(clock::duration most, clock::duration waited) noexcept;
+  // `waited`: since the request came. They return whether it is to be refused.
+  bool refuses(clock::duration waited) const noexcept;
+  bool refuses_at_turn(clock::duration waited) noexcept;
 
  private:
+  clock::duration limit(clock::time_point present) const noexcept;
+
+  clock::duration most_{};
   clock::time_point short_at_{};  // when the queue was short
   int in_line_ = 0;               // admitted, but their handlers have not begun
   std::atomic<int> admitted_{0};  // a handler may end on another thread

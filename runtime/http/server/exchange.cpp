@@ -199,15 +199,18 @@ void exchange::admit(request& asked, response& answer) {
   const clock::duration most = how_.shed_when_late;
   if (most == clock::duration(0)) return call_handler(asked, answer);
   const clock::duration waited = waiting_time(native_handle());
-  admission& door = admission::here();
-  if (door.refuses(most, waited)) {
-    fail(503, "the server is overloaded");
-    answer_.headers.set("Retry-After", "1");
-    return;
-  }
+  const clock::time_point begun = clock::now();
+  admission& door = admission::here(most);
+  if (door.refuses(waited)) return refuse_overload();
   admission::in_service admitted(door);
   admitted.let_others_be_decided();
+  if (door.refuses_at_turn(waited + (clock::now() - begun))) return refuse_overload();
   call_handler(asked, answer);
+}
+
+void exchange::refuse_overload() {
+  fail(503, "the server is overloaded");
+  answer_.headers.set("Retry-After", "1");
 }
 
 void exchange::call_handler(request& asked, response& answer) {

@@ -58,6 +58,7 @@ class exchange {
   std::exception_ptr handle();
   void call_handler(request& asked, response& answer);
   void admit(request& asked, response& answer);
+  void refuse_overload();
   void skip_empty_lines(std::size_t wanted);
   std::optional<clock::duration> limit_of_handler() const;
   void fail(int status, std::string_view text);
