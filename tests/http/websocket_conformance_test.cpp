@@ -267,14 +267,25 @@ TEST_CASE("a client masks each frame, with another mask each time") {
   CHECK(masks.size() == 4);
 }
 
-TEST_CASE("a client closes when a server's frame is masked") {
-  raw_server one(unchanged, frame(0x81, "x"));
-  {
-    websocket socket = websocket::connect(one.address());
-    CHECK_THROWS_AS(socket.read(), std::system_error);
+TEST_CASE("a client closes when a server's frame is masked, or its text ends within a character") {
+  struct broken {
+    std::string bytes;
+    int told;
+  };
+  for (const broken& each :
+       {broken{frame(0x81, "x"), 1002}, broken{std::string("\x01\x02z\xc3\x80\x00", 6), 1007}}) {
+    raw_server one(unchanged, each.bytes);
+    {
+      websocket socket = websocket::connect(one.address());
+      CHECK_THROWS_AS(socket.read(), std::system_error);
+    }
+    while (one.heard.empty()) sleep_for(1ms);
+    const std::string& heard = one.heard[0];
+    REQUIRE(heard.size() == 8);
+    CHECK(heard.starts_with("\x88\x82"));
+    CHECK((heard[2] ^ heard[6]) == each.told >> 8);
+    CHECK(static_cast<unsigned char>(heard[3] ^ heard[7]) == (each.told & 0xff));
   }
-  while (one.heard.empty()) sleep_for(1ms);
-  CHECK(one.heard[0].starts_with("\x88\x82"));
 }
 
 }  // namespace

@@ -311,6 +311,45 @@ TEST_CASE("a peer that breaks the rules is told, and read() throws") {
   }
 }
 
+/// A text with characters of 1 to 4 bytes.
+const std::string of_all_sizes = "a\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80z";
+
+TEST_CASE("a text may be split within characters, with empty fragments anywhere") {
+  std::string said;
+  std::string echoed;
+  for (std::size_t first = 0; first <= of_all_sizes.size(); ++first) {
+    for (std::size_t second = first; second <= of_all_sizes.size(); ++second) {
+      said += frame(part, of_all_sizes.substr(0, first)) + frame(middle, "") +
+              frame(middle, of_all_sizes.substr(first, second - first)) +
+              frame(rest, of_all_sizes.substr(second));
+      echoed += "\x81\x0b" + of_all_sizes;
+    }
+  }
+  raw_client one(echo_with(), said);
+  CHECK(one.take(echoed.size()) == echoed);
+}
+
+TEST_CASE("a text that ends within a character is refused though an empty fragment follows") {
+  for (const std::size_t size : {2, 4, 5, 7, 8, 9}) {
+    CAPTURE(size);
+    for (const std::string& between : {std::string(), frame(middle, "")}) {
+      std::error_code thrown;
+      raw_client one([&](request& asked, response& answer) {
+        websocket socket = websocket::accept(asked, answer);
+        CHECK(socket.read()->data == "whole");
+        thrown = code_thrown_by([&] { socket.read(); });
+        CHECK(code_thrown_by([&] { socket.write("more"); }) == std::errc::broken_pipe);
+      });
+      one.say(frame(text, "whole") + frame(part, of_all_sizes.substr(0, size)) + between +
+              frame(rest, "") + frame(text, "more"));
+      one.client.shutdown(SHUT_WR);
+      CHECK(one.hear_out() == "\x88\x02" + code(1007));
+      CHECK(thrown);
+      CHECK(thrown != std::errc::broken_pipe);
+    }
+  }
+}
+
 TEST_CASE("a request that asks for no WebSocket, or for one that cannot be, is refused") {
   const std::string plain = asking.substr(0, asking.find("Upgrade:"));
   const auto refused = [](const std::string& said) { return answer_to(said, echo_with()); };

@@ -48,6 +48,17 @@ bool is_of_handshake(std::string_view name) noexcept {
   return false;
 }
 
+/// Whether the last character of `text`, which is UTF-8 up to there, lacks some of its bytes.
+bool ends_within_character(std::string_view text) noexcept {
+  for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 3); ++size) {
+    const auto first = static_cast<unsigned char>(text[text.size() - size]);
+    const bool continues = (first & 0xc0) == 0x80;
+    const std::size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (!continues) return size < wanted;
+  }
+  return false;
+}
+
 /// Returns: the first of `known` that is in the list `offered`; empty if none is.
 std::string chosen_protocol(const std::vector<std::string>& known, std::string_view offered) {
   for (const std::string& each : known) {
@@ -164,6 +175,19 @@ bool websocket::kept::read_piece(beast_error& error) {
 void websocket::kept::read_message(beast_error& error) {
   while (!read_piece(error) && !error) {
   }
+  // Boost.Beast does not check the end of a text whose last fragment is empty.
+  if (!error && socket_.got_text() && ends_within_character({message_.data(), size_})) {
+    fail(beast::websocket::close_code::bad_payload);
+    error = beast::websocket::error::bad_frame_payload;
+  }
+}
+
+/// Tells the peer that it has broken the rules, and does not wait for its answer.
+void websocket::kept::fail(beast::websocket::close_code why) {
+  const std::lock_guard turn(socket_.next_layer().writing());
+  socket_.next_layer().stop_reading();
+  beast_error error;
+  socket_.close(why, error);
 }
 
 void websocket::kept::ping() {

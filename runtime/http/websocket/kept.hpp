@@ -60,6 +60,7 @@ class websocket::kept {
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);
+  void fail(boost::beast::websocket::close_code why);
   std::optional<websocket_message> tell(const error_code& error);
   void ping();
   void note_end();

@@ -24,6 +24,7 @@ constexpr std::size_t most_of_beginning = 12;
 }  // namespace
 
 std::size_t link::read(std::span<std::byte> room) {
+  if (has_stopped_reading_) return 0;
   was_interrupted_ = true;  // unless this returns
   try {
     const std::size_t size = await(room);

@@ -107,6 +107,8 @@ class link {
   /// Whether the last read was interrupted, and none has begun since. What Boost.Beast then says of
   /// a message is a mistake: it has seen half a frame, and takes it for the last of the message.
   bool was_interrupted() const noexcept { return was_interrupted_; }
+  /// Nothing is read any more: to Boost.Beast the peer seems to have gone.
+  void stop_reading() noexcept { has_stopped_reading_ = true; }
   /// The client is gone, or as good as that: what the handler throws now is no failure of it.
   void lose() noexcept {
     if (answer_ != nullptr) answer_->lose();
@@ -138,6 +140,7 @@ class link {
   std::uint64_t sent_ = 0;
   bool is_broken_ = false;
   bool was_interrupted_ = false;
+  bool has_stopped_reading_ = false;
 };
 
 /// Whoever owns the stream closes it.
