@@ -217,6 +217,38 @@ TEST_CASE("a peer that closes is answered, and read() tells how it has closed") 
   CHECK(late == std::errc::broken_pipe);
 }
 
+TEST_CASE("a server closes the connection at once, though its handler goes on") {
+  std::string said = frame(closing, code(1000));
+  int told = 1000;
+  bool closes = false;
+  SECTION("when the client closes the WebSocket") {}
+  SECTION("when the client answers its farewell") {
+    closes = true;
+  }
+  SECTION("when the client breaks the rules") {
+    said = frame(rest, "");
+    told = 1002;
+  }
+  SECTION("when a text ends within a character") {
+    said = frame(part, "\xc3") + frame(rest, "");
+    told = 1007;
+  }
+  bool may_return = false;
+  raw_client one([&](request& asked, response& answer) {
+    websocket socket = websocket::accept(asked, answer);
+    if (closes) socket.close();
+    (void)code_thrown_by([&] { echo_messages(socket); });
+    while (!may_return) sleep_for(1ms);
+  });
+  one.say(said);
+  std::string heard;
+  CHECK(move_on_after(10s, [&] { heard = one.hear_out(); }));
+  CHECK(heard == "\x88\x02" + code(told));
+  may_return = true;
+  one.client.close();
+  one.await_end();
+}
+
 TEST_CASE("close() says why, and waits for the answer") {
   std::optional<http::websocket_end> seen;
   const server one([&](request& asked, response& answer) {

@@ -110,7 +110,7 @@ void websocket::kept::note_end() {
 }
 
 void websocket::kept::check_open() const {
-  if (is_over_ || socket_.next_layer().broken()) throw_ended();
+  if (is_over_ || !socket_.is_open() || socket_.next_layer().broken()) throw_ended();
 }
 
 void websocket::kept::accept(const upgrade& said, const fields& more) {
@@ -177,17 +177,15 @@ void websocket::kept::read_message(beast_error& error) {
   }
   // Boost.Beast does not check the end of a text whose last fragment is empty.
   if (!error && socket_.got_text() && ends_within_character({message_.data(), size_})) {
-    fail(beast::websocket::close_code::bad_payload);
-    error = beast::websocket::error::bad_frame_payload;
+    refuse(beast::websocket::close_code::bad_payload, beast::websocket::error::bad_frame_payload);
   }
+  if (refused_) error = refused_;
 }
 
-/// Tells the peer that it has broken the rules, and does not wait for its answer.
-void websocket::kept::fail(beast::websocket::close_code why) {
-  const std::lock_guard turn(socket_.next_layer().writing());
-  socket_.next_layer().stop_reading();
-  beast_error error;
-  socket_.close(why, error);
+void websocket::kept::refuse(beast::websocket::close_code told, beast_error why) {
+  is_over_ = true;
+  refused_ = why;
+  socket_.next_layer().refuse(told);
 }
 
 void websocket::kept::ping() {

@@ -60,7 +60,7 @@ class websocket::kept {
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);
-  void fail(boost::beast::websocket::close_code why);
+  void refuse(boost::beast::websocket::close_code told, error_code why);
   std::optional<websocket_message> tell(const error_code& error);
   void ping();
   void note_end();
@@ -73,6 +73,7 @@ class websocket::kept {
   local::mutex reading_;
   std::string message_;   // with room for more
   std::size_t size_ = 0;  // of what has come of it
+  error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
   bool peer_closed_ = false;  // by a frame that says so
 };
