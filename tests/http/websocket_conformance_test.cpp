@@ -115,7 +115,7 @@ TEST_CASE(
   for (const unsigned kind : {3u, 4u, 5u, 6u, 7u, 11u, 12u, 13u, 14u, 15u}) {
     all.push_back({frame(0x80 | kind, "x")});
   }
-  for (const int number : {0, 999, 1004, 1006, 1015, 1016, 2999}) {
+  for (const int number : {0, 999, 1004, 1006, 1015, 1016, 2999, 5000, 65'535}) {
     all.push_back({frame(0x88, code(number))});
   }
   for (const broken& each : all) {

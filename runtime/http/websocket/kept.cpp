@@ -23,6 +23,9 @@ using beast::http::field::sec_websocket_protocol;
 /// What a message's buffer begins with.
 constexpr std::size_t first_room = 4096;
 
+/// No code is as large. Source: RFC 6455, 7.4.2.
+constexpr std::uint16_t first_invalid_code = 5000;
+
 std::string_view text_of(beast::string_view text) noexcept {
   return {text.data(), text.size()};
 }
@@ -34,7 +37,7 @@ std::string_view text_of(beast::string_view text) noexcept {
 
 /// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
 bool may_be_sent(std::uint16_t code) noexcept {
-  if (code >= 3000) return code < 5000;
+  if (code >= 3000) return code < first_invalid_code;
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
@@ -98,7 +101,13 @@ void websocket::kept::set_up() {
   socket_.auto_fragment(false);
   socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
   socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view) {
-    if (kind == beast::websocket::frame_type::close) note_end();
+    if (kind != beast::websocket::frame_type::close) return;
+    // Boost.Beast takes them, and would send them back.
+    if (socket_.reason().code >= first_invalid_code) {
+      return refuse(beast::websocket::close_code::protocol_error,
+                    beast::websocket::error::bad_close_code);
+    }
+    note_end();
   });
 }
 
