@@ -45,11 +45,14 @@ std::string head_of(const std::string& answer) {
   return answer.substr(0, answer.find("\r\n\r\n") + 4);
 }
 
-TEST_CASE("a handshake is accepted if its tokens differ in case only") {
+TEST_CASE("a handshake is accepted if its tokens differ in case only, or are on several lines") {
   for (const std::string& text :
        {asking, with(asking, "Upgrade: websocket", "upgrade: WebSocket"),
         with(asking, "Connection: Upgrade", "connection: keep-alive, UPGRADE"),
-        with(asking, "GET /", "GET http://a/")}) {
+        with(asking, "GET /", "GET http://a/"),
+        with(asking, "Connection: Upgrade", "Connection: keep-alive\r\nConnection: Upgrade"),
+        with(asking, "Upgrade: websocket", "Upgrade: h2c\r\nUpgrade: websocket"),
+        with(asking, "Host", "Sec-WebSocket-Extensions: a; b; c=1; d=\"\\1\" ,e\r\nHost")}) {
     CAPTURE(text);
     CHECK(answer_to(text, echo_messages).starts_with("HTTP/1.1 101 "));
   }

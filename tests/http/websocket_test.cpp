@@ -387,6 +387,7 @@ TEST_CASE("a request that asks for no WebSocket, or for one that cannot be, is r
   const auto refused = [](const std::string& said) { return answer_to(said, echo_with()); };
   CHECK(contains(refused(plain + "\r\n"), "HTTP/1.1 426"));
   CHECK(contains(refused(plain + "\r\n"), "Upgrade: websocket\r\n"));
+  CHECK(contains(refused(plain + "\r\n"), "Connection: upgrade\r\n"));
   std::string other = asking + "\r\n";
   other.replace(other.find("13\r\n"), 2, "8");
   CHECK(contains(refused(other), "HTTP/1.1 426"));
@@ -397,6 +398,15 @@ TEST_CASE("a request that asks for no WebSocket, or for one that cannot be, is r
   CHECK(contains(refused(keyless), "HTTP/1.1 400"));
   CHECK(contains(refused(asking + "Content-Length: 1\r\n\r\nx"), "HTTP/1.1 400"));
   CHECK(contains(refused("POST" + asking.substr(3) + "Content-Length: 0\r\n\r\n"), "HTTP/1.1 400"));
+  for (const char* fields :
+       {"Expect: 100-continue", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: ",
+        "Sec-WebSocket-Protocol: v1, v 2", "Sec-WebSocket-Protocol: \"v1\"",
+        "Sec-WebSocket-Extensions: ,", "Sec-WebSocket-Extensions: a;",
+        "Sec-WebSocket-Extensions: a; b=", "Sec-WebSocket-Extensions: a; b=\"c d\"",
+        "Sec-WebSocket-Extensions: a; b=\"c", "Sec-WebSocket-Extensions: a; =c"}) {
+    CAPTURE(fields);
+    CHECK(contains(refused(asking + fields + "\r\n\r\n"), "HTTP/1.1 400"));
+  }
   CHECK_THROWS_AS(([&] {
                     served late([](request& asked, response& answer) {
                       answer.flush();

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "http/text.hpp"
+#include "http/websocket/lists.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -62,27 +63,7 @@ bool ends_within_character(std::string_view text) noexcept {
   return false;
 }
 
-/// Returns: the first of `known` that is in the list `offered`; empty if none is.
-std::string chosen_protocol(const std::vector<std::string>& known, std::string_view offered) {
-  for (const std::string& each : known) {
-    for (std::string_view left = offered; !left.empty();) {
-      if (trimmed(take_before(left, ',')) == each) return each;
-    }
-  }
-  return {};
-}
-
 }  // namespace
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& each : names) {
-    if (!is_token(each)) throw std::invalid_argument("no name of a protocol: " + each);
-    if (!all.empty()) all += ", ";
-    all += each;
-  }
-  return all;
-}
 
 websocket::kept::kept(exchange& of, const websocket_options& how)
     : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
@@ -123,10 +104,7 @@ void websocket::kept::check_open() const {
 }
 
 void websocket::kept::accept(const upgrade& said, const fields& more) {
-  const auto offered = said.equal_range(sec_websocket_protocol);
-  for (auto each = offered.first; each != offered.second && protocol.empty(); ++each) {
-    protocol = chosen_protocol(how_.protocols, text_of(each->value()));
-  }
+  protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
   socket_.set_option(beast::websocket::stream_base::decorator(
       [this, &more](beast::websocket::response_type& answer) {
         answer.set(beast::http::field::server, "motet");  // or Boost.Beast names itself

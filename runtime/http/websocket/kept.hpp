@@ -31,9 +31,6 @@ inline boost::beast::string_view text_for_beast(std::string_view text) noexcept 
   return {text.data(), text.size()};
 }
 
-/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name.
-std::string joined(const std::vector<std::string>& names);
-
 class websocket::kept {
  public:
   /// Of a server.
