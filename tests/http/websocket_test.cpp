@@ -439,8 +439,10 @@ TEST_CASE("what a handler has set goes with the answer, and both ends agree on a
   asks.headers.set("Host", "b");
   CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
   asks.headers.remove("Host");
-  asks.protocols = {"a b"};
-  CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
+  for (const std::vector<std::string>& names : {std::vector<std::string>{"a b"}, {"a", "b", "a"}}) {
+    asks.protocols = names;
+    CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
+  }
 }
 
 TEST_CASE("a client is told when a server declines, or is none") {
@@ -448,6 +450,7 @@ TEST_CASE("a client is told when a server declines, or is none") {
   CHECK_THROWS_WITH(websocket::connect(one.at("/")), Catch::Contains("403"));
   CHECK_THROWS_AS(websocket::connect("http://127.0.0.1:1/"), std::invalid_argument);
   CHECK_THROWS_AS(websocket::connect("ws://"), std::invalid_argument);
+  CHECK_THROWS_AS(websocket::connect(one.at("/#part")), std::invalid_argument);
   CHECK(code_thrown_by([] { websocket::connect("ws://127.0.0.1:1/"); }) ==
         std::errc::connection_refused);
 }
@@ -523,6 +526,18 @@ TEST_CASE("a 101 has no headers that are the handshake's own, or of a body") {
     CHECK_FALSE(contains(one.head, name));
   }
   CHECK(contains(one.head, "X-Kind: test\r\n"));
+}
+
+TEST_CASE("a handler cannot add fields of the handshake to those of the server") {
+  const std::string answer = answer_to(asking + "\r\n", [](request& asked, response& to) {
+    for (const char* name : {"Accept", "Protocol", "Extensions"}) {
+      to.header(std::string("Sec-WebSocket-") + name, "x");
+    }
+    websocket::accept(asked, to, {.protocols = {"x"}});
+  });
+  CHECK(answer.starts_with("HTTP/1.1 101 "));
+  CHECK(count_of(answer, "Sec-WebSocket-") == 1);
+  CHECK(contains(answer, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
 }
 
 TEST_CASE("a write that is interrupted before it begins has sent nothing; halfway, it ends all") {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "http/parser.hpp"
 #include "http/text.hpp"
 #include "http/websocket/lists.hpp"
 
@@ -23,6 +24,10 @@ using beast::http::field::sec_websocket_protocol;
 
 /// What a message's buffer begins with.
 constexpr std::size_t first_room = 4096;
+
+/// The most bytes and fields of a server's answer.
+constexpr std::size_t most_of_head = std::size_t{16} * 1024;
+constexpr std::size_t most_fields = 100;
 
 /// No code is as large. Source: RFC 6455, 7.4.2.
 constexpr std::uint16_t first_invalid_code = 5000;
@@ -50,6 +55,25 @@ bool is_of_handshake(std::string_view name) noexcept {
     if (equal_but_for_case(name, each)) return true;
   }
   return false;
+}
+
+/// Returns: the head of a server's final answer. Throws: bad_reply for what is none.
+message_head read_head(detail::read_buffer& in) {
+  message_parser parser;
+  message_head head;
+  try {
+    do {
+      const std::optional<std::string_view> text = in.until("\r\n\r\n", most_of_head);
+      if (!text.has_value() || !parser.parse_response(*text, most_fields, head)) {
+        throw bad_reply("the server's answer is no HTTP");
+      }
+    } while (head.status / 100 == 1 && head.status != 101);
+  } catch (const limit_exceeded&) {
+    throw bad_reply("the head of the server's answer is too large");
+  } catch (const unexpected_eof&) {
+    throw bad_reply("the server's answer is cut");
+  }
+  return head;
 }
 
 /// Whether the last character of `text`, which is UTF-8 up to there, lacks some of its bytes.
@@ -129,23 +153,39 @@ void websocket::kept::ask(const url& to) {
         }
         if (!how_.protocols.empty()) asked.set(sec_websocket_protocol, joined(how_.protocols));
       }));
+  socket_.next_layer().begin_with([this] { return take_answer(); });
   beast_error error;
-  beast::websocket::response_type answer;
-  socket_.handshake(answer, to.host_field(), to.target, error);
-  if (error == beast::websocket::error::upgrade_declined) {
-    throw bad_reply("the server declines a WebSocket: " + socket_.next_layer().beginning());
-  }
+  socket_.handshake(to.host_field(), to.target, error);
   if (error) throw bad_reply("no WebSocket: " + error.message());
+  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+}
+
+/// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
+/// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
+std::string websocket::kept::take_answer() {
+  const message_head answer = read_head(*in_);
+  if (answer.status != 101 || !answer.is_1_1) {
+    throw bad_reply("the server declines a WebSocket with status " + std::to_string(answer.status));
+  }
+  if (!equal_but_for_case(combined(answer.headers, "upgrade").value_or(""), "websocket")) {
+    throw bad_reply("the server does not change to a WebSocket");
+  }
   // None is offered. Source: RFC 6455, 4.1.
-  if (answer.count(beast::http::field::sec_websocket_extensions) > 0) {
+  if (answer.headers.find("sec-websocket-extensions").has_value()) {
     throw bad_reply("the server uses an extension of WebSockets that was not offered");
   }
-  protocol = text_of(answer[sec_websocket_protocol]);
-  if (!protocol.empty() &&
-      std::count(how_.protocols.begin(), how_.protocols.end(), protocol) == 0) {
-    throw bad_reply("the server has chosen a protocol that was not offered: " + protocol);
+  const std::optional<std::string> chosen = combined(answer.headers, "sec-websocket-protocol");
+  if (chosen.has_value() &&
+      std::count(how_.protocols.begin(), how_.protocols.end(), *chosen) == 0) {
+    throw bad_reply("the server has chosen a protocol that was not offered: " + *chosen);
   }
-  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+  protocol = chosen.value_or("");
+  std::string text = "HTTP/1.1 101 Switching Protocols\r\n";
+  for (const std::string name : {"Connection", "Upgrade", "Sec-WebSocket-Accept"}) {
+    const std::optional<std::string> value = combined(answer.headers, name);
+    if (value.has_value()) text += name + ": " + *value + "\r\n";
+  }
+  return text + "\r\n";
 }
 
 /// Returns: whether the message is whole.

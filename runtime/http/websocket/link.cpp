@@ -19,9 +19,6 @@ namespace {
 /// What is put together before it is sent; longer parts are not copied.
 constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
-/// The length of "HTTP/1.1 403".
-constexpr std::size_t most_of_beginning = 12;
-
 /// Returns: what a client says, with a mask, or a server. Source: RFC 6455, 5.2 and 5.5.1.
 std::string close_frame(std::uint16_t code, bool by_client) {
   std::string made = by_client ? "\x88\x82" : "\x88\x02";
@@ -37,18 +34,25 @@ std::string close_frame(std::uint16_t code, bool by_client) {
 }  // namespace
 
 std::size_t link::read(std::span<std::byte> room) {
+  if (make_beginning_) beginning_ = std::exchange(make_beginning_, nullptr)();
+  if (!beginning_.empty()) return take_beginning(room);
   was_interrupted_ = true;  // unless this returns
   try {
     const std::size_t size = await(room);
     was_interrupted_ = false;
     if (size == 0) lose();
-    const std::size_t wanted = std::min(size, most_of_beginning - beginning_.size());
-    beginning_.append(reinterpret_cast<const char*>(room.data()), wanted);
     return size;
   } catch (const std::system_error&) {
     lose();
     throw;
   }
+}
+
+std::size_t link::take_beginning(std::span<std::byte> room) {
+  const std::size_t size = std::min(room.size(), beginning_.size());
+  std::copy_n(std::as_bytes(std::span(beginning_)).begin(), size, room.begin());
+  beginning_.erase(0, size);
+  return size;
 }
 
 /// Asks a silent peer whether it is there. Throws: timed_out if it is not.

@@ -122,11 +122,12 @@ class link {
   void blame_client() noexcept {
     if (answer_ != nullptr) answer_->blame_client();
   }
-  /// Returns: what has come first: of a server's answer, the part with its status.
-  const std::string& beginning() const noexcept { return beginning_; }
+  /// The first read gets what this returns, instead of what comes.
+  void begin_with(std::function<std::string()> make) { make_beginning_ = std::move(make); }
 
  private:
   std::size_t read(std::span<std::byte> room);
+  std::size_t take_beginning(std::span<std::byte> room);
   std::size_t await(std::span<std::byte> room);
   void check_whole() const;
   void add(std::span<const std::byte> bytes);
@@ -139,7 +140,8 @@ class link {
   outgoing* const answer_;
   local::recursive_mutex writing_;
   std::string gathered_;
-  std::string beginning_;
+  std::function<std::string()> make_beginning_;
+  std::string beginning_;  // what is left of that
   clock::duration idle_ = clock::duration::max();
   std::function<void()> ask_;
   std::uint64_t sent_ = 0;

@@ -16,13 +16,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name.
+/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name, or comes
+/// twice.
 inline std::string joined(const std::vector<std::string>& names) {
   std::string all;
-  for (const std::string& each : names) {
-    if (!is_token(each)) throw std::invalid_argument("no name of a protocol: " + each);
+  for (auto each = names.begin(); each != names.end(); ++each) {
+    if (!is_token(*each)) throw std::invalid_argument("no name of a protocol: " + *each);
+    if (std::find(names.begin(), each, *each) != each) {
+      throw std::invalid_argument("a protocol is named twice: " + *each);
+    }
     if (!all.empty()) all += ", ";
-    all += each;
+    all += *each;
   }
   return all;
 }

@@ -86,6 +86,10 @@ url parse_address(std::string_view address) {
   if (!is_safe && !equal_but_for_case(scheme, "ws")) {
     throw std::invalid_argument("not an address of a WebSocket: " + std::string(address));
   }
+  if (address.find('#') != std::string_view::npos) {
+    throw std::invalid_argument("an address of a WebSocket with a fragment: " +
+                                std::string(address));
+  }
   std::string other(is_safe ? "https" : "http");
   return url::parse(other.append(address.substr(scheme.size())));
 }
