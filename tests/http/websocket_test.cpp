@@ -217,6 +217,38 @@ TEST_CASE("a peer that closes is answered, and read() tells how it has closed") 
   CHECK(late == std::errc::broken_pipe);
 }
 
+TEST_CASE("a server closes the connection at once, though its handler goes on") {
+  std::string said = frame(closing, code(1000));
+  int told = 1000;
+  bool closes = false;
+  SECTION("when the client closes the WebSocket") {}
+  SECTION("when the client answers its farewell") {
+    closes = true;
+  }
+  SECTION("when the client breaks the rules") {
+    said = frame(rest, "");
+    told = 1002;
+  }
+  SECTION("when a text ends within a character") {
+    said = frame(part, "\xc3") + frame(rest, "");
+    told = 1007;
+  }
+  bool may_return = false;
+  raw_client one([&](request& asked, response& answer) {
+    websocket socket = websocket::accept(asked, answer);
+    if (closes) socket.close();
+    (void)code_thrown_by([&] { echo_messages(socket); });
+    while (!may_return) sleep_for(1ms);
+  });
+  one.say(said);
+  std::string heard;
+  CHECK(move_on_after(10s, [&] { heard = one.hear_out(); }));
+  CHECK(heard == "\x88\x02" + code(told));
+  may_return = true;
+  one.client.close();
+  one.await_end();
+}
+
 TEST_CASE("close() says why, and waits for the answer") {
   std::optional<http::websocket_end> seen;
   const server one([&](request& asked, response& answer) {
@@ -311,11 +343,51 @@ TEST_CASE("a peer that breaks the rules is told, and read() throws") {
   }
 }
 
+/// A text with characters of 1 to 4 bytes.
+const std::string of_all_sizes = "a\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80z";
+
+TEST_CASE("a text may be split within characters, with empty fragments anywhere") {
+  std::string said;
+  std::string echoed;
+  for (std::size_t first = 0; first <= of_all_sizes.size(); ++first) {
+    for (std::size_t second = first; second <= of_all_sizes.size(); ++second) {
+      said += frame(part, of_all_sizes.substr(0, first)) + frame(middle, "") +
+              frame(middle, of_all_sizes.substr(first, second - first)) +
+              frame(rest, of_all_sizes.substr(second));
+      echoed += "\x81\x0b" + of_all_sizes;
+    }
+  }
+  raw_client one(echo_with(), said);
+  CHECK(one.take(echoed.size()) == echoed);
+}
+
+TEST_CASE("a text that ends within a character is refused though an empty fragment follows") {
+  for (const std::size_t size : {2, 4, 5, 7, 8, 9}) {
+    CAPTURE(size);
+    for (const std::string& between : {std::string(), frame(middle, "")}) {
+      std::error_code thrown;
+      raw_client one([&](request& asked, response& answer) {
+        websocket socket = websocket::accept(asked, answer);
+        CHECK(socket.read()->data == "whole");
+        thrown = code_thrown_by([&] { socket.read(); });
+        CHECK(code_thrown_by([&] { socket.write("more"); }) == std::errc::broken_pipe);
+      });
+      one.say(frame(text, "whole") + frame(part, of_all_sizes.substr(0, size)) + between +
+              frame(rest, "") + frame(text, "more"));
+      one.client.shutdown(SHUT_WR);
+      CHECK(one.hear_out() == "\x88\x02" + code(1007));
+      CHECK(thrown);
+      CHECK(thrown != std::errc::broken_pipe);
+    }
+  }
+}
+
 TEST_CASE("a request that asks for no WebSocket, or for one that cannot be, is refused") {
   const std::string plain = asking.substr(0, asking.find("Upgrade:"));
   const auto refused = [](const std::string& said) { return answer_to(said, echo_with()); };
   CHECK(contains(refused(plain + "\r\n"), "HTTP/1.1 426"));
   CHECK(contains(refused(plain + "\r\n"), "Upgrade: websocket\r\n"));
+  CHECK(contains(refused(plain + "\r\n"), "Connection: upgrade\r\n"));
   std::string other = asking + "\r\n";
   other.replace(other.find("13\r\n"), 2, "8");
   CHECK(contains(refused(other), "HTTP/1.1 426"));
@@ -326,6 +398,15 @@ TEST_CASE("a request that asks for no WebSocket, or for one that cannot be, is r
   CHECK(contains(refused(keyless), "HTTP/1.1 400"));
   CHECK(contains(refused(asking + "Content-Length: 1\r\n\r\nx"), "HTTP/1.1 400"));
   CHECK(contains(refused("POST" + asking.substr(3) + "Content-Length: 0\r\n\r\n"), "HTTP/1.1 400"));
+  for (const char* fields :
+       {"Expect: 100-continue", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: ",
+        "Sec-WebSocket-Protocol: v1, v 2", "Sec-WebSocket-Protocol: \"v1\"",
+        "Sec-WebSocket-Extensions: ,", "Sec-WebSocket-Extensions: a;",
+        "Sec-WebSocket-Extensions: a; b=", "Sec-WebSocket-Extensions: a; b=\"c d\"",
+        "Sec-WebSocket-Extensions: a; b=\"c", "Sec-WebSocket-Extensions: a; =c"}) {
+    CAPTURE(fields);
+    CHECK(contains(refused(asking + fields + "\r\n\r\n"), "HTTP/1.1 400"));
+  }
   CHECK_THROWS_AS(([&] {
                     served late([](request& asked, response& answer) {
                       answer.flush();
@@ -358,8 +439,10 @@ TEST_CASE("what a handler has set goes with the answer, and both ends agree on a
   asks.headers.set("Host", "b");
   CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
   asks.headers.remove("Host");
-  asks.protocols = {"a b"};
-  CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
+  for (const std::vector<std::string>& names : {std::vector<std::string>{"a b"}, {"a", "b", "a"}}) {
+    asks.protocols = names;
+    CHECK_THROWS_AS(websocket::connect(one.at("/"), asks), std::invalid_argument);
+  }
 }
 
 TEST_CASE("a client is told when a server declines, or is none") {
@@ -367,6 +450,7 @@ TEST_CASE("a client is told when a server declines, or is none") {
   CHECK_THROWS_WITH(websocket::connect(one.at("/")), Catch::Contains("403"));
   CHECK_THROWS_AS(websocket::connect("http://127.0.0.1:1/"), std::invalid_argument);
   CHECK_THROWS_AS(websocket::connect("ws://"), std::invalid_argument);
+  CHECK_THROWS_AS(websocket::connect(one.at("/#part")), std::invalid_argument);
   CHECK(code_thrown_by([] { websocket::connect("ws://127.0.0.1:1/"); }) ==
         std::errc::connection_refused);
 }
@@ -442,6 +526,18 @@ TEST_CASE("a 101 has no headers that are the handshake's own, or of a body") {
     CHECK_FALSE(contains(one.head, name));
   }
   CHECK(contains(one.head, "X-Kind: test\r\n"));
+}
+
+TEST_CASE("a handler cannot add fields of the handshake to those of the server") {
+  const std::string answer = answer_to(asking + "\r\n", [](request& asked, response& to) {
+    for (const char* name : {"Accept", "Protocol", "Extensions"}) {
+      to.header(std::string("Sec-WebSocket-") + name, "x");
+    }
+    websocket::accept(asked, to, {.protocols = {"x"}});
+  });
+  CHECK(answer.starts_with("HTTP/1.1 101 "));
+  CHECK(count_of(answer, "Sec-WebSocket-") == 1);
+  CHECK(contains(answer, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
 }
 
 TEST_CASE("a write that is interrupted before it begins has sent nothing; halfway, it ends all") {

@@ -10,7 +10,9 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "http/parser.hpp"
 #include "http/text.hpp"
+#include "http/websocket/lists.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -23,6 +25,13 @@ using beast::http::field::sec_websocket_protocol;
 /// What a message's buffer begins with.
 constexpr std::size_t first_room = 4096;
 
+/// The most bytes and fields of a server's answer.
+constexpr std::size_t most_of_head = std::size_t{16} * 1024;
+constexpr std::size_t most_fields = 100;
+
+/// No code is as large. Source: RFC 6455, 7.4.2.
+constexpr std::uint16_t first_invalid_code = 5000;
+
 std::string_view text_of(beast::string_view text) noexcept {
   return {text.data(), text.size()};
 }
@@ -34,7 +43,7 @@ std::string_view text_of(beast::string_view text) noexcept {
 
 /// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
 bool may_be_sent(std::uint16_t code) noexcept {
-  if (code >= 3000) return code < 5000;
+  if (code >= 3000) return code < first_invalid_code;
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
@@ -48,27 +57,37 @@ bool is_of_handshake(std::string_view name) noexcept {
   return false;
 }
 
-/// Returns: the first of `known` that is in the list `offered`; empty if none is.
-std::string chosen_protocol(const std::vector<std::string>& known, std::string_view offered) {
-  for (const std::string& each : known) {
-    for (std::string_view left = offered; !left.empty();) {
-      if (trimmed(take_before(left, ',')) == each) return each;
-    }
+/// Returns: the head of a server's final answer. Throws: bad_reply for what is none.
+message_head read_head(detail::read_buffer& in) {
+  message_parser parser;
+  message_head head;
+  try {
+    do {
+      const std::optional<std::string_view> text = in.until("\r\n\r\n", most_of_head);
+      if (!text.has_value() || !parser.parse_response(*text, most_fields, head)) {
+        throw bad_reply("the server's answer is no HTTP");
+      }
+    } while (head.status / 100 == 1 && head.status != 101);
+  } catch (const limit_exceeded&) {
+    throw bad_reply("the head of the server's answer is too large");
+  } catch (const unexpected_eof&) {
+    throw bad_reply("the server's answer is cut");
   }
-  return {};
+  return head;
+}
+
+/// Whether the last character of `text`, which is UTF-8 up to there, lacks some of its bytes.
+bool ends_within_character(std::string_view text) noexcept {
+  for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 3); ++size) {
+    const auto first = static_cast<unsigned char>(text[text.size() - size]);
+    const bool continues = (first & 0xc0) == 0x80;
+    const std::size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (!continues) return size < wanted;
+  }
+  return false;
 }
 
 }  // namespace
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& each : names) {
-    if (!is_token(each)) throw std::invalid_argument("no name of a protocol: " + each);
-    if (!all.empty()) all += ", ";
-    all += each;
-  }
-  return all;
-}
 
 websocket::kept::kept(exchange& of, const websocket_options& how)
     : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
@@ -87,7 +106,13 @@ void websocket::kept::set_up() {
   socket_.auto_fragment(false);
   socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
   socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view) {
-    if (kind == beast::websocket::frame_type::close) note_end();
+    if (kind != beast::websocket::frame_type::close) return;
+    // Boost.Beast takes them, and would send them back.
+    if (socket_.reason().code >= first_invalid_code) {
+      return refuse(beast::websocket::close_code::protocol_error,
+                    beast::websocket::error::bad_close_code);
+    }
+    note_end();
   });
 }
 
@@ -99,14 +124,11 @@ void websocket::kept::note_end() {
 }
 
 void websocket::kept::check_open() const {
-  if (is_over_ || socket_.next_layer().broken()) throw_ended();
+  if (is_over_ || !socket_.is_open() || socket_.next_layer().broken()) throw_ended();
 }
 
 void websocket::kept::accept(const upgrade& said, const fields& more) {
-  const auto offered = said.equal_range(sec_websocket_protocol);
-  for (auto each = offered.first; each != offered.second && protocol.empty(); ++each) {
-    protocol = chosen_protocol(how_.protocols, text_of(each->value()));
-  }
+  protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
   socket_.set_option(beast::websocket::stream_base::decorator(
       [this, &more](beast::websocket::response_type& answer) {
         answer.set(beast::http::field::server, "motet");  // or Boost.Beast names itself
@@ -131,23 +153,39 @@ void websocket::kept::ask(const url& to) {
         }
         if (!how_.protocols.empty()) asked.set(sec_websocket_protocol, joined(how_.protocols));
       }));
+  socket_.next_layer().begin_with([this] { return take_answer(); });
   beast_error error;
-  beast::websocket::response_type answer;
-  socket_.handshake(answer, to.host_field(), to.target, error);
-  if (error == beast::websocket::error::upgrade_declined) {
-    throw bad_reply("the server declines a WebSocket: " + socket_.next_layer().beginning());
-  }
+  socket_.handshake(to.host_field(), to.target, error);
   if (error) throw bad_reply("no WebSocket: " + error.message());
+  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+}
+
+/// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
+/// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
+std::string websocket::kept::take_answer() {
+  const message_head answer = read_head(*in_);
+  if (answer.status != 101 || !answer.is_1_1) {
+    throw bad_reply("the server declines a WebSocket with status " + std::to_string(answer.status));
+  }
+  if (!equal_but_for_case(combined(answer.headers, "upgrade").value_or(""), "websocket")) {
+    throw bad_reply("the server does not change to a WebSocket");
+  }
   // None is offered. Source: RFC 6455, 4.1.
-  if (answer.count(beast::http::field::sec_websocket_extensions) > 0) {
+  if (answer.headers.find("sec-websocket-extensions").has_value()) {
     throw bad_reply("the server uses an extension of WebSockets that was not offered");
   }
-  protocol = text_of(answer[sec_websocket_protocol]);
-  if (!protocol.empty() &&
-      std::count(how_.protocols.begin(), how_.protocols.end(), protocol) == 0) {
-    throw bad_reply("the server has chosen a protocol that was not offered: " + protocol);
+  const std::optional<std::string> chosen = combined(answer.headers, "sec-websocket-protocol");
+  if (chosen.has_value() &&
+      std::count(how_.protocols.begin(), how_.protocols.end(), *chosen) == 0) {
+    throw bad_reply("the server has chosen a protocol that was not offered: " + *chosen);
   }
-  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+  protocol = chosen.value_or("");
+  std::string text = "HTTP/1.1 101 Switching Protocols\r\n";
+  for (const std::string name : {"Connection", "Upgrade", "Sec-WebSocket-Accept"}) {
+    const std::optional<std::string> value = combined(answer.headers, name);
+    if (value.has_value()) text += name + ": " + *value + "\r\n";
+  }
+  return text + "\r\n";
 }
 
 /// Returns: whether the message is whole.
@@ -164,6 +202,17 @@ bool websocket::kept::read_piece(beast_error& error) {
 void websocket::kept::read_message(beast_error& error) {
   while (!read_piece(error) && !error) {
   }
+  // Boost.Beast does not check the end of a text whose last fragment is empty.
+  if (!error && socket_.got_text() && ends_within_character({message_.data(), size_})) {
+    refuse(beast::websocket::close_code::bad_payload, beast::websocket::error::bad_frame_payload);
+  }
+  if (refused_) error = refused_;
+}
+
+void websocket::kept::refuse(beast::websocket::close_code told, beast_error why) {
+  is_over_ = true;
+  refused_ = why;
+  socket_.next_layer().refuse(told);
 }
 
 void websocket::kept::ping() {

@@ -31,9 +31,6 @@ inline boost::beast::string_view text_for_beast(std::string_view text) noexcept 
   return {text.data(), text.size()};
 }
 
-/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name.
-std::string joined(const std::vector<std::string>& names);
-
 class websocket::kept {
  public:
   /// Of a server.
@@ -57,9 +54,11 @@ class websocket::kept {
   using error_code = boost::system::error_code;
 
   void set_up();
+  std::string take_answer();
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);
+  void refuse(boost::beast::websocket::close_code told, error_code why);
   std::optional<websocket_message> tell(const error_code& error);
   void ping();
   void note_end();
@@ -72,6 +71,7 @@ class websocket::kept {
   local::mutex reading_;
   std::string message_;   // with room for more
   std::size_t size_ = 0;  // of what has come of it
+  error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
   bool peer_closed_ = false;  // by a frame that says so
 };

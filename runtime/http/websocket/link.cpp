@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <motet/cancel.hpp>
 #include <motet/errors.hpp>
+#include <random>
 #include <system_error>
 
 #include "http/send.hpp"
@@ -18,24 +19,40 @@ namespace {
 /// What is put together before it is sent; longer parts are not copied.
 constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
-/// The length of "HTTP/1.1 403".
-constexpr std::size_t most_of_beginning = 12;
+/// Returns: what a client says, with a mask, or a server. Source: RFC 6455, 5.2 and 5.5.1.
+std::string close_frame(std::uint16_t code, bool by_client) {
+  std::string made = by_client ? "\x88\x82" : "\x88\x02";
+  const std::uint32_t mask = by_client ? std::random_device()() : 0;
+  const auto add = [&](std::uint32_t byte) { made += static_cast<char>(byte & 0xff); };
+  if (by_client) {
+    for (const int shift : {24, 16, 8, 0}) add(mask >> shift);
+  }
+  for (const int shift : {8, 0}) add(std::uint32_t{code} >> shift ^ mask >> (shift + 16));
+  return made;
+}
 
 }  // namespace
 
 std::size_t link::read(std::span<std::byte> room) {
+  if (make_beginning_) beginning_ = std::exchange(make_beginning_, nullptr)();
+  if (!beginning_.empty()) return take_beginning(room);
   was_interrupted_ = true;  // unless this returns
   try {
     const std::size_t size = await(room);
     was_interrupted_ = false;
     if (size == 0) lose();
-    const std::size_t wanted = std::min(size, most_of_beginning - beginning_.size());
-    beginning_.append(reinterpret_cast<const char*>(room.data()), wanted);
     return size;
   } catch (const std::system_error&) {
     lose();
     throw;
   }
+}
+
+std::size_t link::take_beginning(std::span<std::byte> room) {
+  const std::size_t size = std::min(room.size(), beginning_.size());
+  std::copy_n(std::as_bytes(std::span(beginning_)).begin(), size, room.begin());
+  beginning_.erase(0, size);
+  return size;
 }
 
 /// Asks a silent peer whether it is there. Throws: timed_out if it is not.
@@ -80,6 +97,26 @@ void link::send(std::span<const std::byte> bytes) {
   } catch (...) {
     sent_ += bytes.size() - left.size();
     throw;
+  }
+}
+
+void link::refuse(std::uint16_t code) {
+  const std::string frame = close_frame(code, answer_ == nullptr);
+  error_code error;
+  write_some(boost::asio::buffer(frame), error);
+  hang_up();
+}
+
+void link::hang_up() {
+  const std::lock_guard turn(writing_);
+  has_hung_up_ = true;
+  if (answer_ == nullptr) return;
+  try {
+    move_on_after(stall_, [this] {
+      stream_.shutdown(SHUT_WR);  // which for TLS sends an alert only
+      ::shutdown(stream_.native_handle(), SHUT_WR);
+    });
+  } catch (const std::system_error&) {  // the client is gone
   }
 }
 

@@ -65,6 +65,8 @@ class link {
   template <typename Buffers>
   std::size_t write_some(const Buffers& bytes, error_code& error) {
     const std::lock_guard turn(writing_);
+    error = {};
+    if (has_hung_up_) return boost::asio::buffer_size(bytes);
     check_whole();
     const std::uint64_t before = sent_;
     try {
@@ -78,7 +80,6 @@ class link {
       note_cut(before);
       throw;
     }
-    error = {};
     return static_cast<std::size_t>(sent_ - before);
   }
   template <typename Buffers>
@@ -107,6 +108,12 @@ class link {
   /// Whether the last read was interrupted, and none has begun since. What Boost.Beast then says of
   /// a message is a mistake: it has seen half a frame, and takes it for the last of the message.
   bool was_interrupted() const noexcept { return was_interrupted_; }
+  /// Tells the peer by a Close frame that it has broken a rule, and hangs up. Boost.Beast does so
+  /// for the rules that it checks itself.
+  void refuse(std::uint16_t code);
+  /// Sends nothing any more. A server shuts its direction of the stream down, for which the client
+  /// waits; both can still read. Source: RFC 6455, 7.1.1.
+  void hang_up();
   /// The client is gone, or as good as that: what the handler throws now is no failure of it.
   void lose() noexcept {
     if (answer_ != nullptr) answer_->lose();
@@ -115,11 +122,12 @@ class link {
   void blame_client() noexcept {
     if (answer_ != nullptr) answer_->blame_client();
   }
-  /// Returns: what has come first: of a server's answer, the part with its status.
-  const std::string& beginning() const noexcept { return beginning_; }
+  /// The first read gets what this returns, instead of what comes.
+  void begin_with(std::function<std::string()> make) { make_beginning_ = std::move(make); }
 
  private:
   std::size_t read(std::span<std::byte> room);
+  std::size_t take_beginning(std::span<std::byte> room);
   std::size_t await(std::span<std::byte> room);
   void check_whole() const;
   void add(std::span<const std::byte> bytes);
@@ -132,17 +140,20 @@ class link {
   outgoing* const answer_;
   local::recursive_mutex writing_;
   std::string gathered_;
-  std::string beginning_;
+  std::function<std::string()> make_beginning_;
+  std::string beginning_;  // what is left of that
   clock::duration idle_ = clock::duration::max();
   std::function<void()> ask_;
   std::uint64_t sent_ = 0;
   bool is_broken_ = false;
   bool was_interrupted_ = false;
+  bool has_hung_up_ = false;
 };
 
-/// Whoever owns the stream closes it.
-inline void teardown(boost::beast::role_type, link&, boost::system::error_code& error) noexcept {
+/// What Boost.Beast calls when a WebSocket has ended. Whoever owns the stream closes it.
+inline void teardown(boost::beast::role_type, link& ended, boost::system::error_code& error) {
   error = {};
+  ended.hang_up();
 }
 inline void beast_close_socket(link&) noexcept {}
 

@@ -4,12 +4,14 @@
 #include <motet/cancel.hpp>
 #include <motet/http/websocket.hpp>
 #include <motet/net/tcp_stream.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "http/text.hpp"
 #include "http/websocket/kept.hpp"
+#include "http/websocket/lists.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -26,25 +28,45 @@ bool is_key(std::string_view text) noexcept {
   });
 }
 
-bool has_one_key(const request& asked) noexcept {
-  int count = 0;
-  for (const field each : asked.headers()) {
-    if (equal_but_for_case(each.name, "sec-websocket-key")) ++count;
-  }
-  return count == 1 && is_key(asked.header("sec-websocket-key"));
+/// Whether there is no header of this name, or `is_one` holds for each element of its list.
+template <typename IsOne>
+bool may_be_list(const fields& headers, std::string_view name, IsOne is_one) {
+  const std::optional<std::string> all = combined(headers, name);
+  return !all.has_value() || is_list(*all, is_one);
 }
 
 /// Throws: status_error unless the request asks for a WebSocket.
 void check(const request& asked, const upgrade& said, response& answer) {
+  const fields& headers = asked.headers();
   if (asked.method() != "GET") throw status_error(400, "a WebSocket is asked for by GET");
-  const bool is_of_version = asked.header("sec-websocket-version") == "13";
-  if (!is_of_version || !boost::beast::websocket::is_upgrade(said)) {
-    answer.header("Upgrade", "websocket").header("Sec-WebSocket-Version", "13");
+  const std::string version = combined(headers, "sec-websocket-version").value_or("");
+  if (!version.empty() && !number_of(version).has_value()) {
+    throw status_error(400, "the version of a WebSocket is one number");
+  }
+  if (version != "13" || !boost::beast::websocket::is_upgrade(said)) {
+    answer.header("Connection", "upgrade").header("Upgrade", "websocket");
+    answer.header("Sec-WebSocket-Version", "13");
     throw status_error(426, "this is for WebSockets of version 13");
   }
-  if (!has_one_key(asked) || asked.length() != 0) {
+  const bool has_key = is_key(combined(headers, "sec-websocket-key").value_or(""));
+  if (!has_key || asked.length() != 0 || headers.find("expect").has_value()) {
     throw status_error(400, "no request for a WebSocket");
   }
+  if (!may_be_list(headers, "sec-websocket-protocol", is_token) ||
+      !may_be_list(headers, "sec-websocket-extensions", is_extension)) {
+    throw status_error(400, "no list of protocols or extensions of WebSockets");
+  }
+}
+
+/// Returns: what Boost.Beast looks at, which is the first line of each list only.
+upgrade said_to_beast(const request& asked, bool is_1_1) {
+  upgrade said(boost::beast::http::verb::get, text_for_beast(asked.target()), is_1_1 ? 11 : 10);
+  for (const std::string_view name : {"host", "connection", "upgrade", "sec-websocket-key",
+                                      "sec-websocket-version", "sec-websocket-protocol"}) {
+    const std::optional<std::string> value = combined(asked.headers(), name);
+    if (value.has_value()) said.set(text_for_beast(name), text_for_beast(*value));
+  }
+  return said;
 }
 
 /// Throws: std::invalid_argument for headers that are the handshake's own.
@@ -64,6 +86,10 @@ url parse_address(std::string_view address) {
   if (!is_safe && !equal_but_for_case(scheme, "ws")) {
     throw std::invalid_argument("not an address of a WebSocket: " + std::string(address));
   }
+  if (address.find('#') != std::string_view::npos) {
+    throw std::invalid_argument("an address of a WebSocket with a fragment: " +
+                                std::string(address));
+  }
   std::string other(is_safe ? "https" : "http");
   return url::parse(other.append(address.substr(scheme.size())));
 }
@@ -76,11 +102,7 @@ websocket& websocket::operator=(websocket&&) noexcept = default;
 websocket::~websocket() = default;
 
 websocket websocket::accept(request& asked, response& answer, const websocket_options& how) {
-  upgrade said(boost::beast::http::verb::get, text_for_beast(asked.target()), 11);
-  if (!asked.of_.asked().is_1_1) said.version(10);
-  for (const field each : asked.headers()) {
-    said.insert(text_for_beast(each.name), text_for_beast(each.value));
-  }
+  const upgrade said = said_to_beast(asked, asked.of_.asked().is_1_1);
   const fields more = answer.headers();
   check(asked, said, answer);
   asked.of_.answer().hand_over();
