@@ -209,7 +209,7 @@ void exchange::admit(request& asked, response& answer) {
 }
 
 void exchange::refuse_overload() {
-  fail(503, "the server is overloaded");
+  fail(503, "there is too much to do");
   answer_.headers.set("Retry-After", "1");
 }
 
