@@ -9,6 +9,7 @@
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
+#include "words/flag_guard.hpp"
 #include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -27,7 +28,7 @@ void thread_core::look_around() noexcept {
 void thread_core::look_between_calls() noexcept {
   calls_until_look_ = calls_between_looks;
   const bool no_switch = until_look_then_ == until_look_;
-  const thread_state::look_aside now(*static_cast<thread_state*>(this));
+  const flag_guard look(static_cast<thread_state*>(this)->looks_aside);
   look_around();
   if (no_switch) until_look_then_ = until_look_;
 }
@@ -102,7 +103,7 @@ void thread_state::give_way() noexcept {
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
   if (queue_.empty()) {
-    const look_aside now(*this);
+    const flag_guard look(looks_aside);
     look_around();
   }
   if (!queue_.empty()) snooze();
@@ -111,7 +112,7 @@ void thread_state::give_way() noexcept {
 void thread_state::checkpoint() noexcept {
   const bool overdue = schedule.overdue();
   if (overdue || calls.submitted()) {
-    const look_aside now(*this);
+    const flag_guard look(looks_aside);
     poll(false);
   }
   if (overdue && !queue_.empty() && may_leave()) snooze();

@@ -61,7 +61,8 @@ class thread_state : public thread_core {
   job_intake jobs;
   const pool_state* pool = nullptr;  // that its thread is a worker of
   worker_load* load = nullptr;       // as that worker
-  bool calls_main = false;  // the main fiber is at home again when its function has returned
+  bool looks_aside = false;  // at the backend or the inbox, in a fiber that goes on after it
+  bool calls_main = false;   // the main fiber is at home again when its function has returned
   std::exception_ptr kernel_refusal;  // why a forked child has no backend, to be thrown next
 
   control_block& main_fiber() noexcept { return *main_; }
@@ -77,24 +78,6 @@ class thread_state : public thread_core {
   void park_until_over(wait_record& wait) noexcept;
 
   // heart/poll.cpp
-  /// Whether this is the running fiber's own code, and not what its thread does in a switch or a
-  /// poll, which must not switch.
-  bool runs_fiber() const noexcept {
-    return !looks_aside_ && running_->state.load(std::memory_order_relaxed) == fiber_state::running;
-  }
-  /// Marks a look at the backend or the inbox by a fiber that goes on after it.
-  class look_aside {
-   public:
-    explicit look_aside(thread_state& thread) noexcept : looks_(thread.looks_aside_) {
-      looks_ = true;
-    }
-    look_aside(const look_aside&) = delete;
-    look_aside& operator=(const look_aside&) = delete;
-    ~look_aside() { looks_ = false; }
-
-   private:
-    bool& looks_;
-  };
   void look_around_now() noexcept;
   void poll(bool wait) noexcept;
   void rest_now() noexcept;
@@ -139,12 +122,10 @@ class thread_state : public thread_core {
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
   void forget_others(control_block& caller) noexcept;
-
   struct fork_reserve;
   std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
-  bool looks_aside_ = false;  // see look_aside
   wait_record* exit_waiter_ = nullptr;
   adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;

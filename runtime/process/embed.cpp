@@ -20,6 +20,7 @@
 
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
+#include "words/flag_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -69,7 +70,7 @@ class outside_wait {
     const instant end = clock::now() + turn;
     do {
       {
-        const detail::thread_state::look_aside now(home_);
+        const detail::flag_guard look(home_.looks_aside);
         home_.poll(false);
       }
       home_.snooze();

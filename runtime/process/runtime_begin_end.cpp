@@ -20,6 +20,7 @@
 #include "process/debugger_page.hpp"
 #include "threads/job_starter.hpp"
 #include "words/faults.hpp"
+#include "words/flag_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -128,7 +129,7 @@ void thread_state::close_mail() noexcept {
   cleaner.start_no_more();
   do {
     {
-      const look_aside now(*this);
+      const flag_guard look(looks_aside);
       collect_mail();
     }
     cleaner.reap();

@@ -98,12 +98,19 @@ initialization* used_by_another(const void* flag, const control_block& fiber) no
   return found;
 }
 
+/// Whether this is the running fiber's own code, and not what its thread does in a switch or a
+/// poll, which must not switch.
+bool is_in_fiber(const thread_state& thread) noexcept {
+  const fiber_state state = thread.running().state.load(std::memory_order_relaxed);
+  return !thread.looks_aside && state == fiber_state::running;
+}
+
 /// Waits until no other fiber initialises what belongs to `flag`. Nothing interrupts the wait:
 /// compilers may take it for granted that no exception comes from here. What a thread does in a
 /// switch or a poll blocks it, as without motet.
 void await_others(const void* flag) noexcept {
   thread_state* thread = self();
-  if (thread == nullptr || !thread->runs_fiber()) return;
+  if (thread == nullptr || !is_in_fiber(*thread)) return;
   while (initialization* others = used_by_another(flag, thread->running())) {
     bool waited = true;
     try {
