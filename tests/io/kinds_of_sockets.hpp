@@ -69,6 +69,19 @@ inline connection tcp_connection(int flags = 0) {
   return {here, ::accept(listens, nullptr, nullptr)};
 }
 
+inline int with_small(int option, int socket) {
+  const int size = 4096;
+  ::setsockopt(socket, SOL_SOCKET, option, &size, sizeof size);
+  return socket;
+}
+
+/// Its buffers stay as small as they are, so that what is full stays full.
+inline connection small_tcp_connection() {
+  const int listens = listening(bound_to_loopback(with_small(SO_RCVBUF, tcp())));
+  const int here = connected_to(with_small(SO_SNDBUF, tcp()), listens);
+  return {here, ::accept(listens, nullptr, nullptr)};
+}
+
 inline connection unix_connection(int type) {
   int ends[2];
   if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return connection::failed();
@@ -91,9 +104,13 @@ inline int shut(const connection& made, int how) {
   return made.settled();
 }
 
-/// The kernel goes on to move bytes into the other side's buffer, which makes room.
-inline int full(const connection& made) {
-  while (fill(made.here) > 0) ::usleep(1'000);
+/// `quiet`: milliseconds without room, after which it is full. What TCP acknowledges late, makes
+/// room.
+inline int full(const connection& made, int quiet = 1) {
+  for (int passed = 0; passed < quiet; ++passed) {
+    if (fill(made.here) > 0) passed = 0;
+    ::usleep(1'000);
+  }
   return made.here;
 }
 
@@ -133,7 +150,7 @@ inline const std::vector<kind> kinds_of_sockets = {
        ::send(made.there, "u", 1, MSG_OOB);
        return made.settled();
      }},
-    {"tcp, full", [] { return full(tcp_connection()); }},
+    {"tcp, full", [] { return full(small_tcp_connection(), 80); }},
     {"tcp, closed by its peer", [] { return closed_by_peer(tcp_connection()); }},
     {"tcp, closed by its peer, with bytes",
      [] { return closed_by_peer(tcp_connection().with_bytes()); }},
