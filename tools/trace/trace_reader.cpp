@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <motet/detail/words/utf8.hpp>
 #include <span>
 #include <stdexcept>
-
-#include "words/utf8.hpp"
 
 namespace motet_trace {
 

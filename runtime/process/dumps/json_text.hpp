@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/words/utf8.hpp>
 #include <ostream>
 #include <span>
 #include <string>
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include "process/dumps/fiber_frames.hpp"
-#include "words/utf8.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
