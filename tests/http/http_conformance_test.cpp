@@ -218,6 +218,16 @@ TEST_CASE("100-continue is found in a list, on any line") {
   }
 }
 
+TEST_CASE("a handler that sets Content-Length twice has failed") {
+  const std::string answer = answer_to(get("/"), [](request&, response& to) {
+    to.headers().add("Content-Length", "1");
+    to.headers().add("Content-Length", "1");
+    to.write("x");
+  });
+  CHECK(status_of(answer) == "500");
+  CHECK(count_of(answer, "Content-Length: ") == 1);
+}
+
 TEST_CASE("205 has no content, whatever the handler writes") {
   const std::string answer = answer_to(get("/"), [](request&, response& to) {
     to.status(205);

@@ -73,9 +73,11 @@ void outgoing::forget() noexcept {
 
 /// `length` is that of the body if it is whole.
 void outgoing::add_head(std::optional<std::uint64_t> length) {
-  if (const auto said = headers.find("content-length")) {
-    promised_ = number_of(*said);
-    if (!promised_.has_value()) throw std::invalid_argument("a Content-Length that is no number");
+  if (headers.find("content-length").has_value()) {
+    promised_ = number_of(only_value(headers, "content-length").value_or(""));
+    if (!promised_.has_value()) {
+      throw std::invalid_argument("a Content-Length that is no number, or comes twice");
+    }
     if (written_ > *promised_) throw_too_long();
     if (!has_body() && status != 304) headers.remove("content-length");
   }
