@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// Each allocation of each public call is refused in turn: the call throws or does its work, leaves
+// nothing behind, and works again when there is memory.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <motet/debug.hpp>
+#include <motet/motet.hpp>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "catch.hpp"
+#include "quiet.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::bytes_of;
+
+namespace {
+
+/// Counts allocations on all threads, and refuses one of them.
+std::atomic<std::size_t> count{0};
+std::atomic<std::size_t> refused{0};  // its number, from 1; 0: none
+
+bool is_refused() noexcept {
+  return count.fetch_add(1) + 1 == refused.load();
+}
+
+}  // namespace
+
+// Not inline: g++ 12 would take the free(3) in the one for a mistake in the other.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* memory = is_refused() ? nullptr : std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto each = static_cast<std::size_t>(alignment);
+  void* memory = is_refused() ? nullptr : std::aligned_alloc(each, (size + each - 1) / each * each);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return is_refused() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace {
+
+struct call {
+  const char* name;
+  void (*make)();
+};
+
+void exchange(net::tcp_stream one, net::tcp_stream other) {
+  one.write_all("question");
+  std::array<std::byte, 8> answer{};
+  other.read(answer);
+}
+
+/// Awaits a fiber that was cancelled.
+template <typename T>
+void end_of(const fiber<T>& cancelled_one) {
+  try {
+    cancelled_one.await();
+  } catch (const fiber_cancelled&) {
+  }
+}
+
+const std::vector<call> calls = {
+    {"spin, await", [] { spin([] { return std::string(100, 'x'); }).await(); }},
+    {"spin with a name", [] { spin({.name = std::string(100, 'n')}, [] { snooze(); }).await(); }},
+    {"spin with a large stack", [] { spin({.stack_size = 1 << 20}, [] {}).await(); }},
+    {"a fiber that fails",
+     [] {
+       try {
+         spin([] { throw std::runtime_error("down"); }).await();
+       } catch (const std::runtime_error&) {
+       }
+     }},
+    {"group",
+     [] {
+       group several;
+       for (int i = 0; i < 3; ++i) several.spin([] { snooze(); });
+       several.await_all();
+     }},
+    {"cancel",
+     [] {
+       group own;
+       const auto waiting = own.spin([] { suspend(); });
+       snooze();
+       waiting.cancel();
+       end_of(waiting);
+     }},
+    {"schedule",
+     [] {
+       group own;
+       const auto waiting = own.spin([] { return suspend<std::string>(); });
+       snooze();
+       waiting.schedule(std::string(100, 'x'));
+       waiting.await();
+     }},
+    {"with_timeout", [] { with_timeout(1h, [] { snooze(); }); }},
+    {"move_on_after", [] { move_on_after(1us, [] { suspend(); }); }},
+    {"sleep_for", [] { sleep_for(1us); }},
+    {"channel",
+     [] {
+       channel<std::string> items(2);
+       items.push(std::string(100, 'x'));
+       items.pop();
+     }},
+    {"select",
+     [] {
+       channel<int> items(1);
+       select(on_pop(items, [](std::optional<int>) {}), on_timeout(1us, [] {}));
+     }},
+    {"mutex, waited for",
+     [] {
+       mutex lock;
+       const std::lock_guard kept(lock);
+       group own;
+       const auto other = own.spin([&] { const std::lock_guard also(lock); });
+       snooze();
+       other.cancel();
+       end_of(other);
+     }},
+    {"future",
+     [] {
+       promise<std::string> giver;
+       auto given = giver.get_future();
+       giver.set_value(std::string(100, 'x'));
+       given.get();
+     }},
+    {"fiber_local",
+     [] {
+       const fiber_local<std::string> value;
+       *value = std::string(100, 'x');
+     }},
+    {"await_all", [] { await_all([] { return 1; }, [] { return 2; }); }},
+    {"await_any", [] { await_any([] { return 1; }, [] { return 1; }); }},
+    {"offload", [] { offload([] { return std::string(100, 'x'); }); }},
+    {"offload_owned", [] { offload_owned([] { return std::string(100, 'x'); }); }},
+    {"thread", [] { thread(testing::quiet(), [] { snooze(); }).await(); }},
+    {"thread_pool",
+     [] {
+       thread_pool workers(2);
+       workers.submit([] { return std::string(100, 'x'); }).get();
+     }},
+    {"file",
+     [] {
+       const std::string name = std::filesystem::temp_directory_path() / "motet-no-memory";
+       file made = file::open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+       made.append(bytes_of(std::string(100, 'x')));
+       ::unlink(name.c_str());
+     }},
+    {"directory",
+     [] {
+       for ([[maybe_unused]] const directory_entry& each : directory("/proc/self")) break;
+     }},
+    {"resolve", [] { dns::resolve("127.0.0.1", "80"); }},
+    {"streams of TCP",
+     [] {
+       net::tcp_listener listener(net::endpoint::loopback(0));
+       net::tcp_stream near = net::tcp_stream::connect(listener.local_endpoint());
+       exchange(std::move(near), listener.accept());
+     }},
+    {"stream_pair",
+     [] {
+       auto ends = net::stream_pair();
+       ends.first.write_all("question");
+     }},
+    {"process", [] { process::start({.program = "/bin/true"}).wait(); }},
+    {"dump",
+     [] {
+       std::ostringstream out;
+       dump(out, {.stacks = true});
+     }},
+};
+
+/// Returns: nothing, or what must not have happened.
+std::optional<std::string> failure_of(const call& each, std::size_t which) {
+  std::optional<std::string> wrong;
+  count = 0;
+  refused = which;
+  try {
+    each.make();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::not_enough_memory) wrong = error.what();
+  } catch (const std::exception& other) {
+    wrong = other.what();
+  }
+  refused = 0;
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("an allocation that is refused ends a call by an exception, and nothing else") {
+  run(testing::quiet(), [] {
+    for (const call& each : calls) {
+      for (int warm = 0; warm < 2; ++warm) each.make();
+      count = 0;
+      each.make();
+      const std::size_t allocations = count;
+      const std::size_t descriptors = testing::open_descriptors();
+      const std::size_t step = std::max<std::size_t>(1, allocations / testing::scaled(10'000, 30));
+      for (std::size_t which = 1; which <= allocations; which += step) {
+        INFO(each.name << ", allocation " << which << " of " << allocations);
+        CHECK(failure_of(each, which).value_or("") == "");
+        each.make();
+        CHECK(current().children().empty());
+        CHECK(testing::open_descriptors() <= descriptors);
+      }
+    }
+  });
+}
