@@ -2,6 +2,7 @@
 // Whether a thread takes functions that other threads leave for it, and where they lie.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -20,14 +21,16 @@ struct job_intake {
   void forget() noexcept {
     union never_destroyed {
       ~never_destroyed() {}
-      std::shared_ptr<job_inbox> inbox;
-    } forgotten{std::move(inbox)};
+      std::array<std::shared_ptr<job_inbox>, 2> inboxes;
+    } forgotten{{std::move(inbox), std::move(closed)}};
     taken = over = false;
   }
 
   std::shared_ptr<job_inbox> inbox;  // shared with those who may leave something there
-  bool taken = false;                // once it has begun
-  bool over = false;                 // no more are taken
+  /// The same once it is closed, until the mailbox is closed, which its wake-up may be in.
+  std::shared_ptr<job_inbox> closed;
+  bool taken = false;  // once it has begun
+  bool over = false;   // no more are taken
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -134,6 +134,7 @@ void thread_state::close_mail() noexcept {
     }
     cleaner.reap();
   } while (!mail_->close());
+  jobs.closed = nullptr;
 }
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -291,4 +292,23 @@ TEST_CASE("a post() that waits is not interrupted, and keeps nothing back", "[de
     cancelled.cancel();
     CHECK_THROWS_AS(cancelled.await(), fiber_cancelled);
   });
+}
+
+TEST_CASE("a runtime may end while another thread posts to it", "[executor]") {
+  for (std::size_t round = 0; round < testing::scaled(20'000, 500); ++round) {
+    std::atomic<bool> ready{false};
+    std::thread poster;
+    run_here([&] {
+      poster = std::thread([&ready, home = here()] {
+        ready = true;
+        try {
+          home.post([] {});
+        } catch (const executor_stopped&) {
+        }
+      });
+      while (!ready) snooze();
+      for (std::size_t turn = 0; turn < round % 8; ++turn) snooze();
+    });
+    poster.join();
+  }
 }
