@@ -104,13 +104,9 @@ inline int shut(const connection& made, int how) {
   return made.settled();
 }
 
-/// `quiet`: milliseconds without room, after which it is full. What TCP acknowledges late, makes
-/// room.
+/// `quiet`: see fill_for_good().
 inline int full(const connection& made, int quiet = 1) {
-  for (int passed = 0; passed < quiet; ++passed) {
-    if (fill(made.here) > 0) passed = 0;
-    ::usleep(1'000);
-  }
+  fill_for_good(made.here, quiet);
   return made.here;
 }
 

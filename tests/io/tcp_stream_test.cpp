@@ -53,7 +53,7 @@ connection make_connection() {
 }
 
 void fill(tcp_stream& stream) {
-  testing::fill(stream.native_handle());
+  testing::fill_for_good(stream.native_handle());
 }
 
 }  // namespace
