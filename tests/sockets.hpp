@@ -116,12 +116,4 @@ inline std::size_t fill(int fd) {
   return total;
 }
 
-/// Until `quiet` milliseconds have passed without room: what TCP acknowledges late, makes some.
-inline void fill_for_good(int fd, int quiet = 80) {
-  for (int passed = 0; passed < quiet; ++passed) {
-    if (fill(fd) > 0) passed = 0;
-    ::usleep(1'000);
-  }
-}
-
 }  // namespace testing

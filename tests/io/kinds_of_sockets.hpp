@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/full_socket.hpp"
 #include "io/kinds_of_files.hpp"
 #include "sockets.hpp"
 

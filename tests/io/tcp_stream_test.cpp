@@ -19,6 +19,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/full_socket.hpp"
 #include "io/streams.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
