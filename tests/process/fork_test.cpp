@@ -10,12 +10,17 @@
 #include <motet/motet.hpp>
 #include <mutex>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "catch.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
+
+#if defined(MOTET_ASAN)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 using namespace motet;
 using namespace std::chrono_literals;
@@ -38,6 +43,15 @@ int code_of_child(const std::function<int()>& body) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/// Returns: whether a sanitizer finds leaks in this process.
+int has_leaks() {
+#if defined(MOTET_ASAN)
+  return __lsan_do_recoverable_leak_check();
+#else
+  return 0;
+#endif
 }
 
 /// Uses all there is: switches, time, descriptors, another thread.
@@ -490,5 +504,18 @@ TEST_CASE("a child's fiber can be cancelled, though its parent's was when it for
       sleep();
     });
     CHECK_THROWS_AS(forks.await(), fiber_cancelled);
+  });
+}
+
+TEST_CASE("a child that is forked while a stall is reported has no leak of the report", "[fork]") {
+  options watched = testing::quiet();
+  watched.stall_report = 10ms;
+  watched.on_notice = [](std::string_view) {};
+  run(watched, [] {
+    for (std::size_t round = 0; round < testing::scaled(50, 10); ++round) {
+      std::this_thread::sleep_for(10ms + 200us * round);  // the report comes about now
+      CHECK(code_of_child(has_leaks) == 0);
+      snooze();
+    }
   });
 }

@@ -32,6 +32,10 @@
 #include "process/stalls/sighting.hpp"
 #include "process/stalls/stalled_frames.hpp"
 
+#if defined(MOTET_ASAN)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
@@ -154,6 +158,21 @@ void report(const held_thread& thread) {
   take_snapshot(snapshot_cause::stall);
 }
 
+/// A child that is forked while a report is made has its memory, but not the thread whose it is:
+/// for AddressSanitizer a leak.
+class unwatched_allocations {
+ public:
+#if defined(MOTET_ASAN)
+  unwatched_allocations() noexcept { ::__lsan_disable(); }
+  ~unwatched_allocations() { ::__lsan_enable(); }
+#else
+  unwatched_allocations() noexcept {}
+  ~unwatched_allocations() {}
+#endif
+  unwatched_allocations(const unwatched_allocations&) = delete;
+  unwatched_allocations& operator=(const unwatched_allocations&) = delete;
+};
+
 class watcher {
  public:
   [[noreturn]] void go_on_for_ever() {
@@ -165,6 +184,7 @@ class watcher {
       const auto now = clock::now();
       // The machine has slept, or had no processor for this thread, and then for others neither.
       if (now - before > 2 * period) skip(now - before - period);
+      const unwatched_allocations reports;
       try {
         for (const held_thread& each : look(now)) report(each);
       } catch (const std::bad_alloc&) {
