@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 constexpr clock::duration longest_silence = 1s;
 constexpr clock::duration longest_in_all = 30s;
 constexpr std::uint64_t most_dropped = std::uint64_t{64} * 1024 * 1024;
+/// After the first second: who sends less is not worth a connection.
+constexpr std::uint64_t least_per_second = std::uint64_t{16} * 1024;
 
 /// Returns: how many bytes were dropped; 0 at the end.
 std::size_t drop_some(detail::read_buffer& input) {
@@ -36,9 +38,12 @@ void linger(detail::any_stream& stream, detail::read_buffer& input,
     stream.shutdown(SHUT_WR);
     for (std::uint64_t dropped = 0; dropped < most_dropped;) {
       const std::size_t size = drop_some(input);
-      const clock::duration limit = drain.stop_requested() ? longest_silence : longest_in_all;
-      if (size == 0 || clock::now() - begun >= limit) return;
       dropped += size;
+      const clock::duration limit = drain.stop_requested() ? longest_silence : longest_in_all;
+      const clock::duration took = clock::now() - begun;
+      const auto seconds =
+          static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(took).count());
+      if (size == 0 || took >= limit || dropped < seconds * least_per_second) return;
     }
   } catch (...) {  // the connection is closed anyway
   }
