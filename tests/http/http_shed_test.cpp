@@ -116,7 +116,7 @@ TEST_CASE("an overloaded server that sheds does as much as it can, and answers s
       const bool is_watched = under_tsan || under_asan;  // where to refuse takes long as well
       return (found.useful >= 0.95 || is_watched) && found.p99 < 250ms;
     };
-    for (int tries = 0; tries < 4 && !is_well(); ++tries) {
+    for (int tries = 0; tries < 8 && !is_well(); ++tries) {
       found = ask(all[i].load, all[i].which, 5ms, lasts);
       CHECK(found.refused > 0);
     }
