@@ -2,6 +2,7 @@
 // A server that is asked for more than it can do.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -54,17 +55,21 @@ struct results {
 /// Asks at times that do not depend on the answers, `load` times as often as the server can answer.
 outcome ask_at(const net::endpoint& where, double load, connections which, clock::duration lasts) {
   results found;
+  std::vector<std::optional<tcp_stream>> peers(clients);
+  for (auto& each : peers) {
+    if (which == connections::kept) each = tcp_stream::connect(where);
+  }
   const auto between = std::chrono::duration_cast<steady::duration>(work / load * clients);
   const auto begun = steady::now();
   group all;
   for (std::size_t index = 0; index < clients; ++index) {
     all.spin([&, index] {
-      tcp_stream peer = tcp_stream::connect(where);
+      std::optional<tcp_stream>& peer = peers[index];
       for (auto due = begun + between * index / clients; due < begun + lasts; due += between) {
         sleep_until(clock::time_point(due.time_since_epoch()));
         if (which == connections::fresh) peer = tcp_stream::connect(where);
-        peer.write_all(get("/"));
-        found.note(read_text(peer, 4096), due);
+        peer->write_all(get("/"));
+        found.note(read_text(*peer, 4096), due);
       }
     });
   }
