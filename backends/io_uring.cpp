@@ -40,9 +40,11 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     const verb_row& row = row_of(op.kind);
-    if (row.at != file_place::none && settled_without_ring(op, row)) return true;
+    const bool on_file = row.at != file_place::none;
+    if (on_file && settled_without_ring(op, row)) return true;
     if (row.may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
-    row.at != file_place::none&& is_tried_when_ready(op) ? wait_until_ready(op) : prepare(op);
+    const bool waits_first = on_file && is_tried_when_ready(op);
+    waits_first ? wait_until_ready(op) : prepare(op);
     return false;
   }
 
