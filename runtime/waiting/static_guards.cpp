@@ -7,13 +7,13 @@
 // Source: Itanium C++ ABI, 3.3.3; pthread_once(3).
 #include "waiting/static_guards.hpp"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <motet/detail/heart/internal_shield.hpp>
 #include <motet/event.hpp>
 #include <mutex>
@@ -126,7 +126,7 @@ void await_others(const void* flag) noexcept {
 
 // In a static executable the real functions are not linked: these take their place.
 
-using guard = __cxxabiv1::__guard;
+using guard = std::uint64_t;
 
 unsigned char* bytes_of(guard* flag) noexcept {
   return reinterpret_cast<unsigned char*>(flag);
@@ -239,32 +239,33 @@ void static_guards::unlock() noexcept {
   table.unlock();
 }
 
-}}}  // namespace motet::MOTET_ABI::detail
+// By their names in object files: each standard library declares them with another type. Weak: a
+// sanitizer in the program that has functions of its own for this keeps them.
 
-// Weak: a sanitizer in the program that has functions of its own for this keeps them.
+[[gnu::weak, gnu::visibility("default")]] int guard_acquire(guard* flag) asm("__cxa_guard_acquire");
+[[gnu::weak, gnu::visibility("default")]] void guard_release(guard* flag) noexcept
+    asm("__cxa_guard_release");
+[[gnu::weak, gnu::visibility("default")]] void guard_abort(guard* flag) noexcept
+    asm("__cxa_guard_abort");
 
-namespace __cxxabiv1 {
-
-extern "C" [[gnu::weak, gnu::visibility("default")]] int __cxa_guard_acquire(__guard* flag) {
-  motet::detail::await_others(flag);
-  const int is_mine = motet::detail::real_ones().acquire(flag);
-  if (is_mine != 0) motet::detail::note_begin(flag);
+int guard_acquire(guard* flag) {
+  await_others(flag);
+  const int is_mine = real_ones().acquire(flag);
+  if (is_mine != 0) note_begin(flag);
   return is_mine;
 }
 
-extern "C" [[gnu::weak, gnu::visibility("default")]] void __cxa_guard_release(
-    __guard* flag) noexcept {
-  motet::detail::real_ones().release(flag);
-  motet::detail::note_end(flag);
+void guard_release(guard* flag) noexcept {
+  real_ones().release(flag);
+  note_end(flag);
 }
 
-extern "C" [[gnu::weak, gnu::visibility("default")]] void __cxa_guard_abort(
-    __guard* flag) noexcept {
-  motet::detail::real_ones().abort(flag);
-  motet::detail::note_end(flag);
+void guard_abort(guard* flag) noexcept {
+  real_ones().abort(flag);
+  note_end(flag);
 }
 
-}  // namespace __cxxabiv1
+}}}  // namespace motet::MOTET_ABI::detail
 
 extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_once_t* flag,
                                                                       void (*initialize)()) {
