@@ -10,16 +10,6 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-double measure_ticks_per_nanosecond() noexcept {
-  using steady = std::chrono::steady_clock;
-  const auto from = steady::now();
-  const std::uint64_t first = ticks();
-  auto to = from;
-  while (to - from < std::chrono::microseconds(20)) to = steady::now();
-  const std::uint64_t last = ticks();
-  return static_cast<double>(last - first) / static_cast<double>((to - from).count());
-}
-
 /// Source: Intel SDM, 18.17.1, "Invariant TSC"; the generic timer of Arm is always steady.
 bool says_its_counter_is_steady() noexcept {
 #if defined(__x86_64__)
@@ -39,7 +29,8 @@ bool ticks_are_steady() noexcept {
 }
 
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept {
-  static const double ticks_per_nanosecond = measure_ticks_per_nanosecond();
+  static const double ticks_per_nanosecond =
+      measure_ticks_per_nanosecond(std::chrono::steady_clock::now);
   return static_cast<std::uint64_t>(static_cast<double>(span.count()) * ticks_per_nanosecond);
 }
 

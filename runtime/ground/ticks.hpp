@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <motet/detail/words/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -35,5 +36,36 @@ bool ticks_are_steady() noexcept;
 
 /// Returns: how many ticks `span` takes, within a hundredth. Measured once per process.
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept;
+
+struct clock_reading {
+  std::chrono::steady_clock::time_point at;
+  double ticks;
+};
+
+/// A thread may lose the processor between the clock and the counter: of some readings, the one
+/// that took the fewest ticks counts.
+template <typename Read>
+clock_reading read_clock_and_ticks(Read& read_clock) noexcept {
+  clock_reading best{};
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (int tries = 0; tries < 8; ++tries) {
+    const std::uint64_t before = ticks();
+    const auto at = read_clock();
+    const std::uint64_t took = ticks() - before;
+    if (took >= fewest) continue;
+    fewest = took;
+    best = {at, static_cast<double>(before) + static_cast<double>(took) / 2};
+  }
+  return best;
+}
+
+/// Takes 20 us. Returns: the ticks in a nanosecond, within a hundredth.
+template <typename Read>
+double measure_ticks_per_nanosecond(Read read_clock) noexcept {
+  const clock_reading from = read_clock_and_ticks(read_clock);
+  while (read_clock() - from.at < std::chrono::microseconds(20)) continue;
+  const clock_reading to = read_clock_and_ticks(read_clock);
+  return (to.ticks - from.ticks) / static_cast<double>((to.at - from.at).count());
+}
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "ground/ticks.hpp"
 #include "support.hpp"
 
 using namespace motet;
@@ -91,6 +92,36 @@ TEST_CASE("most readings of now do not ask the real clock", "[clock]") {
   }
   INFO(asked << " of " << readings);
   CHECK((asked < readings / 2 || !detail::ticks_are_steady()));
+}
+
+TEST_CASE("the counter's rate is measured beside readings that did not lose the processor",
+          "[clock]") {
+  for (int undisturbed = 0; undisturbed < 8; ++undisturbed) {
+    CHECK(in_one_of_five([&] {
+      int readings = 0;
+      real::time_point expected;
+      const auto read_clock = [&] {
+        const auto reading = real::now();
+        if (readings++ == undisturbed) return expected = reading;
+        while (real::now() - reading < 20us) continue;
+        return reading;
+      };
+      return detail::read_clock_and_ticks(read_clock).at == expected;
+    }));
+  }
+}
+
+TEST_CASE("the counter's rate is within a hundredth", "[clock]") {
+  const auto from = real::now();
+  const std::uint64_t first = detail::ticks();
+  std::this_thread::sleep_for(50ms);
+  const auto counted = static_cast<double>(detail::ticks() - first);
+  const double expected = counted / static_cast<double>((real::now() - from).count());
+  CHECK(in_one_of_five([&] {
+    const double found = detail::measure_ticks_per_nanosecond(real::now);
+    UNSCOPED_INFO(found << " ticks a nanosecond, not " << expected);
+    return found > expected * 0.99 && found < expected * 1.01;
+  }));
 }
 
 TEST_CASE("a counter that stood still is not believed again", "[clock]") {
