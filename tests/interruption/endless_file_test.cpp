@@ -181,6 +181,20 @@ const switchpoint_table table = {
        }
        again([&] { read.begin(); });
      }},
+    {"directory_walk::directory_walk",
+     [](endless_loop& again) { again([] { directory_walk("/proc/self/fd"); }); }},
+    {"directory_walk::next",
+     [](endless_loop& again) {
+       directory_walk from("/proc/self/fd", {.max_depth = 0});
+       again([&] { from.next(); });
+     }},
+    {"directory_walk::begin",
+     [](endless_loop& again) {
+       directory_walk from("/proc/self/fd", {.max_depth = 0});
+       while (from.next()) {
+       }
+       again([&] { from.begin(); });
+     }},
     {"file_watch::file_watch", [](endless_loop& again) { again([] { file_watch("/tmp"); }); }},
     {"file_watch::watch",
      [](endless_loop& again) {

@@ -91,6 +91,24 @@ void end_of(const fiber<T>& cancelled_one) {
   }
 }
 
+/// A walk goes on behind a refused allocation, and leaves out nothing.
+void walk_three_levels() {
+  const auto root = std::filesystem::temp_directory_path() / "motet-no-memory-tree";
+  std::filesystem::create_directories(root / "a" / "b" / "c");
+  directory_walk from(root.native());
+  const auto next = [&] {
+    try {
+      return from.next().has_value();
+    } catch (const std::bad_alloc&) {
+      return from.next().has_value();
+    }
+  };
+  int entries = 0;
+  while (next()) ++entries;
+  std::filesystem::remove_all(root);
+  if (entries != 3) throw std::logic_error(std::to_string(entries) + " entries");
+}
+
 const std::vector<call> calls = {
     {"spin, await", [] { spin([] { return std::string(100, 'x'); }).await(); }},
     {"spin with a name", [] { spin({.name = std::string(100, 'n')}, [] { snooze(); }).await(); }},
@@ -181,6 +199,7 @@ const std::vector<call> calls = {
      [] {
        for ([[maybe_unused]] const directory_entry& each : directory("/proc/self")) break;
      }},
+    {"directory_walk", walk_three_levels},
     {"resolve", [] { dns::resolve("127.0.0.1", "80"); }},
     {"streams of TCP",
      [] {

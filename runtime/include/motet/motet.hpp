@@ -16,6 +16,7 @@
 #include <motet/copy.hpp>
 #include <motet/detail/life/group_start.hpp>  // class group, as group.hpp has it
 #include <motet/directory.hpp>
+#include <motet/directory_walk.hpp>
 #include <motet/dns.hpp>
 #include <motet/event.hpp>
 #include <motet/every.hpp>

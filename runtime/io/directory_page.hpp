@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Some hundred names of a directory, as the kernel writes them.
+#pragma once
+
+#include <dirent.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <motet/directory.hpp>
+#include <span>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Source: getdents(2): the length of an entry says where the next one begins.
+class directory_page {
+ public:
+  /// Where the kernel is to write names.
+  std::span<std::byte> room() noexcept { return bytes_; }
+  void filled(std::size_t size) noexcept {
+    filled_ = size;
+    popped_ = 0;
+  }
+
+  bool empty() const noexcept { return popped_ == filled_; }
+  directory_entry front() const noexcept {
+    directory_entry found{};
+    std::memcpy(&found.type, first() + offsetof(dirent64, d_type), sizeof found.type);
+    found.name = reinterpret_cast<const char*>(first() + offsetof(dirent64, d_name));
+    return found;
+  }
+  void pop() noexcept {
+    unsigned short length = 0;
+    std::memcpy(&length, first() + offsetof(dirent64, d_reclen), sizeof length);
+    popped_ += length;
+  }
+
+ private:
+  const std::byte* first() const noexcept { return bytes_.data() + popped_; }
+
+  std::size_t filled_ = 0;
+  std::size_t popped_ = 0;
+  alignas(dirent64) std::array<std::byte, 32'768> bytes_;
+};
+
+inline bool is_dot_or_dot_dot(std::string_view name) noexcept {
+  return name == "." || name == "..";
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

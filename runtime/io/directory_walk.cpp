@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// A walk keeps the directories open from the given one down to where it is: one that is renamed
+// meanwhile does not lead it astray, nor does a symbolic link that takes a directory's place.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <motet/directory_walk.hpp>
+#include <motet/errors.hpp>
+#include <motet/fd.hpp>
+#include <motet/io.hpp>
+#include <motet/offload.hpp>
+#include <new>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "heart/thread_state.hpp"
+#include "io/directory_page.hpp"
+#include "io/path.hpp"
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace {
+
+constexpr std::size_t most_entries = 256;
+constexpr std::chrono::milliseconds longest{5};
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+
+/// Whether another process has removed, or replaced, a name that was there before.
+bool is_gone(int error) noexcept {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+}  // namespace
+
+struct directory_walk::state {
+  state(std::string given, std::size_t depth);
+
+  /// Reads a batch of entries, on an offload thread. Without memory the batch ends early, and the
+  /// next one begins with the same name.
+  void fill(const std::stop_token& stop);
+  bool at_end() const noexcept { return levels_.empty(); }
+
+  bool has_entry() const noexcept { return taken_ < entries_.size(); }
+  walk_entry take() noexcept;
+
+  /// For what was met behind the batch's entries.
+  void throw_failure();
+
+ private:
+  struct level {
+    fd opened;
+    std::size_t path_length;  // with the slash behind it
+    detail::directory_page page;
+  };
+  struct entry {
+    std::size_t at;  // in the texts
+    std::size_t path_length;
+    std::size_t name_length;
+    unsigned char type;
+    std::uint64_t size;
+    std::size_t depth;
+  };
+
+  void read_one();
+  bool read_page(level& from);
+  void read_entry(const level& in, std::string_view name);
+  void record(std::string_view name, const struct statx& about);
+  void fail(const char* call, int error) noexcept {
+    error_ = error;
+    failed_call_ = call;
+  }
+
+  std::vector<std::unique_ptr<level>> levels_;
+  std::size_t max_depth_;
+  std::string path_;  // of the name that was read last
+  std::vector<entry> entries_;
+  std::string texts_;
+  std::size_t taken_ = 0;
+  int error_ = 0;
+  const char* failed_call_ = nullptr;
+};
+
+directory_walk::state::state(std::string given, std::size_t depth)
+    : max_depth_(depth), path_(std::move(given)) {
+  std::unique_ptr<level> root(new level);
+  root->opened = fd(io::openat(AT_FDCWD, path_.c_str(), directory_flags));
+  if (!path_.ends_with('/')) path_ += '/';
+  root->path_length = path_.size();
+  levels_.push_back(std::move(root));
+}
+
+void directory_walk::state::fill(const std::stop_token& stop) {
+  entries_.clear();
+  texts_.clear();
+  taken_ = 0;
+  const auto end = std::chrono::steady_clock::now() + longest;
+  try {
+    while (!at_end() && error_ == 0 && entries_.size() < most_entries && !stop.stop_requested()) {
+      read_one();
+      if (std::chrono::steady_clock::now() > end) return;
+    }
+  } catch (const std::bad_alloc&) {
+    if (entries_.empty()) throw;
+  }
+}
+
+walk_entry directory_walk::state::take() noexcept {
+  const entry& next = entries_[taken_++];
+  const std::string_view path = std::string_view(texts_).substr(next.at, next.path_length);
+  return {path, path.substr(path.size() - next.name_length), next.type, next.size, next.depth};
+}
+
+void directory_walk::state::throw_failure() {
+  if (error_ == 0) return;
+  const std::system_error failure(error_, std::system_category(),
+                                  std::string(failed_call_) + " of \"" + path_ + "\"");
+  error_ = 0;
+  throw failure;
+}
+
+void directory_walk::state::read_one() {
+  level& in = *levels_.back();
+  if (in.page.empty() && !read_page(in)) return;
+  const std::string_view name = in.page.front().name;
+  if (!detail::is_dot_or_dot_dot(name)) read_entry(in, name);
+  in.page.pop();
+}
+
+/// Leaves the directory if there is nothing more in it. Returns: whether there is.
+bool directory_walk::state::read_page(level& from) {
+  path_.resize(from.path_length);
+  const std::span<std::byte> room = from.page.room();
+  const ssize_t size = ::getdents64(from.opened.get(), room.data(), room.size());
+  if (size < 0 && !is_gone(errno)) fail("getdents64", errno);
+  if (size <= 0) {
+    levels_.pop_back();
+    return false;
+  }
+  from.page.filled(static_cast<std::size_t>(size));
+  return true;
+}
+
+/// What may throw comes first: then the name is read again by the next batch.
+void directory_walk::state::read_entry(const level& in, std::string_view name) {
+  path_.reserve(in.path_length + name.size() + 1);
+  path_.resize(in.path_length);
+  path_ += name;
+  struct statx about{};
+  if (::statx(in.opened.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+              STATX_TYPE | STATX_SIZE, &about) != 0) {
+    if (!is_gone(errno)) fail("statx", errno);
+    return;
+  }
+  if (!S_ISDIR(about.stx_mode) || levels_.size() > max_depth_) return record(name, about);
+
+  levels_.reserve(levels_.size() + 1);
+  std::unique_ptr<level> below(new level);
+  below->opened = fd(::openat(in.opened.get(), name.data(), directory_flags | O_NOFOLLOW));
+  const int error = below->opened ? 0 : errno;
+  record(name, about);
+  if (error == 0) {
+    path_ += '/';
+    below->path_length = path_.size();
+    levels_.push_back(std::move(below));
+  } else if (!is_gone(error)) {
+    fail("openat", error);
+  }
+}
+
+void directory_walk::state::record(std::string_view name, const struct statx& about) {
+  const std::size_t at = texts_.size();
+  texts_ += path_;
+  entries_.push_back({at, path_.size(), name.size(),
+                      static_cast<unsigned char>(IFTODT(about.stx_mode)), about.stx_size,
+                      levels_.size() - 1});
+}
+
+directory_walk::directory_walk(std::string_view path, walk_options options)
+    : state_(new state(detail::terminated(path), options.max_depth)) {}
+
+directory_walk::directory_walk(directory_walk&&) noexcept = default;
+directory_walk& directory_walk::operator=(directory_walk&&) noexcept = default;
+directory_walk::~directory_walk() = default;
+
+std::optional<walk_entry> directory_walk::next() {
+  if (state_ == nullptr) detail::throw_errno(EBADF, "getdents64", -1);
+  for (;;) {
+    detail::here().deliver();
+    if (state_->has_entry()) return state_->take();
+    state_->throw_failure();
+    if (state_->at_end()) return std::nullopt;
+    detail::offload_to(detail::offload_room::own,
+                       [this](const std::stop_token& stop) { state_->fill(stop); });
+  }
+}
+
+}}  // namespace motet::MOTET_ABI
