@@ -157,6 +157,20 @@ TEST_CASE("a redirection to an address with a space or a letter beyond ASCII is 
   }
 }
 
+TEST_CASE("a redirection without a fragment inherits that of the address") {
+  for (const auto& [place, address] : {std::pair<std::string, std::string>{"/b", "/b#part"},
+                                       {"/b#other", "/b#other"},
+                                       {"?q", "/a?q#part"},
+                                       {"#", "/a#"}}) {
+    CAPTURE(place);
+    raw_server one({"HTTP/1.1 302 X\r\nContent-Length: 0\r\nLocation: " + place + "\r\n\r\n", ok});
+    http::client client;
+    CHECK(client.get(one.at("/a#part")).url() == one.at(address));
+    REQUIRE(one.asked.size() == 2);
+    CHECK_FALSE(contains(one.asked[0] + one.asked[1], "#"));
+  }
+}
+
 TEST_CASE("a response with folded fields, a later version or a bare status is understood") {
   for (const std::string head : {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\tc\r\nContent-Length: 2\r\n",
                                  "HTTP/1.1 200\r\nX: a b c\r\nContent-Length:\r\n 2\r\n",

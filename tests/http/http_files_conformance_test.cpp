@@ -153,6 +153,16 @@ TEST_CASE("a file of the future has no Last-Modified") {
   CHECK_FALSE(contains(one.ask(""), "Last-Modified"));
 }
 
+TEST_CASE("a file that has just been changed has a weak tag") {
+  const old_file young(std::time(nullptr));
+  REQUIRE(young.tag.starts_with("W/\""));
+  const std::string range = "Range: bytes=0-1\r\n";
+  CHECK(young.judge("If-None-Match: " + young.tag + "\r\n") == "304");
+  CHECK(young.judge("If-None-Match: " + young.tag.substr(2) + "\r\n") == "304");
+  CHECK(young.judge(range + "If-Range: " + young.tag + "\r\n") == "200");
+  CHECK(young.judge("If-Match: " + young.tag + "\r\n") == "412");
+}
+
 TEST_CASE("a date that the file may have had twice is no validator for a part") {
   const std::time_t now = std::time(nullptr);
   const old_file young(now);

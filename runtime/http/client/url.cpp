@@ -60,6 +60,31 @@ std::string without_dots(std::string_view path) {
   return made;
 }
 
+/// Returns: the fragment, with its number sign; empty if `text` has none.
+std::string_view cut_off_fragment(std::string_view& text) noexcept {
+  const std::size_t at = std::min(text.find('#'), text.size());
+  const std::string_view fragment = text.substr(at);
+  text = text.substr(0, at);
+  return fragment;
+}
+
+/// Returns: what `reference`, which has neither scheme nor host, stands for beside `target`.
+std::string resolved(std::string_view reference, const std::string& target) {
+  const std::size_t query = std::min(target.find('?'), target.size());
+  const std::string_view path = reference.substr(0, reference.find('?'));
+  const std::string_view behind_path = reference.substr(path.size());
+  std::string found = target;
+  if (path.starts_with('/')) {
+    found = without_dots(path);
+  } else if (!path.empty()) {
+    const std::string base = target.substr(0, target.rfind('/', query) + 1);
+    found = without_dots(base + std::string(path));
+  } else if (!behind_path.empty()) {
+    found = target.substr(0, query);
+  }
+  return found.append(behind_path);
+}
+
 }  // namespace
 
 url url::parse(std::string_view text) {
@@ -68,7 +93,7 @@ url url::parse(std::string_view text) {
   found.is_safe = starts_with_scheme(text, "https://");
   if (!found.is_safe && !starts_with_scheme(text, "http://")) refuse(whole);
   text.remove_prefix(found.is_safe ? 8 : 7);
-  text = take_before(text, '#');
+  found.fragment = cut_off_fragment(text);
   const std::size_t end = std::min(text.find_first_of("/?"), text.size());
   std::string_view authority = text.substr(0, end);
   text.remove_prefix(end);
@@ -91,26 +116,19 @@ url url::parse(std::string_view text) {
 }
 
 url url::resolve(std::string_view given) const {
-  const std::string encoded = with_only_visible(take_before(given, '#'));
-  const std::string_view reference = encoded;
-  if (reference.find(':') < reference.find_first_of("/?")) return parse(reference);
-  if (reference.starts_with("//")) {
-    return parse((is_safe ? "https:" : "http:") + std::string(reference));
-  }
-  if (!has_only_visible(reference)) refuse(reference);
+  const std::string encoded = with_only_visible(given);
+  if (!has_only_visible(encoded)) refuse(encoded);
+  std::string_view reference = encoded;
+  const std::string_view own_fragment = cut_off_fragment(reference);
   url found = *this;
-  const std::size_t query = std::min(target.find('?'), target.size());
-  const std::string_view path = reference.substr(0, reference.find('?'));
-  const std::string_view behind_path = reference.substr(path.size());
-  if (path.starts_with('/')) {
-    found.target = without_dots(path);
-  } else if (!path.empty()) {
-    const std::string base = target.substr(0, target.rfind('/', query) + 1);
-    found.target = without_dots(base + std::string(path));
-  } else if (!behind_path.empty()) {
-    found.target = target.substr(0, query);
+  if (reference.find(':') < reference.find_first_of("/?")) {
+    found = parse(reference);
+  } else if (reference.starts_with("//")) {
+    found = parse((is_safe ? "https:" : "http:") + std::string(reference));
+  } else {
+    found.target = resolved(reference, target);
   }
-  found.target += behind_path;
+  found.fragment = own_fragment.empty() ? fragment : own_fragment;
   return found;
 }
 
@@ -126,7 +144,7 @@ std::string url::origin() const {
 }
 
 std::string url::text() const {
-  return origin() + target;
+  return origin() + target + fragment;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

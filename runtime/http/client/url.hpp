@@ -13,11 +13,13 @@ struct url {
   bool is_safe = false;  // https
   std::string host;      // without the brackets of an IPv6 address
   std::uint16_t port = 0;
-  std::string target;  // what a server is asked for
+  std::string target;    // what a server is asked for
+  std::string fragment;  // with the number sign; no server is told of it
 
   /// Throws: std::invalid_argument for what is no address of http or https, or has a user's name.
   static url parse(std::string_view text);
-  /// Returns: what `reference`, in an answer to a request for this, stands for.
+  /// Returns: what `reference`, in an answer to a request for this, stands for. Without a fragment
+  ///          of its own it inherits this one's. Source: RFC 9110, 10.2.2.
   url resolve(std::string_view reference) const;
 
   /// Returns: "http://host:port", which connections have in common.

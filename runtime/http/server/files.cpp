@@ -75,12 +75,18 @@ std::size_t read_at(const fd& from, std::span<std::byte> room, off_t begin) {
 
 enum class comparison { strong, weak };
 
+/// Source: RFC 9110, 8.8.3.2.
+bool are_same(std::string_view one, std::string_view other, comparison how) noexcept {
+  const bool one_is_weak = one.starts_with("W/");
+  const bool other_is_weak = other.starts_with("W/");
+  if (how == comparison::strong && (one_is_weak || other_is_weak)) return false;
+  return one.substr(one_is_weak ? 2 : 0) == other.substr(other_is_weak ? 2 : 0);
+}
+
 bool lists(std::string_view tags, std::string_view tag, comparison how) noexcept {
   while (!tags.empty()) {
-    std::string_view each = trimmed(take_before(tags, ','));
-    if (each == "*") return true;
-    if (how == comparison::weak && each.starts_with("W/")) each.remove_prefix(2);
-    if (each == tag) return true;
+    const std::string_view each = trimmed(take_before(tags, ','));
+    if (each == "*" || are_same(each, tag, how)) return true;
   }
   return false;
 }
@@ -103,14 +109,15 @@ std::optional<std::time_t> date_in(const request& asked, std::string_view name) 
 
 /// Whether the client wants another state of the file than it has.
 bool is_another(const request& asked, const facts& what) noexcept {
-  if (const auto same = any_lists(asked, "if-match", what.tag, comparison::strong)) return !*same;
+  if (const auto same = any_lists(asked, "if-match", what.tag(), comparison::strong)) return !*same;
   const std::optional<std::time_t> wanted = date_in(asked, "if-unmodified-since");
   return wanted.has_value() && what.changed > *wanted;
 }
 
 /// Whether the client has the file as it is.
 bool is_known(const request& asked, const facts& what) noexcept {
-  if (const auto same = any_lists(asked, "if-none-match", what.tag, comparison::weak)) return *same;
+  if (const auto same = any_lists(asked, "if-none-match", what.tag(), comparison::weak))
+    return *same;
   const std::optional<std::time_t> known = date_in(asked, "if-modified-since");
   return known.has_value() && what.changed <= *known;
 }
@@ -123,7 +130,7 @@ struct part {
 /// Whether the date is that of this very state: within its second the file may have changed again.
 /// Source: RFC 9110, 8.8.2.2.
 bool is_date_of(std::string_view text, const facts& what) noexcept {
-  return time_of(text) == what.changed && what.changed + 1 < std::time(nullptr);
+  return time_of(text) == what.changed && what.is_settled();
 }
 
 /// Returns: nothing for all of the file: no part is asked for, or several, or not in bytes.
@@ -132,7 +139,10 @@ std::optional<part> part_asked_for(const request& asked, const facts& what) {
   std::string_view text = asked.header("range");
   if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;
   const std::string_view only_if = asked.header("if-range");
-  if (!only_if.empty() && only_if != what.tag && !is_date_of(only_if, what)) return std::nullopt;
+  if (!only_if.empty() && !are_same(only_if, what.tag(), comparison::strong) &&
+      !is_date_of(only_if, what)) {
+    return std::nullopt;
+  }
   text.remove_prefix(6);
   const std::string_view first = trimmed(take_before(text, '-'));
   const std::string_view last = trimmed(text);
@@ -208,7 +218,7 @@ void send_file(request& asked, response& answer, const std::string& path) {
   const std::shared_ptr<const known_file> found = known_file::at(path);
   const fd& opened = found->file;
   const facts& what = found->what;
-  answer.header("ETag", what.tag);
+  answer.header("ETag", what.tag());
   // A file of the future would be newer than its own answer.
   if (what.changed <= std::time(nullptr)) answer.header("Last-Modified", what.date);
   answer.header("Accept-Ranges", "bytes");

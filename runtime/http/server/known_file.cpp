@@ -70,7 +70,7 @@ facts facts_of(const struct stat& found) {
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
   const auto size = static_cast<std::uint64_t>(found.st_size);
-  std::string tag = "\"";
+  std::string tag = "W/\"";
   append_number(tag, nanoseconds, 16);
   tag += '-';
   append_number(tag, size, 16);

@@ -10,14 +10,23 @@
 #include <motet/detail/words/abi.hpp>
 #include <motet/fd.hpp>
 #include <string>
+#include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct facts {
+  /// Returns: a tag that another state of the file does not have: a weak one within the second of
+  ///          the last change, in which there may be another change.
+  /// Source: RFC 9110, 8.8.1.
+  std::string_view tag() const noexcept {
+    return std::string_view(weak_tag).substr(is_settled() ? 2 : 0);
+  }
+  bool is_settled() const noexcept { return changed + 1 < std::time(nullptr); }
+
   std::uint64_t size = 0;
   std::time_t changed = 0;
   std::string date;  // of that, as it is sent
-  std::string tag;   // another one whenever the file has changed
+  std::string weak_tag;
 };
 
 /// The last ones that a thread has answered with stay open: to look whether one is still the same
