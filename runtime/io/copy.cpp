@@ -51,6 +51,18 @@ void end_writes(const joined_stream& ended) {
   }
 }
 
+struct counted_at_end {
+  counted_at_end(const copy_progress& first, const copy_progress& second, proxied& to) noexcept
+      : forth(first), back(second), moved(to) {}
+  counted_at_end(const counted_at_end&) = delete;
+  counted_at_end& operator=(const counted_at_end&) = delete;
+  ~counted_at_end() { moved = {forth.bytes, back.bytes}; }
+
+  const copy_progress& forth;
+  const copy_progress& back;
+  proxied& moved;
+};
+
 }  // namespace
 
 shortcut shortcut_between(int from, int to) noexcept {
@@ -88,10 +100,11 @@ std::uint64_t copy(const stream_direction& from, const stream_direction& to) {
   return progress.bytes;
 }
 
-proxied proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
-              call_site site) {
+void proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
+           proxied& moved, call_site site) {
   copy_progress forth;
   copy_progress back;
+  const counted_at_end counted(forth, back, moved);
   const auto join = [&] {
     group both;
     both.spin(
@@ -122,7 +135,6 @@ proxied proxy(const joined_stream& first, const joined_stream& second, std::opti
         },
         site);
   }
-  return {forth.bytes, back.bytes};
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

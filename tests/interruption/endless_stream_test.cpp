@@ -292,6 +292,13 @@ const switchpoint_table table = {
        ended_stream second;
        again([&] { proxy(first.here, second.here, 1h); });
      }},
+    {"proxy, with the numbers",
+     [](endless_loop& again) {
+       ended_stream first;
+       ended_stream second;
+       proxied moved;
+       again([&] { proxy(first.here, second.here, 1h, moved); });
+     }},
 };
 
 }  // namespace

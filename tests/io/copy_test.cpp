@@ -281,6 +281,22 @@ TEST_CASE("a proxy ends when nothing has come for its limit", "[proxy]") {
   });
 }
 
+TEST_CASE("a proxy that ends by an exception has told how much it moved", "[proxy]") {
+  run([] {
+    auto [client, near] = net::stream_pair();
+    auto [far, server] = net::stream_pair();
+    client.write_all("question");
+    proxied moved;
+    CHECK_THROWS_AS(proxy(near, far, 20ms, moved), timed_out);
+    CHECK(moved.forth == 8);
+    CHECK(moved.back == 0);
+    server.write_all("an answer");
+    CHECK_FALSE(move_on_after(20ms, [&, &a = near, &b = far] { proxy(a, b, 1h, moved); }));
+    CHECK(moved.forth == 0);
+    CHECK(moved.back == 9);
+  });
+}
+
 TEST_CASE("a proxy ends both directions when one fails", "[proxy]") {
   run([] {
     auto [client, near] = tcp_pair();

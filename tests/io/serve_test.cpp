@@ -10,8 +10,10 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <motet/debug.hpp>
 #include <motet/motet.hpp>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -19,6 +21,7 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/scratch.hpp"
 #include "io/servers.hpp"
 #include "io/streams.hpp"
 #include "sockets.hpp"
@@ -40,6 +43,70 @@ using testing::read_text;
 using testing::read_to_end;
 using testing::reset_when_closed;
 using testing::until_waiting;
+
+namespace {
+
+/// Whether a dump shows a fiber of this thread that was spun at `site`.
+bool is_spun_at(const std::string& site) {
+  std::ostringstream out;
+  dump(out);
+  UNSCOPED_INFO(out.str());
+  return out.str().find(site + ':') != std::string::npos;
+}
+
+constexpr call_site elsewhere{"elsewhere.cpp", 7};
+
+}  // namespace
+
+TEST_CASE("a connection's fiber is spun where serve() was called", "[net]") {
+  run([] {
+    tcp_listener listener(endpoint::loopback(0));
+    bool shown = false;
+    group servers;
+    servers.spin({.transient = true}, [&] {
+      listener.serve({.name = "guest"}, [&](const tcp_stream&) {
+        std::ostringstream out;
+        dump(out);
+        std::istringstream lines(out.str());
+        for (std::string line; std::getline(lines, line);) {
+          const bool is_guest = line.find("guest") != line.npos;
+          shown = shown || (is_guest && line.find("serve_test.cpp:") != line.npos);
+        }
+      });
+    });
+    tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
+    CHECK(read_to_end(peer).empty());
+    CHECK(shown);
+  });
+}
+
+TEST_CASE("every serve() has a site", "[net]") {
+  run([] {
+    std::atomic<int> shown = 0;
+    const auto look = [&](const auto&) { shown += is_spun_at("elsewhere.cpp") ? 1 : 0; };
+    const auto visit = [&](const auto& serve) {
+      tcp_listener listener(endpoint::loopback(0));
+      group servers;
+      servers.spin({.transient = true}, [&] { serve(listener); });
+      tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
+      CHECK(read_to_end(peer).empty());
+    };
+    visit([&](tcp_listener& by) { by.serve(look, {}, elsewhere); });
+    visit([&](tcp_listener& by) { by.serve(net::serve_options(), look, elsewhere); });
+    thread_pool pool(1);
+    visit([&](tcp_listener& by) { by.serve(pool, {}, look, elsewhere); });
+    CHECK(shown == 3);
+
+    const testing::scratch_directory in;
+    net::unix_listener local(endpoint::unix_path(in.name() + "/socket"));
+    group servers;
+    servers.spin({.transient = true}, [&] { local.serve(look, {}, elsewhere); });
+    auto peer = net::unix_stream::connect(local.local_endpoint());
+    std::byte end[1];
+    CHECK(peer.read(end) == 0);
+    CHECK(shown == 4);
+  });
+}
 
 TEST_CASE("a server outlives an on_error that throws", "[net]") {
   int unhandled = 0;

@@ -106,6 +106,31 @@ TEMPLATE_TEST_CASE("an unbounded channel takes everything at once", "[channel]",
   });
 }
 
+TEMPLATE_TEST_CASE("a full channel takes the items of those that wait, wherever its chunks end",
+                   "[channel]", FORMS) {
+  run([] {
+    for (const std::size_t capacity : {1U, 2U, 63U, 64U, 65U, 127U, 128U, 129U}) {
+      CHANNEL<int> numbers(capacity);
+      const int all = 500;
+      auto producer = spin([&] {
+        for (int i = 0; i < all; ++i) numbers.push(i);
+        numbers.close();
+      });
+      int expected = 0;
+      for (std::size_t burst = 1; producer.state() != fiber_state::dead || numbers.size() > 0;
+           burst = burst * 7 % 201) {
+        settle();
+        CHECK(numbers.size() <= capacity);
+        for (std::size_t i = 0; i < burst && expected < all; ++i) {
+          if (numbers.pop() != expected) FAIL();
+          ++expected;
+        }
+      }
+      CHECK(expected == all);
+    }
+  });
+}
+
 TEMPLATE_TEST_CASE("producers and consumers are served in order of arrival", "[channel]", FORMS) {
   run([] {
     CHANNEL<char> letters;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What must not allocate, counted: every call of malloc(3) and its like, which operator new makes
 // too.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -151,6 +152,33 @@ TEST_CASE("nothing is allocated to talk, and to wait for one another", "[allocat
             called.wait();
             stream.pop();
           }) == 0);
+  });
+}
+
+TEST_CASE("a channel allocates as items come, and keeps that", "[allocation]") {
+  run([] {
+    using channel_of_texts = local::channel<std::array<char, 64>>;
+    const auto fill_and_empty = [](channel_of_texts& in, int items) {
+      for (int i = 0; i < items; ++i) in.push({});
+      for (int i = 0; i < items; ++i) in.pop();
+    };
+    CHECK(allocations_in([] { channel_of_texts(100'000); }) == 0);
+    const std::size_t unused = allocations.load();
+    channel_of_texts few(100'000);
+    fill_and_empty(few, 10);
+    CHECK(allocations.load() <= unused + 2);
+    channel_of_texts used(1'000);
+    fill_and_empty(used, 1'000);
+    const std::size_t full = allocations.load();
+    for (int i = 0; i < 10; ++i) fill_and_empty(used, 1'000 - i);
+    CHECK(allocations.load() == full);
+
+    channel_of_texts reserved(1'000);
+    reserved.reserve(2'000);
+    const std::size_t before = allocations.load();
+    for (int i = 0; i < 10; ++i) fill_and_empty(reserved, 990);
+    fill_and_empty(reserved, 1'000);
+    CHECK(allocations.load() == before);
   });
 }
 

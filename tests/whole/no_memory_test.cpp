@@ -91,6 +91,30 @@ void end_of(const fiber<T>& cancelled_one) {
   }
 }
 
+/// What a push could not allocate for stays the caller's, and a later push brings it.
+void push_until_pushed() {
+  local::channel<int> numbers(300);
+  const auto push = [&](int number) {
+    try {
+      numbers.push(std::move(number));
+    } catch (const std::bad_alloc&) {
+      numbers.push(std::move(number));
+    }
+  };
+  group own;
+  own.spin([&] {
+    for (int i = 0; i < 500; ++i) push(i);
+    numbers.close();
+  });
+  snooze();
+  int expected = 0;
+  for (const int each : numbers) {
+    if (each != expected++) throw std::logic_error("a number is lost");
+  }
+  own.await_all();
+  if (expected != 500) throw std::logic_error("numbers are lost");
+}
+
 /// A walk goes on behind a refused allocation, and leaves out nothing.
 void walk_three_levels() {
   const auto root = std::filesystem::temp_directory_path() / "motet-no-memory-tree";
@@ -151,6 +175,7 @@ const std::vector<call> calls = {
        items.push(std::string(100, 'x'));
        items.pop();
      }},
+    {"channel with a capacity", push_until_pushed},
     {"select",
      [] {
        channel<int> items(1);

@@ -2,6 +2,7 @@
 // Items handed from fibers and threads that push to those that pop, each in order of arrival.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <limits>
@@ -44,15 +45,15 @@ class basic_channel {
   using iterator = pop_iterator<basic_channel>;
 
   /// With a capacity of 0 a push waits until its item is popped. Otherwise up to `capacity` items
-  /// wait in the channel, which allocates room for them here. Items are moved in and out under the
-  /// channel's lock.
-  /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
+  /// wait in the channel. It allocates memory as they come, which it keeps until its end; see
+  /// reserve(). Items are moved in and out under the channel's lock.
+  /// Throws: std::invalid_argument for more items than any memory holds.
   explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
-    if (capacity > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) refuse_capacity();
-    if (capacity > 0) items_.reserve(capacity);
+    if (capacity > most_items) refuse_capacity();
+    items_.keep_for(capacity);
   }
   /// As many items as memory holds; a push never waits.
-  explicit basic_channel(unbounded_t) : capacity_(std::numeric_limits<std::size_t>::max()) {}
+  explicit basic_channel(unbounded_t) : capacity_(unlimited) {}
   basic_channel(const basic_channel&) = delete;
   basic_channel& operator=(const basic_channel&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
@@ -64,8 +65,8 @@ class basic_channel {
   /// Hands `item` to the pop() that has waited longest, or leaves it in the channel, waiting for
   /// room. If push() throws, the caller keeps `item`.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: channel_closed, what is pending for this fiber, std::bad_alloc if the channel is
-  ///         unbounded; std::logic_error if the channel is destroyed meanwhile.
+  /// Throws: channel_closed; what is pending for this fiber; std::bad_alloc; std::logic_error if
+  ///         the channel is destroyed meanwhile.
   [[gnu::always_inline]] void push(T&& item) {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
@@ -92,7 +93,7 @@ class basic_channel {
   /// As push(), if that needs no waiting.
   /// Returns: false if push() would wait; the caller keeps `item`.
   /// Not a switchpoint.
-  /// Throws: channel_closed; std::bad_alloc if the channel is unbounded.
+  /// Throws: channel_closed; std::bad_alloc.
   bool try_push(T&& item) {
     thread_core* thread = self_core();
     sharing_.lock();
@@ -167,13 +168,14 @@ class basic_channel {
     return dropped;
   }
 
-  /// Allocates room for `count` more items than are in an unbounded channel, and keeps as much: so
-  /// many can be pushed without an allocation. A channel with a capacity has its room already.
+  /// Allocates room for `count` more items than are in the channel, up to its capacity, and keeps
+  /// as much: so many can be pushed without an allocation.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
   void reserve(std::size_t count) {
-    if (capacity_ != std::numeric_limits<std::size_t>::max()) return;
-    if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) refuse_capacity();
+    if (capacity_ == 0) return;
+    if (count > most_items) refuse_capacity();
+    count = std::min(count, capacity_) + spare_chunks() * items_.chunk_size;
     for (;;) {
       auto more = items_.make_room();  // without the lock, as is freed what was not needed
       const std::lock_guard in(sharing_);
@@ -206,7 +208,13 @@ class basic_channel {
   template <typename, typename>
   friend struct push_case;
 
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t most_items = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
+
   enum class answer { done, closed, wait };
+
+  /// When an item is popped from a full channel, that of a push() comes in, which must not fail.
+  std::size_t spare_chunks() const noexcept { return capacity_ == unlimited ? 0 : 1; }
 
   /// Called under the lock, which is released unless the answer is to wait.
   [[gnu::always_inline]] answer give(T& item, thread_core* thread) {
@@ -224,7 +232,7 @@ class basic_channel {
       return answer::closed;
     }
     if (items_.size() >= capacity_) return answer::wait;
-    if (items_.lacks_room()) [[unlikely]] {
+    if (items_.lacks_room(spare_chunks())) [[unlikely]] {
       make_room();
       return give(item, thread);  // a pop() may have come meanwhile
     }

@@ -35,8 +35,9 @@ joined_stream joined(Stream& stream) {
           [](void* ended) { static_cast<Stream*>(ended)->shutdown(SHUT_WR); }};
 }
 
-proxied proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
-              call_site site);
+/// Sets `moved` also when it throws.
+void proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
+           proxied& moved, call_site site);
 
 }  // namespace detail
 
@@ -62,12 +63,25 @@ std::uint64_t copy(From& from, To& to) {
 /// Throws: as copy(); timed_out if for `idle` nothing has come from either stream.
 template <stream First, stream Second>
 proxied proxy(First& first, Second& second, call_site site = call_site::here()) {
-  return detail::proxy(detail::joined(first), detail::joined(second), std::nullopt, site);
+  proxied moved;
+  detail::proxy(detail::joined(first), detail::joined(second), std::nullopt, moved, site);
+  return moved;
 }
 template <stream First, stream Second>
 proxied proxy(First& first, Second& second, detail::timespan idle,
               call_site site = call_site::here()) {
-  return detail::proxy(detail::joined(first), detail::joined(second), idle, site);
+  proxied moved;
+  detail::proxy(detail::joined(first), detail::joined(second), idle, moved, site);
+  return moved;
+}
+/// The same for a caller that needs the numbers even when an exception ends the call, for a log.
+/// Returns: nothing; `moved` is set before the call throws, too.
+/// Switchpoint.
+/// Throws: as the other proxy().
+template <stream First, stream Second>
+void proxy(First& first, Second& second, detail::timespan idle, proxied& moved,
+           call_site site = call_site::here()) {
+  detail::proxy(detail::joined(first), detail::joined(second), idle, moved, site);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <motet/call_site.hpp>
 #include <motet/cancel.hpp>
 #include <motet/detail/life/group.hpp>
 #include <motet/errors.hpp>
@@ -94,9 +95,12 @@ struct peer_address {
 template <typename Stream>
 class server {
  public:
-  /// `seats` may be null: there is no limit. All that is referred to outlives the server.
-  server(const serve_options& how, const std::function<void(Stream)>& handler, semaphore* seats)
-      : how_(how), handler_(handler), seats_(seats) {}
+  /// The options and the handler outlive the server.
+  server(const serve_options& how, const std::function<void(Stream)>& handler, call_site site)
+      : how_(how), handler_(handler), site_(site) {
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (how.limit > 0) seats_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
+  }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
@@ -108,7 +112,7 @@ class server {
     move_on_when_stopped(how_.drain, [&] {
       for (;;) {
         // Another thread may need the seat: no seat is held while there is nobody for it.
-        if (seats_ != nullptr) await_one();
+        if (seats_.has_value()) await_one();
         take(accept, seat(seats_));
         // While other fibers run, connections gather; a handler may want to know how many.
         if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);
@@ -126,10 +130,12 @@ class server {
   /// A connection's place among those that may be open.
   class seat {
    public:
-    explicit seat(semaphore* seats) : seats_(seats) {
-      if (seats_ != nullptr) seats_->acquire();
+    explicit seat(std::optional<semaphore>& seats) {
+      if (seats.has_value()) seats->acquire();
+      seats_ = seats.has_value() ? &*seats : nullptr;
     }
-    seat(semaphore* seats, std::adopt_lock_t) noexcept : seats_(seats) {}
+    seat(std::optional<semaphore>& seats, std::adopt_lock_t) noexcept
+        : seats_(seats.has_value() ? &*seats : nullptr) {}
     seat(seat&& other) noexcept : seats_(std::exchange(other.seats_, nullptr)) {}
     seat& operator=(seat&&) = delete;
     ~seat() {
@@ -137,14 +143,14 @@ class server {
     }
 
    private:
-    semaphore* seats_;
+    semaphore* seats_ = nullptr;
   };
 
   /// As far as there are seats; no more than `most`, or clients could hold up the end.
   template <typename AcceptReady>
   void take_what_has_come(AcceptReady& accept_ready, int most) {
     for (int left = most; left > 0; --left) {
-      if (seats_ != nullptr && !seats_->try_acquire()) return;
+      if (seats_.has_value() && !seats_->try_acquire()) return;
       const std::error_code error = take_one(accept_ready, seat(seats_, std::adopt_lock));
       if (error && !concerns_one_connection(error.value())) return;
     }
@@ -172,10 +178,12 @@ class server {
 
   std::error_code start(seat taken, Stream peer, peer_address& from) {
     try {
-      connections_.spin({.name = from.behind(how_.name)},
-                        [this, taken = std::move(taken), peer = std::move(peer)]() mutable {
-                          serve_one(std::move(peer));
-                        });
+      connections_.spin(
+          {.name = from.behind(how_.name)},
+          [this, taken = std::move(taken), peer = std::move(peer)]() mutable {
+            serve_one(std::move(peer));
+          },
+          site_);
     } catch (const std::bad_alloc&) {
       report(std::current_exception());
       return std::make_error_code(std::errc::not_enough_memory);
@@ -226,24 +234,12 @@ class server {
 
   const serve_options& how_;
   const std::function<void(Stream)>& handler_;
-  semaphore* const seats_;
+  const call_site site_;
+  std::optional<semaphore> seats_;  // none: no limit
   failure_log log_;
   std::chrono::milliseconds pause_ = shortest_pause;
   bool exhaustion_is_told_ = false;
   group connections_;  // declared last: its fibers use all of the above until they are over
-};
-
-/// The places for connections that `how` allows.
-class seats_of {
- public:
-  explicit seats_of(const serve_options& how) {
-    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-    if (how.limit > 0) seats_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
-  }
-  semaphore* get() const noexcept { return seats_.has_value() ? &*seats_ : nullptr; }
-
- private:
-  mutable std::optional<semaphore> seats_;
 };
 
 }}}  // namespace motet::MOTET_ABI::net

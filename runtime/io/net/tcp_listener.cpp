@@ -33,14 +33,9 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
   return error ? tcp_stream() : stream_on<tcp_stream>(static_cast<int>(number), error);
 }
 
-std::size_t tcp_listener::serve_each(const serve_options& how, const handler_function& handler) {
-  const seats_of seats(how);
-  return serve_each(how, handler, seats);
-}
-
 std::size_t tcp_listener::serve_each(const serve_options& how, const handler_function& handler,
-                                     const seats_of& seats) {
-  return server<tcp_stream>(how, handler, seats.get())
+                                     call_site site) {
+  return server<tcp_stream>(how, handler, site)
       .run([this] { await_one(); },
            [this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
@@ -50,8 +45,8 @@ std::size_t tcp_listener::serve_each(const serve_options& how, const handler_fun
 /// Fibers of this thread accept, and wait until the handlers on the workers are over.
 class tcp_listener::shared_out {
  public:
-  shared_out(thread_pool& pool, const handler_function& handler)
-      : pool_(pool), handler_(handler), open_(pool.workers()) {
+  shared_out(thread_pool& pool, const handler_function& handler, call_site site)
+      : pool_(pool), handler_(handler), site_(site), open_(pool.workers()) {
     pool.check_entered(false);
   }
 
@@ -94,7 +89,7 @@ class tcp_listener::shared_out {
   template <typename F>
   void call_on(std::size_t worker, F f) {
     try {
-      pool_.worker(worker).call(f);
+      pool_.worker(worker).call(f, site_);
     } catch (const fiber_cancelled&) {
       if (!pool_stopped()) throw;
       note_stop();
@@ -119,27 +114,29 @@ class tcp_listener::shared_out {
 
   thread_pool& pool_;
   const handler_function& handler_;
+  const call_site site_;
   std::vector<std::size_t> open_;  // connections of each worker
   std::exception_ptr stopped_;
   std::stop_source over_;
 };
 
 std::size_t tcp_listener::serve_shared_out(thread_pool& pool, const serve_options& how,
-                                           const handler_function& handler) {
-  shared_out workers(pool, handler);
+                                           const handler_function& handler, call_site site) {
+  shared_out workers(pool, handler, site);
   return workers.run([&] {
-    return serve_each(how, [&](tcp_stream peer) { workers.hand_over(std::move(peer)); });
+    return serve_each(how, [&](tcp_stream peer) { workers.hand_over(std::move(peer)); }, site);
   });
 }
 
 std::size_t tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
-                                        const serve_options& how, const handler_function& handler) {
+                                        const serve_options& how, const handler_function& handler,
+                                        call_site site) {
   if (where.port() == 0) throw std::invalid_argument("clients need to know the port of a server");
   const endpoint address = of_kind(where, false);
   fd socket = detail::bound_socket(address, {.reuse_port = how.share_port});
   detail::share_port(socket);  // not before: the port is refused if it is another's
   detail::start_listening(socket, address, SOMAXCONN);
-  return tcp_listener(std::move(socket)).serve_shared_out(pool, how, handler);
+  return tcp_listener(std::move(socket)).serve_shared_out(pool, how, handler, site);
 }
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -22,9 +22,9 @@ unix_stream unix_listener::accept(std::error_code& error) noexcept {
 }
 
 std::size_t unix_listener::serve_each(const serve_options& how,
-                                      const std::function<void(unix_stream)>& handler) {
-  const seats_of seats(how);
-  return server<unix_stream>(how, handler, seats.get())
+                                      const std::function<void(unix_stream)>& handler,
+                                      call_site site) {
+  return server<unix_stream>(how, handler, site)
       .run([this] { await_one(); },
            [this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <motet/call_site.hpp>
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/http/request.hpp>
 #include <motet/http/serve_options.hpp>
@@ -43,16 +44,21 @@ void serve_connection(S&& connected, const serve_options& how, const handler& ca
 /// Switchpoint.
 /// Throws: as the listener's serve().
 template <typename Listener>
-std::size_t serve(Listener& listener, const serve_options& how, const handler& called) {
-  return listener.serve(how.connections,
-                        [&]<stream S>(S peer) { serve_connection(std::move(peer), how, called); });
+std::size_t serve(Listener& listener, const serve_options& how, const handler& called,
+                  call_site site = call_site::here()) {
+  const auto answer = [&]<stream S>(S peer) { serve_connection(std::move(peer), how, called); };
+  if constexpr (requires { listener.serve(how.connections, answer, site); }) {
+    return listener.serve(how.connections, answer, site);
+  } else {
+    return listener.serve(how.connections, answer);
+  }
 }
 /// The same for ever.
 /// Switchpoint.
 /// Throws: as the other serve().
 template <typename Listener>
-void serve(Listener& listener, const handler& called) {
-  serve(listener, serve_options(), called);
+void serve(Listener& listener, const handler& called, call_site site = call_site::here()) {
+  serve(listener, serve_options(), called, site);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

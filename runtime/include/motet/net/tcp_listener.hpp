@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <motet/call_site.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
@@ -24,8 +25,6 @@ class thread_pool;
 }}  // namespace motet::MOTET_ABI
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
-
-class seats_of;
 
 class tcp_listener : public detail::socket_listener {
  public:
@@ -62,22 +61,25 @@ class tcp_listener : public detail::socket_listener {
   /// serve_options. A handler that throws ends its own connection. It ends by an exception once the
   /// handlers' fibers have been cancelled and are over, so `handler` may borrow locals. When
   /// descriptors or memory run out, serve() says so, waits, from 1 ms up to 1 s, and tries again.
+  /// In dumps the fibers are spun at `site`.
   /// Returns: how many handlers were cancelled because they took longer than the grace. The
   ///          listener is closed by then.
   /// Switchpoint.
   /// Throws: what is pending for this fiber; std::system_error if the listener is unusable;
   ///         std::logic_error as accept().
   template <typename Handler>
-  std::size_t serve(const serve_options& how, Handler&& handler) {
-    return serve_each(how, [&handler](tcp_stream peer) { handler(std::move(peer)); });
+  std::size_t serve(const serve_options& how, Handler&& handler,
+                    call_site site = call_site::here()) {
+    return serve_each(how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
   /// The same for ever; `on_error` is that of serve_options.
   /// Switchpoint.
   /// Throws: as the other serve().
   template <typename Handler>
     requires std::invocable<Handler&, tcp_stream>
-  void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
-    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler));
+  void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {},
+             call_site site = call_site::here()) {
+    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
   }
 
   /// The same with the handlers on the threads of `pool`: this thread accepts, and each connection
@@ -89,8 +91,10 @@ class tcp_listener : public detail::socket_listener {
   /// Throws: as serve(); executor_stopped if the pool was stopped before, fiber_cancelled if it is
   ///         stopped meanwhile.
   template <typename Handler>
-  std::size_t serve(thread_pool& pool, const serve_options& how, Handler&& handler) {
-    return serve_shared_out(pool, how, [&handler](tcp_stream peer) { handler(std::move(peer)); });
+  std::size_t serve(thread_pool& pool, const serve_options& how, Handler&& handler,
+                    call_site site = call_site::here()) {
+    return serve_shared_out(
+        pool, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
   /// The same with a listener of its own on `where`.
   /// Switchpoint.
@@ -100,9 +104,9 @@ class tcp_listener : public detail::socket_listener {
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
   static std::size_t serve(thread_pool& pool, const endpoint& where, const serve_options& how,
-                           Handler&& handler) {
-    return serve_on_each(pool, where, how,
-                         [&handler](tcp_stream peer) { handler(std::move(peer)); });
+                           Handler&& handler, call_site site = call_site::here()) {
+    return serve_on_each(
+        pool, where, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
   /// The same for ever; `on_error` is that of serve_options.
   /// Switchpoint.
@@ -110,21 +114,21 @@ class tcp_listener : public detail::socket_listener {
   template <typename Handler>
     requires std::invocable<Handler&, tcp_stream>
   static void serve(thread_pool& pool, const endpoint& where, Handler&& handler,
-                    std::function<void(std::exception_ptr)> on_error = {}) {
-    serve(pool, where, {.on_error = std::move(on_error)}, std::forward<Handler>(handler));
+                    std::function<void(std::exception_ptr)> on_error = {},
+                    call_site site = call_site::here()) {
+    serve(pool, where, {.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
   }
 
  private:
   using handler_function = std::function<void(tcp_stream)>;
   class shared_out;
 
-  std::size_t serve_each(const serve_options& how, const handler_function& handler);
-  std::size_t serve_each(const serve_options& how, const handler_function& handler,
-                         const seats_of& seats);
+  std::size_t serve_each(const serve_options& how, const handler_function& handler, call_site site);
   std::size_t serve_shared_out(thread_pool& pool, const serve_options& how,
-                               const handler_function& handler);
+                               const handler_function& handler, call_site site);
   static std::size_t serve_on_each(thread_pool& pool, const endpoint& where,
-                                   const serve_options& how, const handler_function& handler);
+                                   const serve_options& how, const handler_function& handler,
+                                   call_site site);
 };
 
 }}}  // namespace motet::MOTET_ABI::net

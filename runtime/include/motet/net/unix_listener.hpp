@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <motet/call_site.hpp>
 #include <motet/detail/io/bound_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
@@ -47,13 +48,15 @@ class unix_listener : public detail::socket_listener {
   /// Switchpoint.
   /// Throws: as tcp_listener::serve().
   template <typename Handler>
-  std::size_t serve(const serve_options& how, Handler&& handler) {
-    return serve_each(how, [&handler](unix_stream peer) { handler(std::move(peer)); });
+  std::size_t serve(const serve_options& how, Handler&& handler,
+                    call_site site = call_site::here()) {
+    return serve_each(how, [&handler](unix_stream peer) { handler(std::move(peer)); }, site);
   }
   template <typename Handler>
     requires std::invocable<Handler&, unix_stream>
-  void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {}) {
-    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler));
+  void serve(Handler&& handler, std::function<void(std::exception_ptr)> on_error = {},
+             call_site site = call_site::here()) {
+    serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
   }
 
   /// Ends every accept() with bad_file_descriptor, closes the socket, and takes the path away that
@@ -68,7 +71,8 @@ class unix_listener : public detail::socket_listener {
   fd release();
 
  private:
-  std::size_t serve_each(const serve_options& how, const std::function<void(unix_stream)>& handler);
+  std::size_t serve_each(const serve_options& how, const std::function<void(unix_stream)>& handler,
+                         call_site site);
 
   detail::bound_path path_;
 };

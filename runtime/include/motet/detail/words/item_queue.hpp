@@ -41,13 +41,8 @@ class item_queue {
   /// Throws: std::bad_alloc.
   static room make_room() { return room(new chunk); }
 
-  /// Allocates chunks for `count` items, and keeps them.
-  /// Throws: std::bad_alloc.
-  void reserve(std::size_t count) {
-    // One chunk more, for a chunk is used again only when it is empty.
-    for (std::size_t chunks = count / chunk_size + 2; chunks > spares_;) add(make_room());
-    keep_ = spares_;
-  }
+  /// Keeps the memory that `count` items have needed.
+  void keep_for(std::size_t count) noexcept { keep_ = count / chunk_size + 2; }
 
   /// Returns: whether `count` more items can be pushed without add(); then it keeps as much from
   ///          now on.
@@ -76,9 +71,9 @@ class item_queue {
   /// The oldest item; the queue must not be empty.
   T& front() noexcept { return *first_->at(begin_); }
 
-  /// Returns: whether push() must be preceded by add().
-  bool lacks_room() const noexcept {
-    return (end_ == chunk_size || first_ == nullptr) && spares_ == 0;
+  /// Returns: whether push() must be preceded by add(), so that `beyond` spare chunks are left.
+  bool lacks_room(std::size_t beyond = 0) const noexcept {
+    return spares_ < beyond + (end_ == chunk_size || first_ == nullptr ? 1 : 0);
   }
 
   void add(room more) noexcept {
