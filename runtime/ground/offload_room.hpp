@@ -61,13 +61,17 @@ struct room {
   std::size_t idle_count = 0;
   list<idle_thread, idle_tag> idle;  // the thread that became idle last is the first
   list<offload_worker, offload_workers_tag> workers;
-  clock::time_point told{};  // when somebody was last told that calls stand in line
-  line_of_calls nested;      // calls that excused threads wait for
+  clock::time_point told{};         // when somebody was last told that calls stand in line
+  clock::time_point stuck_since{};  // from when on no call has begun while some stood in line
+  line_of_calls nested;             // calls that excused threads wait for
   line_of_calls line;
 
   std::size_t busy() const noexcept { return threads - excused - idle_count; }
   bool may_begin() const noexcept { return busy() < most.load(); }
   bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
+  void note_begun() noexcept {
+    stuck_since = nested.empty() && line.empty() ? clock::time_point() : clock::now();
+  }
 
   /// Called in a forked child.
   void abandon() noexcept {
@@ -120,7 +124,9 @@ inline blocking_call* next_for(offload_worker& worker) noexcept {
   room& target = *worker.works_in;
   blocking_call* next = target.nested.pop_front();
   if (next == nullptr && target.busy() <= target.most.load()) next = target.line.pop_front();
-  if (next != nullptr) note_worker_of(worker, *next);
+  if (next == nullptr) return nullptr;
+  target.note_begun();
+  note_worker_of(worker, *next);
   return next;
 }
 
@@ -129,6 +135,7 @@ inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
   idle_thread* idle = target.idle.pop_front();
   if (idle == nullptr) return nullptr;
   --target.idle_count;
+  target.note_begun();
   idle->given = &work;
   note_worker_of(*idle->itself, work);
   return idle;

@@ -112,8 +112,10 @@ int begin_thread(blocking_call& first) noexcept {
 /// Returns: 0, or an errno value.
 int grow(room& target, blocking_call& first) noexcept {
   const int error = begin_thread(first);
-  if (error == 0) ++target.threads;
-  return error;
+  if (error != 0) return error;
+  ++target.threads;
+  target.note_begun();
+  return 0;
 }
 
 /// The lock is held, and one thread fewer is busy: gives calls in line to other threads.
@@ -150,6 +152,7 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
   }
   (work.nested_in == nullptr ? target.line : target.nested).push_back(work);
   work.waited = true;
+  if (target.stuck_since == clock::time_point()) target.stuck_since = clock::now();
   return 0;
 }
 
@@ -232,13 +235,15 @@ set_load load() noexcept {
 }
 
 /// The most frequent site is found by a walk for each: only when calls have waited for long.
-std::optional<congestion> take_news_of(blocking_call& waiting) noexcept {
+std::optional<congestion> take_news_of(blocking_call& waiting, clock::duration at_least) noexcept {
   thread_set& all = thread_set::get();
   const std::lock_guard held(all.lock);
   room& target = all.of(waiting);
   const clock::time_point present = clock::now();
   const bool told = target.told != clock::time_point() && present - target.told < between_news;
-  if (!line_of_calls::contains(waiting) || told) return {};
+  const bool stuck =
+      target.stuck_since != clock::time_point() && present - target.stuck_since >= at_least;
+  if (!line_of_calls::contains(waiting) || told || !stuck) return {};
   target.told = present;
   congestion found;
   found.of = load_of(target);

@@ -61,9 +61,10 @@ struct congestion {
   std::size_t from_site = 0;  // how many of them,
   clock::duration longest{};  // and how long the oldest has run
 };
-/// Returns: what holds up the room of `waiting`, if that call is still in line and this was not
-///          returned in the last ten seconds. The caller reports it.
-std::optional<congestion> take_news_of(blocking_call& waiting) noexcept;
+/// Returns: what holds up the room of `waiting`, if that call is still in line, no call of the room
+///          has begun for `at_least`, and this was not returned in the last ten seconds. The caller
+///          reports it.
+std::optional<congestion> take_news_of(blocking_call& waiting, clock::duration at_least) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {

@@ -67,8 +67,8 @@ std::string text_of(const offload_threads::congestion& found, offload_room which
   return text;
 }
 
-void give_notice(thread_state& thread, blocking_call& waiting) noexcept {
-  const auto found = offload_threads::take_news_of(waiting);
+void give_notice(thread_state& thread, blocking_call& waiting, clock::duration stuck_for) noexcept {
+  const auto found = offload_threads::take_news_of(waiting, stuck_for);
   if (!found) return;
   try {
     notice(thread.settings(), text_of(*found, waiting.room));
@@ -82,10 +82,17 @@ void give_notice(thread_state& thread, blocking_call& waiting) noexcept {
 bool await_thread(remote_wait& end, blocking_call& call) noexcept {
   thread_state& thread = *self();
   if (!call.waited || thread.time.virtual_time()) return end.await();
-  const auto first = end.await_until(thread.time.after(long_in_line));
-  if (first != remote_wait::result::late) return first == remote_wait::result::over;
-  give_notice(thread, call);
-  return end.await();
+  switch (end.await_until(thread.time.after(long_in_line))) {
+    case remote_wait::result::over:
+      return true;
+    case remote_wait::result::late:
+      give_notice(thread, call, {});
+      return end.await();
+    default:
+      // Calls that are given up sooner would starve in silence.
+      give_notice(thread, call, long_in_line);
+      return false;
+  }
 }
 
 void throw_from_job(std::exception_ptr error) {

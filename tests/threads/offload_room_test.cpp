@@ -119,6 +119,32 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
   CHECK(contains(notices[0], "options.offload_limit"));
 }
 
+TEST_CASE("calls that are all given up before a second has passed are told of, too", "[offload]") {
+  if (testing::on_sim()) return;
+  const limited_to two(2);
+  auto held = make_pipe();
+  std::vector<std::string> notices;
+  options how;
+  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(how, [&] {
+    group blocked;
+    for (int i = 0; i < 2; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
+    sleep_for(20ms);
+    const auto begun = clock::now();
+    CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
+    CHECK(notices.empty());
+    while (notices.empty()) {
+      CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
+      sleep_for(20ms);
+    }
+    CHECK(clock::now() - begun >= 1s);
+    CHECK(::write(held.second(), "x", 1) == 1);
+    blocked.await_all();
+  });
+  REQUIRE(notices.size() == 1);
+  CHECK(contains(notices[0], "1 offloaded calls have no thread: all 2 (limit 2"));
+}
+
 TEST_CASE("the limit of threads is an option", "[offload]") {
   const std::size_t before = testing::threads::most.load();
   options how;
