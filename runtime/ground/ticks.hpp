@@ -39,13 +39,13 @@ std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept;
 
 struct clock_reading {
   std::chrono::steady_clock::time_point at;
-  double ticks;
+  std::uint64_t ticks;
 };
 
 /// A thread may lose the processor between the clock and the counter: of some readings, the one
 /// that took the fewest ticks counts.
 template <typename Read>
-clock_reading read_clock_and_ticks(Read& read_clock) noexcept {
+clock_reading read_clock_and_ticks(Read&& read_clock) noexcept {
   clock_reading best{};
   std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
   for (int tries = 0; tries < 8; ++tries) {
@@ -54,7 +54,7 @@ clock_reading read_clock_and_ticks(Read& read_clock) noexcept {
     const std::uint64_t took = ticks() - before;
     if (took >= fewest) continue;
     fewest = took;
-    best = {at, static_cast<double>(before) + static_cast<double>(took) / 2};
+    best = {at, before + took / 2};
   }
   return best;
 }
@@ -65,7 +65,8 @@ double measure_ticks_per_nanosecond(Read read_clock) noexcept {
   const clock_reading from = read_clock_and_ticks(read_clock);
   while (read_clock() - from.at < std::chrono::microseconds(20)) continue;
   const clock_reading to = read_clock_and_ticks(read_clock);
-  return (to.ticks - from.ticks) / static_cast<double>((to.at - from.at).count());
+  return static_cast<double>(to.ticks - from.ticks) /
+         static_cast<double>((to.at - from.at).count());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -81,9 +81,11 @@ std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::b
   std::error_code error;
   const std::size_t size = from.read(buffer, error);
   if (error) throw_stream_error(error, "read");
-  if (size > 0) progress.moved(size);
+  if (size > 0) progress.came();
   for (std::span<const std::byte> rest = buffer.first(size); !rest.empty();) {
-    rest = rest.subspan(to.write(rest, error));
+    const std::size_t written = to.write(rest, error);
+    progress.delivered(written);
+    rest = rest.subspan(written);
     if (error) throw_stream_error(error, "write");
   }
   return size;

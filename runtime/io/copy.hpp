@@ -20,10 +20,10 @@ struct copy_progress {
   deadline* limit = nullptr;  // moved on with each part, if given
   timespan idle = clock::duration::zero();
 
-  void moved(std::size_t more) {
-    bytes += more;
+  void came() {
     if (limit != nullptr) limit->reset(idle);
   }
+  void delivered(std::size_t more) noexcept { bytes += more; }
 };
 
 /// Whether the kernel can move bytes between two descriptors without the program.

@@ -39,6 +39,15 @@ bool is_gone(int error) noexcept {
   return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
 
+/// Some file systems let a signal interrupt these calls.
+template <typename Call>
+auto retried(Call call) noexcept {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
 }  // namespace
 
 struct directory_walk::state {
@@ -139,7 +148,8 @@ void directory_walk::state::read_one() {
 bool directory_walk::state::read_page(level& from) {
   path_.resize(from.path_length);
   const std::span<std::byte> room = from.page.room();
-  const ssize_t size = ::getdents64(from.opened.get(), room.data(), room.size());
+  const ssize_t size =
+      retried([&] { return ::getdents64(from.opened.get(), room.data(), room.size()); });
   if (size < 0 && !is_gone(errno)) fail("getdents64", errno);
   if (size <= 0) {
     levels_.pop_back();
@@ -155,8 +165,11 @@ void directory_walk::state::read_entry(const level& in, std::string_view name) {
   path_.resize(in.path_length);
   path_ += name;
   struct statx about{};
-  if (::statx(in.opened.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_TYPE | STATX_SIZE, &about) != 0) {
+  const int examined = retried([&] {
+    return ::statx(in.opened.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+                   STATX_TYPE | STATX_SIZE, &about);
+  });
+  if (examined != 0) {
     if (!is_gone(errno)) fail("statx", errno);
     return;
   }
@@ -164,7 +177,8 @@ void directory_walk::state::read_entry(const level& in, std::string_view name) {
 
   levels_.reserve(levels_.size() + 1);
   std::unique_ptr<level> below(new level);
-  below->opened = fd(::openat(in.opened.get(), name.data(), directory_flags | O_NOFOLLOW));
+  below->opened = fd(retried(
+      [&] { return ::openat(in.opened.get(), name.data(), directory_flags | O_NOFOLLOW); }));
   const int error = below->opened ? 0 : errno;
   record(name, about);
   if (error == 0) {

@@ -98,7 +98,8 @@ ssize_t splice_when_ready(const held_direction& awaited, short events, Splice sp
 }
 
 /// Writes what has entered `through` but cannot be spliced out of it.
-void empty_by_hand(const way& through, std::size_t size, held_direction& to) {
+void empty_by_hand(const way& through, std::size_t size, held_direction& to,
+                   copy_progress& progress) {
   std::array<std::byte, 4096> part;
   while (size > 0) {
     const std::size_t got =
@@ -106,7 +107,9 @@ void empty_by_hand(const way& through, std::size_t size, held_direction& to) {
     size -= got;
     for (std::span<const std::byte> rest = std::span(part).first(got); !rest.empty();) {
       std::error_code error;
-      rest = rest.subspan(to.write(rest, error));
+      const std::size_t written = to.write(rest, error);
+      progress.delivered(written);
+      rest = rest.subspan(written);
       if (error) throw_stream_error(error, "write");
     }
   }
@@ -120,16 +123,17 @@ ssize_t load(held_direction& from, const way& through) {
 }
 
 /// Returns: false if this kernel cannot splice to `to`; then all has been written by hand.
-bool unload(const way& through, std::size_t size, held_direction& to) {
+bool unload(const way& through, std::size_t size, held_direction& to, copy_progress& progress) {
   while (size > 0) {
     const ssize_t sent = splice_when_ready(to, POLLOUT, [&] {
       const sigpipe_guard guard;
       return splice_now(through.exit(), to.descriptor(), size);
     });
     if (sent <= 0) {
-      empty_by_hand(through, size, to);
+      empty_by_hand(through, size, to, progress);
       return false;
     }
+    progress.delivered(static_cast<std::size_t>(sent));
     size -= static_cast<std::size_t>(sent);
   }
   return true;
@@ -148,9 +152,9 @@ flow splice_much(held_direction& from, held_direction& to, way& through, copy_pr
     if (loaded < 0) return flow::refused;
     if (loaded == 0) return flow::ended;
     const auto size = static_cast<std::size_t>(loaded);
-    progress.moved(size);
+    progress.came();
     through.note_load(size);
-    if (!unload(through, size, to)) return flow::refused;
+    if (!unload(through, size, to, progress)) return flow::refused;
     if (size < small_part) return flow::little;
   }
 }
@@ -194,7 +198,8 @@ bool copy_by_file_range(held_direction& from, held_direction& to, copy_progress&
     }
     if (moved < 0 || (moved == 0 && progress.bytes == 0)) return false;
     if (moved == 0) return true;
-    progress.moved(static_cast<std::size_t>(moved));
+    progress.came();
+    progress.delivered(static_cast<std::size_t>(moved));
   }
 }
 

@@ -27,14 +27,18 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-void submit(blocking_call& work) {
+/// Returns: false if there is no thread for a call of motet's own: this one is blocked then, as for
+///          calls on files.
+bool submit(blocking_call& work) {
   const int error = offload_threads::submit(work);
+  if (error == 0) return true;
   if (error == EDEADLK) {
     throw deadlock(
         "all threads for offloaded jobs wait for work that is offloaded in turn, or "
         "were left to a job that goes on: this one would wait for them");
   }
-  if (error != 0) throw std::system_error(error, std::system_category(), "a thread to offload to");
+  if (work.room == offload_room::own) return false;
+  throw std::system_error(error, std::system_category(), "a thread to offload to");
 }
 
 /// A call that waits for so long for a thread is no accident of the moment.
@@ -110,7 +114,10 @@ void lent_call::await_end() {
   remote_wait waiting("end of an offloaded job");
   caller_ = &waiting;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
-  submit(*this);
+  if (!submit(*this)) {
+    call();
+    return;
+  }
   const remote_work meanwhile;
   if (await_thread(waiting, *this)) return;
   if (offload_threads::withdraw(*this)) thread->throw_pending();
@@ -140,7 +147,10 @@ void owned_call::await_end(owned<owned_call>& call) {
   remote_wait waiting("end of an offloaded job");
   lent.caller_ = &waiting;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);
-  submit(lent);
+  if (!submit(lent)) {
+    lent.call();
+    return;
+  }
   const remote_work meanwhile;
   if (await_thread(waiting, lent)) return;
   if (offload_threads::withdraw(lent)) thread->throw_pending();

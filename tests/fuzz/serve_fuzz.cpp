@@ -109,7 +109,6 @@ void serve(FuzzedDataProvider& input) {
   how.limit = input.ConsumeIntegralInRange<std::size_t>(0, 3);
   how.on_error = [&](const std::exception_ptr&) { ++failed; };
   const std::function<void(connection)> handler = [&](connection) { listener.handle(); };
-  const motet::net::seats_of seats(how);
   motet::group clock;
   clock.spin([&] {  // handlers that never end may have all seats
     motet::sleep_for(1min);
@@ -117,8 +116,8 @@ void serve(FuzzedDataProvider& input) {
   });
   try {
     const auto cut =
-        static_cast<int>(motet::net::server<connection>(how, handler, seats.get())
-                             .run([] {}, [&](auto& peer) { return listener.accept(peer); },
+        static_cast<int>(motet::net::server<connection>(how, handler, motet::call_site::here())
+                             .run([&](auto& peer) { return listener.accept(peer); },
                                   [&](auto& peer) { return listener.accept_ready(peer); },
                                   [&] { ++listener.closed; }));
     require(listener.fatal == 0 && listener.closed == 1);

@@ -428,4 +428,15 @@ TEST_CASE("without any thread a job is refused, with one it waits for that", "[o
     CHECK(begun);
   });
 }
+
+TEST_CASE("without any thread motet's own calls block the caller's", "[offload]") {
+  until_no_worker_is_left();
+  run([] {
+    detail::faults::choose = no_more_threads;
+    std::size_t names = 0;
+    for ([[maybe_unused]] const walk_entry& each : directory_walk("/proc/self/fd")) ++names;
+    detail::faults::choose = nullptr;
+    CHECK(names >= 3);
+  });
+}
 #endif

@@ -161,7 +161,8 @@ TEST_CASE("a redirection without a fragment inherits that of the address") {
   for (const auto& [place, address] : {std::pair<std::string, std::string>{"/b", "/b#part"},
                                        {"/b#other", "/b#other"},
                                        {"?q", "/a?q#part"},
-                                       {"#", "/a#"}}) {
+                                       {"#", "/a#"},
+                                       {"/b#a\tb", "/b"}}) {
     CAPTURE(place);
     raw_server one({"HTTP/1.1 302 X\r\nContent-Length: 0\r\nLocation: " + place + "\r\n\r\n", ok});
     http::client client;

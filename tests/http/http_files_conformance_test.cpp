@@ -154,7 +154,7 @@ TEST_CASE("a file of the future has no Last-Modified") {
 }
 
 TEST_CASE("a file that has just been changed has a weak tag") {
-  const old_file young(std::time(nullptr));
+  const old_file young(std::time(nullptr) + 60);
   REQUIRE(young.tag.starts_with("W/\""));
   const std::string range = "Range: bytes=0-1\r\n";
   CHECK(young.judge("If-None-Match: " + young.tag + "\r\n") == "304");

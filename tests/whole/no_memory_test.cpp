@@ -117,7 +117,8 @@ void push_until_pushed() {
 
 /// A walk goes on behind a refused allocation, and leaves out nothing.
 void walk_three_levels() {
-  const auto root = std::filesystem::temp_directory_path() / "motet-no-memory-tree";
+  const auto root = std::filesystem::temp_directory_path() /
+                    ("motet-no-memory-tree-" + std::to_string(::getpid()));
   std::filesystem::create_directories(root / "a" / "b" / "c");
   directory_walk from(root.native());
   const auto next = [&] {

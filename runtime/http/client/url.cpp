@@ -117,9 +117,9 @@ url url::parse(std::string_view text) {
 
 url url::resolve(std::string_view given) const {
   const std::string encoded = with_only_visible(given);
-  if (!has_only_visible(encoded)) refuse(encoded);
   std::string_view reference = encoded;
   const std::string_view own_fragment = cut_off_fragment(reference);
+  if (!has_only_visible(reference)) refuse(encoded);
   url found = *this;
   if (reference.find(':') < reference.find_first_of("/?")) {
     found = parse(reference);
@@ -127,8 +127,13 @@ url url::resolve(std::string_view given) const {
     found = parse((is_safe ? "https:" : "http:") + std::string(reference));
   } else {
     found.target = resolved(reference, target);
+    found.fragment.clear();
   }
-  found.fragment = own_fragment.empty() ? fragment : own_fragment;
+  if (own_fragment.empty()) {
+    found.fragment = fragment;
+  } else if (has_only_visible(own_fragment)) {
+    found.fragment = own_fragment;
+  }
   return found;
 }
 

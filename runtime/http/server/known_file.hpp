@@ -15,13 +15,14 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct facts {
-  /// Returns: a tag that another state of the file does not have: a weak one within the second of
-  ///          the last change, in which there may be another change.
+  /// Returns: a tag of the file's time and size; within the second of the last change a weak one,
+  /// for
+  ///          the file may change again without another time.
   /// Source: RFC 9110, 8.8.1.
   std::string_view tag() const noexcept {
     return std::string_view(weak_tag).substr(is_settled() ? 2 : 0);
   }
-  bool is_settled() const noexcept { return changed + 1 < std::time(nullptr); }
+  bool is_settled() const noexcept { return changed < std::time(nullptr) - 1; }
 
   std::uint64_t size = 0;
   std::time_t changed = 0;

@@ -175,11 +175,11 @@ class basic_channel {
   void reserve(std::size_t count) {
     if (capacity_ == 0) return;
     if (count > most_items) refuse_capacity();
-    count = std::min(count, capacity_) + spare_chunks() * items_.chunk_size;
     for (;;) {
       auto more = items_.make_room();  // without the lock, as is freed what was not needed
       const std::lock_guard in(sharing_);
-      if (items_.keeps_room_for(count)) return;
+      const std::size_t wanted = std::min(count, capacity_ - items_.size());
+      if (items_.keeps_room_for(wanted + spare_chunks() * items_.chunk_size)) return;
       items_.add(std::move(more));
     }
   }

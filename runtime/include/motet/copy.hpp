@@ -11,7 +11,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// How many bytes proxy() has moved.
+/// How many bytes proxy() has read from one stream and written to the other.
 struct proxied {
   std::uint64_t forth = 0;  // from the first stream to the second
   std::uint64_t back = 0;

@@ -104,15 +104,13 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// `await_one()` waits until a connection has come. `accept(peer)` does so, and takes it;
-  /// `accept_ready(peer)` does not wait: it returns -EAGAIN. They return a descriptor, or minus an
-  /// errno value. Returns: how many connections were cut.
-  template <typename Await, typename Accept, typename AcceptReady, typename Close>
-  std::size_t run(Await await_one, Accept accept, AcceptReady accept_ready, Close close) {
+  /// `accept(peer)` waits for a connection, and takes it; `accept_ready(peer)` does not wait: it
+  /// returns -EAGAIN. They return a descriptor, or minus an errno value.
+  /// Returns: how many connections were cut.
+  template <typename Accept, typename AcceptReady, typename Close>
+  std::size_t run(Accept accept, AcceptReady accept_ready, Close close) {
     move_on_when_stopped(how_.drain, [&] {
       for (;;) {
-        // Another thread may need the seat: no seat is held while there is nobody for it.
-        if (seats_.has_value()) await_one();
         take(accept, seat(seats_));
         // While other fibers run, connections gather; a handler may want to know how many.
         if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);

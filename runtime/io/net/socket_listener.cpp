@@ -40,13 +40,6 @@ struct socket_listener::state {
     return perform(op);
   }
 
-  void await_one() {
-    operation op;
-    op.kind = verb::wait_fd;
-    op.flags = POLLIN;
-    perform(op);
-  }
-
   std::int32_t perform(operation& op) {
     const net::stream_turn accepting(queue, "turn to accept on fd", socket.get());
     if (accepting.refusal() != 0) return accepting.refusal();
@@ -83,10 +76,6 @@ socket_listener& socket_listener::operator=(socket_listener&& other) noexcept {
 
 socket_listener::~socket_listener() {
   close();
-}
-
-void socket_listener::await_one() {
-  if (state_ != nullptr) state_->await_one();
 }
 
 std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {

@@ -36,8 +36,7 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
 std::size_t tcp_listener::serve_each(const serve_options& how, const handler_function& handler,
                                      call_site site) {
   return server<tcp_stream>(how, handler, site)
-      .run([this] { await_one(); },
-           [this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
+      .run([this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
            [this] { close(); });
 }
@@ -55,7 +54,7 @@ class tcp_listener::shared_out {
   std::size_t run(Serve serve) {
     std::size_t cut = 0;
     group watch;
-    watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); });
+    watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
     move_on_when_stopped(over_.get_token(), [&] { cut = serve(); });
     if (stopped_ != nullptr) std::rethrow_exception(stopped_);
     return cut;

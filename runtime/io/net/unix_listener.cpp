@@ -25,8 +25,7 @@ std::size_t unix_listener::serve_each(const serve_options& how,
                                       const std::function<void(unix_stream)>& handler,
                                       call_site site) {
   return server<unix_stream>(how, handler, site)
-      .run([this] { await_one(); },
-           [this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
+      .run([this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
            [this] { close(); });
 }

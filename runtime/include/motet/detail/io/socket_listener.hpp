@@ -41,8 +41,6 @@ class socket_listener {
   socket_listener& operator=(socket_listener&&) noexcept;
   ~socket_listener();
 
-  /// Waits until accept_now() need not wait; any error is left to that.
-  void await_one();
   /// Returns: a descriptor, or minus an errno value. Tells the peer's address, if asked for.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   std::int32_t accept_now(sockaddr* address = nullptr, socklen_t* length = nullptr);
