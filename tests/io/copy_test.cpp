@@ -314,6 +314,7 @@ TEST_CASE("a proxy counts what has been written, not what has been read", "[prox
       arrived += part;
     CHECK(moved.forth == arrived);
     sender.cancel();
+    CHECK_THROWS_AS(sender.await(), fiber_cancelled);
   });
 }
 
