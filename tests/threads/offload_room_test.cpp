@@ -11,6 +11,7 @@
 #include <motet/motet.hpp>
 #include <motet/offload.hpp>
 #include <motet/stats.hpp>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "ground/offload_room.hpp"
 #include "ground/workers.hpp"
 #include "support.hpp"
 
@@ -33,6 +35,13 @@ namespace {
 void block_on(int pipe) {
   pollfd asked{pipe, POLLIN, 0};
   ::poll(&asked, 1, 20'000);
+}
+
+/// A notice is not repeated for ten seconds.
+void forget_notice() {
+  auto& all = detail::offload_threads::thread_set::get();
+  const std::lock_guard held(all.lock);
+  all.calls.told = {};
 }
 
 template <typename F>
@@ -94,6 +103,7 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
   if (testing::on_sim()) return;
   const limited_to two(2);
   auto held = make_pipe();
+  forget_notice();
   std::vector<std::string> notices;
   options how;
   how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
@@ -123,6 +133,7 @@ TEST_CASE("calls that are all given up before a second has passed are told of, t
   if (testing::on_sim()) return;
   const limited_to two(2);
   auto held = make_pipe();
+  forget_notice();
   std::vector<std::string> notices;
   options how;
   how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
