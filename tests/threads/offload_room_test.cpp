@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When all threads for offloaded calls are blocked: motet's own calls go on, and a notice says who
 // blocks them.
+#include "ground/offload_room.hpp"
+
 #include <poll.h>
 #include <unistd.h>
 
@@ -19,7 +21,6 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "ground/offload_room.hpp"
 #include "ground/workers.hpp"
 #include "support.hpp"
 
