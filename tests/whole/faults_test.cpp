@@ -28,6 +28,7 @@
 #include "catch.hpp"
 #include "places.hpp"
 #include "support.hpp"
+#include "whole/refusing_new.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;
@@ -101,32 +102,12 @@ bool refused() noexcept {
 
 }  // namespace
 
-// Not inline: g++ 12 would take the free(3) in the one for a mistake in the other.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  void* memory = refused() ? nullptr : std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+bool testing::refuses_new() noexcept {
+  return refused();
 }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  const auto each = static_cast<std::size_t>(alignment);
-  void* memory = refused() ? nullptr : std::aligned_alloc(each, (size + each - 1) / each * each);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return std::malloc(size == 0 ? 1 : size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+
+bool testing::refuses_nothrow_new() noexcept {
+  return false;
 }
 
 namespace {
