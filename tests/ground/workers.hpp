@@ -9,10 +9,12 @@
 #include <fstream>
 #include <memory>
 #include <motet/motet.hpp>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "ground/offload_room.hpp"
 #include "ground/offload_threads.hpp"
 
 namespace testing {
@@ -46,6 +48,13 @@ inline int count_workers() {
 
 inline void until_no_worker_is_left() {
   while (count_workers() > 0) std::this_thread::sleep_for(5ms);
+}
+
+/// A notice that calls have no thread is not repeated for ten seconds: the next one is the first.
+inline void forget_notice() {
+  auto& all = threads::thread_set::get();
+  const std::lock_guard held(all.lock);
+  all.calls.told = {};
 }
 
 /// At most so many, for as long as it lives; none at first.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When all threads for offloaded calls are blocked: motet's own calls go on, and a notice says who
 // blocks them.
-#include "ground/offload_room.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include <motet/motet.hpp>
 #include <motet/offload.hpp>
 #include <motet/stats.hpp>
-#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -36,13 +34,6 @@ namespace {
 void block_on(int pipe) {
   pollfd asked{pipe, POLLIN, 0};
   ::poll(&asked, 1, 20'000);
-}
-
-/// A notice is not repeated for ten seconds.
-void forget_notice() {
-  auto& all = detail::offload_threads::thread_set::get();
-  const std::lock_guard held(all.lock);
-  all.calls.told = {};
 }
 
 template <typename F>
@@ -104,7 +95,7 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
   if (testing::on_sim()) return;
   const limited_to two(2);
   auto held = make_pipe();
-  forget_notice();
+  testing::forget_notice();
   std::vector<std::string> notices;
   options how;
   how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
@@ -134,7 +125,7 @@ TEST_CASE("calls that are all given up before a second has passed are told of, t
   if (testing::on_sim()) return;
   const limited_to two(2);
   auto held = make_pipe();
-  forget_notice();
+  testing::forget_notice();
   std::vector<std::string> notices;
   options how;
   how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
