@@ -13,15 +13,14 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/interrupted.hpp"
 #include "io/scratch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using testing::error_of;
-using testing::oops;
 using testing::scratch_directory;
-using testing::until_waiting;
 
 namespace {
 
@@ -95,25 +94,11 @@ TEST_CASE("an interruption leaves out no name", "[directory]") {
     make_files(in, 1'500);
     directory all(in.name());
     std::set<std::string> found;
-    bool over = false;
-    int interruptions = 0;
-    auto reader = spin([&] {
-      while (!over) {
-        try {
-          while (auto each = all.next()) found.emplace(each->name);
-          over = true;
-          snooze();  // throws what came too late for next()
-        } catch (const oops&) {
-          ++interruptions;
-        }
-      }
+    const int interruptions = testing::read_while_interrupted([&] {
+      const auto each = all.next();
+      if (each) found.emplace(each->name);
+      return each.has_value();
     });
-    until_waiting(reader);
-    while (!over) {
-      if (interruptions < 100) reader.raise(oops());
-      snooze();
-    }
-    reader.await();
     CHECK(found.size() == 1'500);
     CHECK(interruptions > 0);
   });

@@ -17,14 +17,13 @@
 
 #include "catch.hpp"
 #include "fixtures.hpp"
+#include "io/interrupted.hpp"
 #include "io/scratch.hpp"
 #include "support.hpp"
 
 using namespace motet;
 using testing::error_of;
-using testing::oops;
 using testing::scratch_directory;
-using testing::until_waiting;
 
 namespace fs = std::filesystem;
 
@@ -173,25 +172,11 @@ TEST_CASE("an interrupted walk goes on and leaves out no entry", "[directory_wal
     make_tree(in.name(), 2, 3, 100);
     directory_walk all(in.name());
     std::vector<std::string> found;
-    bool over = false;
-    int interruptions = 0;
-    auto walker = spin([&] {
-      while (!over) {
-        try {
-          while (auto each = all.next()) found.emplace_back(each->path);
-          over = true;
-          snooze();  // throws what came too late for next()
-        } catch (const oops&) {
-          ++interruptions;
-        }
-      }
+    const int interruptions = testing::read_while_interrupted([&] {
+      const auto each = all.next();
+      if (each) found.emplace_back(each->path);
+      return each.has_value();
     });
-    until_waiting(walker);
-    while (!over) {
-      if (interruptions < 100) walker.raise(oops());
-      snooze();
-    }
-    walker.await();
     CHECK(found.size() == 15 * 100 + 14);
     CHECK(std::set<std::string>(found.begin(), found.end()).size() == found.size());
     CHECK(interruptions > 0);

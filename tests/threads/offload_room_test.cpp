@@ -56,6 +56,27 @@ void use_files_and_programs() {
   CHECK(within(10s, [] { CHECK(run_command({.program = "true"}).status); }));
 }
 
+/// Calls `f` with a group for its calls, and the notices so far, while two calls block both
+/// threads. Returns: the notices.
+template <typename F>
+std::vector<std::string> notices_while_both_are_blocked(F f) {
+  const limited_to two(2);
+  auto held = make_pipe();
+  testing::forget_notice();
+  std::vector<std::string> notices;
+  options how;
+  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(how, [&] {
+    group calls;
+    for (int i = 0; i < 2; ++i) calls.spin([&] { offload([&] { block_on(held.first()); }); });
+    sleep_for(20ms);
+    f(calls, notices);
+    CHECK(::write(held.second(), "x", 1) == 1);
+    calls.await_all();
+  });
+  return notices;
+}
+
 }  // namespace
 
 TEST_CASE("files, directories and programs do not wait behind offloaded calls", "[offload]") {
@@ -93,26 +114,15 @@ TEST_CASE("files, directories and programs do not wait behind calls that were le
 TEST_CASE("a call that waits for a thread for a second is told of, with who blocks the threads",
           "[offload]") {
   if (testing::on_sim()) return;
-  const limited_to two(2);
-  auto held = make_pipe();
-  testing::forget_notice();
-  std::vector<std::string> notices;
-  options how;
-  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
-  run(how, [&] {
-    group blocked;
-    for (int i = 0; i < 2; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
-    sleep_for(20ms);
-    blocked.spin([] { offload([] {}); });
+  const auto notices = notices_while_both_are_blocked([](group& calls, const auto& so_far) {
+    calls.spin([] { offload([] {}); });
     sleep_for(20ms);
     std::ostringstream dumped;
     dump(dumped);
     CHECK(contains(dumped.str(), "offloaded calls: 2 being made, 1 waiting for a thread"));
     CHECK(stats().offload_queued == 1);
     CHECK(stats().offload_limit == 2);
-    while (notices.empty()) sleep_for(10ms);
-    CHECK(::write(held.second(), "x", 1) == 1);
-    blocked.await_all();
+    while (so_far.empty()) sleep_for(10ms);
   });
   REQUIRE(notices.size() == 1);
   CHECK(contains(notices[0], "1 offloaded calls have no thread: all 2 (limit 2"));
@@ -123,26 +133,15 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
 
 TEST_CASE("calls that are all given up before a second has passed are told of, too", "[offload]") {
   if (testing::on_sim()) return;
-  const limited_to two(2);
-  auto held = make_pipe();
-  testing::forget_notice();
-  std::vector<std::string> notices;
-  options how;
-  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
-  run(how, [&] {
-    group blocked;
-    for (int i = 0; i < 2; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
-    sleep_for(20ms);
+  const auto notices = notices_while_both_are_blocked([](group&, const auto& so_far) {
     const auto begun = clock::now();
     CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
-    CHECK(notices.empty());
-    while (notices.empty()) {
+    CHECK(so_far.empty());
+    while (so_far.empty()) {
       CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
       sleep_for(20ms);
     }
     CHECK(clock::now() - begun >= 1s);
-    CHECK(::write(held.second(), "x", 1) == 1);
-    blocked.await_all();
   });
   REQUIRE(notices.size() == 1);
   CHECK(contains(notices[0], "1 offloaded calls have no thread: all 2 (limit 2"));
