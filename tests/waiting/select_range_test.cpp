@@ -170,7 +170,8 @@ TEMPLATE_TEST_CASE("permits asked for by a select hold up those behind only whil
   run([] {
     typename TestType::semaphore permits(1);
     bool got = false;
-    auto large = spin([&] { motet::select(on_acquire(permits, 5), on_timeout(5ms)); });
+    event enough;
+    auto large = spin([&] { motet::select(on_acquire(permits, 5), on_set(enough)); });
     until_waiting(large);
     auto small = spin([&] {
       permits.acquire();
@@ -178,6 +179,7 @@ TEMPLATE_TEST_CASE("permits asked for by a select hold up those behind only whil
     });
     until_waiting(small);
     CHECK_FALSE(got);
+    enough.set();
     large.await();
     small.await();
     CHECK(got);
