@@ -14,7 +14,7 @@ FAMILIES = {
     "time": ("Time", ["clock", "time", "every"]),
     "threads": ("Threads", ["thread", "thread_pool", "executor", "offload"]),
     "io": ("Descriptors and streams", ["io", "fd", "stream", "reader", "writer", "copy", "pipe"]),
-    "files": ("Files", ["file", "directory", "file_watch"]),
+    "files": ("Files", ["file", "directory", "directory_walk", "file_watch"]),
     "net": ("The net", ["net", "net/endpoint", "net/tcp_stream", "net/tcp_listener", "net/serve_options", "net/listen_fds",
                         "net/udp_socket", "net/unix_stream", "net/unix_listener", "net/unix_datagram", "dns"]),
     "processes": ("Programs and signals", ["process", "signal_set", "run_until_signal"]),
