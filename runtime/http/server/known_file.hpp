@@ -15,9 +15,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct facts {
-  /// Returns: a tag of the file's time and size; within the second of the last change a weak one,
-  /// for
-  ///          the file may change again without another time.
+  /// Returns: a tag of the file's time and size; a weak one within the second of the last change,
+  ///          in which the file may change again.
   /// Source: RFC 9110, 8.8.1.
   std::string_view tag() const noexcept {
     return std::string_view(weak_tag).substr(is_settled() ? 2 : 0);
