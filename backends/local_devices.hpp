@@ -71,7 +71,7 @@ class mount_line {
 class local_devices {
  public:
   bool contains(dev_t device) noexcept {
-    const clock::time_point present = clock::now();
+    const clock::time_point present = std::chrono::steady_clock::now();
     entry& known = known_[device % known_.size()];
     if (known.device != device || present >= known.until) {
       known = {device, present + std::chrono::seconds(1), look_up(device)};

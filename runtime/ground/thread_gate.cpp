@@ -20,7 +20,7 @@ bool thread_gate::wait_until(clock::time_point when) noexcept {
   const auto since_boot = when.time_since_epoch();
   const auto whole = std::chrono::floor<std::chrono::seconds>(since_boot);
   const timespec due{whole.count(), (since_boot - whole).count()};
-  while (open_.load(std::memory_order_acquire) == 0 && clock::now() < when) {
+  while (open_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < when) {
     // Source: futex(2): the time of FUTEX_WAIT_BITSET is an instant of CLOCK_MONOTONIC.
     ::syscall(SYS_futex, &open_, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, nullptr,
               FUTEX_BITSET_MATCH_ANY);

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "heart/hooks.hpp"
 #include "words/verb_table.hpp"
 
@@ -19,7 +19,7 @@ std::int32_t call_and_block(operation& op) noexcept {
 }
 
 void file_call::await_end() noexcept {
-  if (await_thread(end_, *this)) return;
+  if (hooks.await_thread(end_, *this)) return;
   call_off();
   end_.await_end();
 }

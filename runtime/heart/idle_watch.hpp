@@ -20,11 +20,10 @@ class idle_watch {
   bool end_idle() noexcept;
   /// Returns: when the thread must look again, though nothing wakes it.
   clock::time_point look_again_at() const noexcept { return idle_until_; }
+  /// Whether the fibers wait for one another, as far as is known.
+  bool stuck() const noexcept { return stuck_; }
   /// After a sleep: another thread may have helped.
-  void look_after_sleep() noexcept {
-    if (stuck_) [[unlikely]]
-      look_whether_stuck();
-  }
+  void look_whether_stuck() noexcept;
   /// Called in a forked child.
   void start_over() noexcept { report_at_ = idle_until_ = clock::time_point::max(); }
 
@@ -32,7 +31,6 @@ class idle_watch {
   bool end_stuck(clock::time_point present);
   bool raise_deadlock();
   bool report_deadlock();
-  [[gnu::noinline]] void look_whether_stuck() noexcept;
 
   thread_state& thread_;
   clock::time_point report_at_ = clock::time_point::max();
@@ -40,7 +38,7 @@ class idle_watch {
   clock::time_point look_for_others_at_ = clock::time_point::min();
   clock::duration between_looks_{};
   bool reported_ = false;
-  bool stuck_ = false;  // as far as is known
+  bool stuck_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "ground/valgrind.hpp"
 #include "heart/file_call.hpp"
 #include "heart/thread_state.hpp"

@@ -3,6 +3,7 @@
 // runnable, nothing more.
 #include <chrono>
 
+#include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "words/kept_errno.hpp"
@@ -96,7 +97,7 @@ void thread_state::collect_mail() noexcept {
     recording->woken_by(trace::cause::fiber);
     recording->note_next(queue_.front());
   }
-  if (dumps.wanted()) dumps.write();
+  if (dumps.wanted()) hooks.write_dump(dumps);
 }
 
 /// Returns: whether something came, or is due, before it was time to sleep.
@@ -167,14 +168,15 @@ void thread_state::poll(bool wait) noexcept {
 
 /// No fiber is runnable: sleeps until one may be.
 void thread_state::rest_now() noexcept {
-  if (!lasting_pending() && !mail_->filled() && idle.end_idle()) {
+  if (!lasting_pending() && !mail_->filled() && hooks.end_idle(idle)) {
     if (recorded_) recording->note_next(queue_.front());
     return;
   }
   // To give memory back takes longer than many a nap.
   const bool for_long = time.empty() || time.first()->due > reading_ + a_nap;
   poll(!(for_long && store.stacks.trim()));
-  idle.look_after_sleep();
+  if (idle.stuck()) [[unlikely]]
+    hooks.look_whether_stuck(idle);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

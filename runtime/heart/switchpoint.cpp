@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
 #include "words/alarm.hpp"
@@ -81,6 +82,10 @@ void thread_core::check_may_leave() const noexcept {
                name_for_people(*running_).c_str(), doing(*running_).c_str(), no_switch_->file,
                no_switch_->line);
   std::abort();
+}
+
+bool thread_core::interrupted_at_once() noexcept {
+  return hooks.interrupted_at_once(static_cast<thread_state&>(*this));
 }
 
 void thread_core::rest() noexcept {

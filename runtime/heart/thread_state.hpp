@@ -15,19 +15,20 @@
 #include "ground/cores.hpp"
 #include "heart/counting/counting.hpp"
 #include "heart/dump_request.hpp"
-#include "heart/fiber_store.hpp"
 #include "heart/idle_watch.hpp"
 #include "heart/job_intake.hpp"
 #include "heart/mail/remote_requests.hpp"
 #include "heart/operations.hpp"
 #include "heart/overflow.hpp"
-#include "heart/reaper.hpp"
+#include "heart/store/fiber_store.hpp"
+#include "heart/store/reaper.hpp"
 #include "heart/time/poll_schedule.hpp"
 #include "heart/time/timers.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class recorder;
+struct fork_reserve;
 struct pool_state;
 struct worker_load;
 
@@ -41,9 +42,10 @@ class thread_state : public thread_core {
   const options options_;
 
  public:
+  /// Without `reserve` the process must not fork.
   /// Throws: what making the mailbox throws.
   thread_state(const options& chosen, std::unique_ptr<backend> kernel,
-               const foreign_thread* visited = nullptr);
+               std::shared_ptr<fork_reserve> reserve, const foreign_thread* visited = nullptr);
   thread_state(const thread_state&) = delete;
   thread_state& operator=(const thread_state&) = delete;
   ~thread_state();
@@ -111,7 +113,9 @@ class thread_state : public thread_core {
     return main_left_out_ && &fiber == main_;
   }
   // process/fork.cpp
-  void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
+  /// For start_over(), which takes no memory.
+  /// Throws: std::bad_alloc.
+  void make_fork_reserve();
   /// In a forked child: the running fiber is the main one, and the only one.
   void start_over() noexcept;
 
@@ -122,7 +126,6 @@ class thread_state : public thread_core {
   void leave_out_main() noexcept;
   void check_nothing_left() const noexcept;
   void forget_others(control_block& caller) noexcept;
-  struct fork_reserve;
   std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
   bool main_left_out_ = false;
@@ -131,6 +134,9 @@ class thread_state : public thread_core {
   alternate_stack for_signals_;
   int cancel_state_before_ = 0;  // of the thread, for pthread_cancel(3)
 };
+
+/// Makes `thread`, null or ended_mark what the thread's runtime is.
+void set_self(thread_core* thread) noexcept;
 
 /// Returns: this thread's runtime, or null.
 inline thread_state* self() noexcept {

@@ -94,7 +94,7 @@ cancel_result give_result(control_block& fiber, const cancel_reason& why,
   const cancel_result answer = cancel_here(fiber, why);
   if (answer != cancel_result::accepted) return answer;
   if (is_away(fiber)) {
-    forward_result(fiber, std::move(value));
+    hooks.forward_result(*journey_of_any(fiber), std::move(value));
     return answer;
   }
   fiber.kind->place(result_place(fiber), value);

@@ -175,7 +175,7 @@ namespace {
 /// Returns: whether the fiber is to be thrown why its thread has no backend.
 bool lacks_kernel(thread_state& home, control_block& fiber) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_kernel);  // on_notice may be called
-  home.kernel_refusal = make_kernel_of_child(home);
+  home.kernel_refusal = hooks.make_kernel_of_child(home);
   if (home.kernel_refusal == nullptr) return false;
   fiber.interrupts |= interrupt_kernel;
   return !in_shield(fiber);
@@ -191,9 +191,8 @@ bool thread_core::must_throw_slowly() noexcept {
 }
 
 /// A wait in a handler goes on, and ends with the handler's grace.
-bool thread_core::interrupted_at_once() noexcept {
-  auto& home = static_cast<thread_state&>(*this);
-  control_block& fiber = *running_;
+bool interrupted_at_once(thread_state& home) noexcept {
+  control_block& fiber = home.running();
   if (home.foreign || speaker_of(fiber)) return true;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;

@@ -21,6 +21,8 @@ inline unsigned unwind_depth(const control_block& fiber, const thread_core& home
   const bool runs = &fiber == &home.running();
   return (runs ? home.exceptions().uncaught : fiber.uncaught) + fiber.shields;
 }
+/// Whether a wait of the running fiber must end before it begins.
+bool interrupted_at_once(thread_state& home) noexcept;
 bool in_shield(const control_block& fiber) noexcept;
 
 /// Throws: the `cancelled` of the running fiber.

@@ -4,12 +4,11 @@
 // displaced are not destroyed under the lock, nor in a poll.
 #include "interruption/remote_verbs.hpp"
 
-#include <motet/detail/words/jitter.hpp>
 #include <mutex>
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/recording/recorder.hpp"
+#include "heart/mail/ask.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
@@ -46,7 +45,8 @@ struct requests_taken {
   }
 };
 
-/// Does what other threads have asked for, in the order of their requests.
+}  // namespace
+
 void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
   remote_requests now = requests_taken(fiber).taken;
@@ -78,21 +78,7 @@ void do_requests(post& item, thread_state& home) noexcept {
   release_later(fiber);
 }
 
-/// Calls `change(requests)` under the lock and, if that returns true, sees to it that the home
-/// thread looks.
-/// Returns: false if the fiber's thread has ended.
-template <typename Change>
-bool ask(control_block& fiber, Change change) noexcept {
-  jitter();
-  const std::lock_guard guard(fiber.mail->lock());
-  if (fiber.mail->closed()) return false;
-  remote_requests& requests = requests_of(fiber);
-  if (!change(requests) || requests.queued) return true;
-  requests.queued = true;
-  note_post(fiber);
-  requests.handle_post = &do_requests;
-  return fiber.mail->push_locked(requests);
-}
+namespace {
 
 /// Gives a kind of request its place, unless it has one.
 void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
@@ -100,19 +86,6 @@ void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
 }
 
 }  // namespace
-
-void retain_remotely(control_block& fiber) noexcept {
-  const std::lock_guard guard(fiber.mail->lock());
-  ++requests_of(fiber).references;
-}
-
-void release_remotely(control_block& fiber) noexcept {
-  const auto drop = [](remote_requests& requests) {
-    --requests.references;
-    return true;
-  };
-  if (!ask(fiber, drop)) release_after_end(fiber);
-}
 
 bool schedule(control_block& fiber, value_slot&& token) noexcept {
   if (at_home(fiber)) return give_token(fiber, std::move(token));

@@ -21,4 +21,7 @@ void look_for_stops(control_block& fiber) noexcept;
 void resume_with(control_block& fiber, std::uint64_t number, bool broken,
                  value_slot&& value) noexcept;
 
+/// Does what other threads have asked of a fiber, in the order of their requests.
+void do_requests(post& item, thread_state& home) noexcept;
+
 }}}  // namespace motet::MOTET_ABI::detail

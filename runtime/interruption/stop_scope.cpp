@@ -31,7 +31,7 @@ void stop_scope::stop_requested() noexcept {
 }
 
 void end_stopped_scopes(control_block& fiber) noexcept {
-  if (is_away(fiber)) return forward_stops(fiber);
+  if (is_away(fiber)) return hooks.forward_stops(*journey_of_any(fiber));
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, the locals and the captures of the body are destroyed, the outcome is
-// published. The next fiber begins on the same stack if it has not begun anywhere; otherwise the
-// ended one gives the stack back before it leaves, or leaves that to others.
+// published.
 #include "life/fiber_end.hpp"
 
 #include <cstdlib>
@@ -10,16 +9,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
-#include "heart/make_fiber.hpp"
 #include "heart/recording/recorder.hpp"
+#include "heart/store/hand_on_for_good.hpp"
 #include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
-#include "life/origin.hpp"
 #include "life/remote_fiber.hpp"
-#include "words/kept_errno.hpp"
 #include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -78,8 +76,16 @@ void run_main(thread_state& thread, const body_kind& kind, void* function) noexc
   main.ending = true;
 }
 
+namespace {
+
+std::exception_ptr failure_abroad(control_block& fiber) noexcept {
+  return journey_of_any(fiber) == nullptr ? nullptr : hooks.failure_while_away(fiber);
+}
+
+}  // namespace
+
 std::exception_ptr next_failure(control_block& fiber) noexcept {
-  if (std::exception_ptr away = failure_while_away(fiber)) return away;
+  if (std::exception_ptr away = failure_abroad(fiber)) return away;
   return take_error_of_child(fiber);
 }
 
@@ -101,7 +107,8 @@ void give_up_failures(control_block& parent) noexcept {
 void give_up_raised(control_block& fiber) noexcept {
   const options& settings = home_of(fiber).settings();
   const undelivered first(settings, std::exchange(fiber.raised, nullptr));
-  const undelivered away(settings, raised_too_late(fiber));
+  if (journey_of_any(fiber) == nullptr) return;
+  const undelivered away(settings, hooks.raised_too_late(fiber));
 }
 
 void disarm_own(timers& time, cold_part& part) noexcept {
@@ -185,71 +192,6 @@ void live(thread_state& thread, control_block& fiber) noexcept {
     live(thread, *fiber);
     fiber = &thread.hand_on_for_good();
   }
-}
-
-namespace {
-
-void release_ended(control_block& ended) noexcept {
-  if (ended.references > 1) {
-    --ended.references;
-  } else {
-    release_later(ended);
-  }
-}
-
-/// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
-/// less than a whole one is left.
-bool may_pass_stack_on(const stack_pool& stacks, const control_block& ended) noexcept {
-  return !sanitizer::thread && body_is_beside(ended) && stacks.is_pooled(ended.runs_on);
-}
-
-/// No other fiber takes a stack that is given back before this one has left it for ever. But a
-/// sanitizer is told of it after that, and a stack that is unmapped or sealed must not be in use.
-bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ended) noexcept {
-  return !sanitizer::any && stacks.is_pooled(ended.runs_on);
-}
-
-}  // namespace
-
-/// A signal's handler may look at the running fiber, but not at a freed one: so the next fiber is
-/// the running one before this one goes.
-control_block& thread_core::hand_on_for_good() noexcept {
-  control_block& ended = *running_;
-  control_block& next = next_runnable();
-  give_back_left_stack();
-  stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
-  const bool fresh = next.where.stack_pointer == nullptr;
-  if (fresh && may_pass_stack_on(stacks, ended)) {
-    next.runs_on = std::exchange(ended.runs_on, stack());
-    next.where = ended.where;
-    take_up(next, ended);
-    stacks.take_back_promise();
-    release_ended(ended);
-    return next;
-  }
-  if (fresh) give_stack(next);
-  take_up(next, ended);
-  const left_stack left{ended.runs_on, ended.where.watched};
-  const bool gives_back = may_give_back_own_stack(stacks, ended);
-  release_ended(ended);
-  if (gives_back) {
-    stacks.give_back(left.one);
-  } else {
-    left_stack_ = left;
-  }
-  leave_context(next.where);
-}
-
-void thread_core::give_back_left_stack_now() noexcept {
-  const kept_errno here(*live_errno_);
-  left_stack left = std::exchange(left_stack_, left_stack());
-  sanitizer::forget(left.watched, left.one.bottom, left.one.size());
-  static_cast<thread_state*>(this)->store.stacks.give_back(left.one);
-}
-
-void thread_core::give_stack(control_block& fresh) noexcept {
-  fresh.runs_on = static_cast<thread_state*>(this)->store.stacks.take_promised();
-  lay_out_stack(fresh, fresh.runs_on.top);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -10,6 +10,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+/// The first function of a fiber; see heart/hooks.hpp.
+void fiber_main(void* block);
+
 /// Runs the body, and notes how it has ended.
 void run_body(control_block& fiber) noexcept;
 /// Runs a thread's function in its main fiber, the running one, whose outcome it decides.

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "heart/make_fiber.hpp"
+#include "heart/store/make_fiber.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 #include "life/family.hpp"

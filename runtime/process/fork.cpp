@@ -10,35 +10,40 @@
 #include <new>
 #include <utility>
 
+#include "failures/origin.hpp"
 #include "ground/cores.hpp"
 #include "ground/mapping_guard.hpp"
-#include "ground/offload_threads.hpp"
-#include "heart/hooks.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
-#include "life/origin.hpp"
+#include "interruption/scopes.hpp"
 #include "process/late_backend.hpp"
+#include "process/run.hpp"
 #include "process/stalls/stall_watch.hpp"
 #include "waiting/static_guards.hpp"
 #include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct thread_state::fork_reserve {
-  explicit fork_reserve(const options& chosen) : kernel(std::make_unique<late_backend>(chosen)) {}
+struct fork_reserve {
+  fork_reserve() = default;
   fork_reserve(const fork_reserve&) = delete;
   fork_reserve& operator=(const fork_reserve&) = delete;
   ~fork_reserve() { ::operator delete(inbox); }
 
-  std::unique_ptr<late_backend> kernel;
+  std::unique_ptr<late_backend> kernel = std::make_unique<late_backend>();
   void* inbox = ::operator new(sizeof(mailbox));
 };
 
 /// The runtime of a child needs two allocations, which its parent makes: a child could only end if
 /// there were no memory.
+std::shared_ptr<fork_reserve> make_fork_reserve() {
+  return std::make_shared<fork_reserve>();
+}
+
 void thread_state::make_fork_reserve() {
-  if (fork_reserve_ == nullptr) fork_reserve_ = std::make_shared<fork_reserve>(options_);
+  if (fork_reserve_ == nullptr) fork_reserve_ = detail::make_fork_reserve();
 }
 
 std::exception_ptr make_kernel_of_child(thread_state& child) noexcept {
@@ -57,7 +62,7 @@ void thread_state::start_over() noexcept {
   make_fork_reserve();  // a child that forks before its first switchpoint has used its own
   mailbox& fresh =
       *::new (std::exchange(fork_reserve_->inbox, nullptr)) mailbox(mailbox::unopened{});
-  fork_reserve_->kernel->belongs_to(fresh);
+  fork_reserve_->kernel->belongs_to(fresh, options_);
   kernel_ = std::move(fork_reserve_->kernel);
   fork_reserve_.reset();
   control_block& caller = *running_;
@@ -147,7 +152,5 @@ void start_over_in_child() {
 [[maybe_unused]] const int hooked = ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
 
 }  // namespace
-
-constinit std::atomic<std::uint32_t> process_generation{0};
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "failures/notice.hpp"
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "process/dumps/dump.hpp"

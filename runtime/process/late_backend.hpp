@@ -24,16 +24,18 @@ std::unique_ptr<backend> kernel_for(const options& chosen);
 /// where nothing can be thrown, operations fail and polls are pauses between two attempts.
 class late_backend final : public backend {
  public:
-  explicit late_backend(const options& chosen) noexcept : options_(chosen) {}
-
-  /// The mailbox gets its descriptor with the real backend.
-  void belongs_to(mailbox& inbox) noexcept { inbox_ = &inbox; }
+  /// Of a thread with these options, which outlive it. The mailbox gets its descriptor with the
+  /// real backend.
+  void belongs_to(mailbox& inbox, const options& chosen) noexcept {
+    inbox_ = &inbox;
+    options_ = &chosen;
+  }
   /// Throws: as kernel_for(), mailbox::open() and backend::listen().
   void make() {
     if (real_ != nullptr) return;
     const being_made now(making_);
     if (inbox_->wake_descriptor() < 0) inbox_->open();
-    auto made = kernel_for(options_);
+    auto made = kernel_for(*options_);
     made->listen(inbox_->wake_descriptor());
     real_ = std::move(made);
   }
@@ -89,7 +91,7 @@ class late_backend final : public backend {
     return real_ != nullptr;
   }
 
-  const options& options_;
+  const options* options_ = nullptr;
   mailbox* inbox_ = nullptr;
   std::unique_ptr<backend> real_;
   bool making_ = false;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
+#include "process/run.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <motet/detail/threads/offloaded.hpp>
 #include <motet/run.hpp>
 #include <stdexcept>
 #include <string>
@@ -12,10 +13,11 @@
 
 #include "backends.hpp"
 #include "ground/mapping_guard.hpp"
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "ground/valgrind.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
+#include "process/debugger_page.hpp"
 #include "process/dumps/dump_signal.hpp"
 #include "process/foreign_backend.hpp"
 #include "process/foreign_visit.hpp"
@@ -98,12 +100,6 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
 
 namespace {
 
-/// No store is moved past the assembly that reads it.
-void set_self(thread_core* thread) noexcept {
-  motet_self = thread;
-  asm volatile("" ::: "memory");
-}
-
 void start_runtime(const options& chosen) {
   check(chosen);
   check_disabled();
@@ -113,7 +109,8 @@ void start_runtime(const options& chosen) {
   const bool watched = chosen.stall_report.count() > 0;
   if (watched) watch_stalls(chosen);
   auto recording = recorder_for(chosen);
-  auto* made = new thread_state(chosen, kernel_for(chosen));
+  auto* made = new thread_state(chosen, kernel_for(chosen), make_fork_reserve());
+  write_debugger_page(*made);
   if (recording != nullptr) record(*made, std::move(recording));
   if (signal != 0) made->dumps.learn_own_stack();
   set_self(made);
@@ -156,13 +153,6 @@ void end_with_process() {
   end_with_thread(nullptr);
 }
 
-}  // namespace
-
-// It is read by assembly, of which an optimiser of the whole program knows nothing.
-[[gnu::used]] thread_local constinit thread_core* motet_self = nullptr;
-
-namespace {
-
 constinit std::atomic<bool> ends_late{false};
 
 void end_late() {
@@ -174,16 +164,12 @@ void end_late() {
 
 /// Destructors of statics may use motet when exit() has ended the thread's runtime and has called
 /// all hooks of the thread: the runtime that they begin ends behind them.
-thread_core& begin_here() {
+thread_core& begin_runtime() {
   const bool is_late = read_self() == ended_mark;
   start_runtime({});
   ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
   if (is_late && !ends_late.exchange(true)) std::atexit(&end_late);
   return *self();
-}
-
-void end_runtime_of_job() noexcept {
-  if (self() != nullptr) finish(0, false);
 }
 
 namespace {
@@ -196,7 +182,7 @@ thread_local std::uint64_t numbers_used = 0;
 
 foreign_visit::foreign_visit() : before_(read_self()) {
   const foreign_thread visited{std::exchange(numbers_used, 0)};
-  set_self(new thread_state({}, std::make_unique<foreign_backend>(), &visited));
+  set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &visited));
 }
 
 foreign_visit::~foreign_visit() {
@@ -204,7 +190,7 @@ foreign_visit::~foreign_visit() {
   finish(before_, false);
 }
 
-session::session(const options& chosen) {
+control_block& begin_session(const options& chosen) {
   if (read_self() == ended_mark) throw std::logic_error("run: this thread's runtime has ended");
   if (self() != nullptr) {
     if (const char* use = self()->in_use()) {
@@ -216,24 +202,24 @@ session::session(const options& chosen) {
   }
   [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
   start_runtime(chosen);
-  main_ = &self()->main_fiber();
   self()->calls_main = true;
+  return self()->main_fiber();
 }
 
+std::exception_ptr end_session(control_block& main, bool leave_first) noexcept {
+  come_home(main);
+  return finish(0, leave_first);
+}
+
+session::session(const options& chosen) : main_(&begin_session(chosen)) {}
+
 void session::end() {
-  {
-    const homecoming back(*main_);
-  }
   ended_ = true;
-  if (const std::exception_ptr first = finish(0, true)) std::rethrow_exception(first);
+  if (const std::exception_ptr first = end_session(*main_, true)) std::rethrow_exception(first);
 }
 
 session::~session() {
-  if (ended_) return;
-  {
-    const homecoming back(*main_);
-  }
-  finish(0, false);
+  if (!ended_) end_session(*main_, false);
 }
 
 }  // namespace detail

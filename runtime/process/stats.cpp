@@ -6,7 +6,7 @@
 #include <motet/stats.hpp>
 #include <numeric>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "ground/ticks.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"

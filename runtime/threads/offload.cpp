@@ -16,11 +16,12 @@
 #include <system_error>
 
 #include "failures/notice.hpp"
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "ground/signal_mask.hpp"
 #include "heart/hooks.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
+#include "threads/await_thread.hpp"
 #include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -97,6 +98,10 @@ bool await_thread(remote_wait& end, blocking_call& call) noexcept {
       give_notice(thread, call, long_in_line);
       return false;
   }
+}
+
+void end_runtime_of_job() noexcept {
+  if (thread_state* used = self()) hooks.end_session(used->main_fiber(), false);
 }
 
 void throw_from_job(std::exception_ptr error) {

@@ -5,15 +5,14 @@
 
 #include <motet/cancel.hpp>
 #include <motet/detail/waiting/ticket.hpp>
-#include <motet/run.hpp>
 #include <motet/thread.hpp>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "failures/unhandled.hpp"
+#include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
@@ -68,21 +67,27 @@ void report_unclaimed_failure(const thread_link& over) noexcept {
   if (main.ended_by == outcome::error) report_unhandled(over.how, main.error);
 }
 
-void run_thread(beginning_thread& beginning) {
-  const std::shared_ptr<thread_link> link = beginning.link;
-  std::optional<session> running;
+/// Returns: the main fiber; null: `beginning` says why there is no thread.
+control_block* begin_thread(beginning_thread& beginning, thread_link& link) noexcept {
+  control_block* main = nullptr;
   try {
-    running.emplace(link->how);
-    prepare(*self(), link);
+    main = &hooks.begin_session(link.how);
+    prepare(*self(), beginning.link);
   } catch (...) {
     beginning.refused = std::current_exception();
-    running.reset();
-    beginning.over.end();
-    return;
+    if (main != nullptr) hooks.end_session(*std::exchange(main, nullptr), false);
   }
-  beginning.over.end();  // `beginning` may be gone from here on
+  beginning.over.end();
+  return main;
+}
+
+void run_thread(beginning_thread& beginning) {
+  const std::shared_ptr<thread_link> link = beginning.link;
+  control_block* main = begin_thread(beginning, *link);
+  if (main == nullptr) return;  // `beginning` may be gone by now
   live(*self(), *link);
-  running->end();
+  if (const std::exception_ptr first = hooks.end_session(*main, true))
+    std::rethrow_exception(first);
   if (!in_this_process(*link)) return;
   if (link->alone) report_unclaimed_failure(*link);
   announce_end(*link);

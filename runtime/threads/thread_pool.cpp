@@ -9,12 +9,12 @@
 #include <string>
 #include <utility>
 
+#include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
 #include "ground/cores.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
 #include "life/fiber_end.hpp"
-#include "life/origin.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
 #include "words/made_exception.hpp"

@@ -12,6 +12,7 @@
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
+#include "interruption/scopes.hpp"
 #include "life/family.hpp"
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
+#include "interruption/scopes.hpp"
 #include "travel/journey.hpp"
 #include "words/saturating_time.hpp"
 
@@ -22,14 +22,6 @@ void clear(control_block& block, interrupt what) noexcept {
 }
 
 }  // namespace
-
-std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
-  std::size_t count = 0;
-  for (const scope_entry* each = innermost; each != nullptr; each = each->outer) {
-    if (each->kind == scope_kind::ends) ++count;
-  }
-  return count;
-}
 
 /// The room a traveller has used is kept at a station that it may come back to.
 void station::keep_timers(std::size_t count) {

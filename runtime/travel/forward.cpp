@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
 #include "heart/mail/mailbox.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
@@ -112,15 +111,14 @@ void station::apply(forwarded&& news) noexcept {
   merge(trip.news, std::move(later));
 }
 
-void forward_stops(control_block& fiber) noexcept {
+void forward_stops(journey& trip) noexcept {
   forwarded news;
   news.stops = true;
-  forward(*cold(fiber).travels.trip, std::move(news));
+  forward(trip, std::move(news));
 }
 
 /// The result that stop() gave takes its place when the fiber is at home again.
-void forward_result(control_block& fiber, value_slot&& value) noexcept {
-  journey& trip = *cold(fiber).travels.trip;
+void forward_result(journey& trip, value_slot&& value) noexcept {
   const std::lock_guard in(trip.sharing);
   trip.result = std::move(value);
 }

@@ -25,14 +25,12 @@ void release(journey& used) noexcept {
   if (used.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &used;
 }
 
-/// From now on the journey does not lead to the fiber's block, which goes away.
-journey_owner::~journey_owner() {
-  if (trip == nullptr) return;
-  if (in_this_process(*trip)) {
-    const std::lock_guard in(trip->sharing);
-    trip->at = nullptr;
+void dispose(journey& trip) noexcept {
+  if (in_this_process(trip)) {
+    const std::lock_guard in(trip.sharing);
+    trip.at = nullptr;
   }
-  release(*trip);
+  release(trip);
 }
 
 journey::journey(control_block& traveller) noexcept
@@ -63,15 +61,6 @@ void depart(journey& trip) noexcept {
   switch_context(trip.where, from.waiting);
   if (trip.home_closes) trip.home.close();
 }
-
-}  // namespace
-
-bool is_away(const control_block& fiber) noexcept {
-  const cold_part* part = cold_if_any(fiber);
-  return part != nullptr && part->travels.trip != nullptr && part->travels.trip->away;
-}
-
-namespace {
 
 /// Throws: std::logic_error if the fiber could not come home again.
 void check_comes_home(const control_block& fiber) {
@@ -181,10 +170,7 @@ station& last_place_of(journey& trip) noexcept {
 }  // namespace
 
 /// Goes to the traveller's station whose block is `owner`, for example to end a group there.
-void go_to(control_block& owner) noexcept {
-  const cold_part* part = cold_if_any(identity_of(self()->running()));
-  if (part == nullptr || part->travels.trip == nullptr) return;
-  journey& trip = *part->travels.trip;
+void go_to(journey& trip, const control_block& owner) noexcept {
   {
     const std::lock_guard in(trip.sharing);
     station* each = trip.stations;
@@ -196,10 +182,8 @@ void go_to(control_block& owner) noexcept {
 }
 
 /// Ends the traveller's stations one after another; home is the last.
-void come_home(control_block& fiber) noexcept {
-  const cold_part* part = cold_if_any(fiber);
-  if (part == nullptr || part->travels.trip == nullptr) return;
-  journey& trip = *part->travels.trip;
+void end_journey(control_block& fiber) noexcept {
+  journey& trip = *journey_of_any(fiber);
   if (!in_this_process(trip)) {
     if (&self()->running() == &fiber) return;
     std::exit(std::uncaught_exceptions() > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -222,8 +206,7 @@ namespace {
 
 /// Returns: null if the fiber has never been away, or was in another process.
 journey* travels_of(const control_block& fiber) noexcept {
-  const cold_part* part = cold_if_any(fiber);
-  journey* trip = part == nullptr ? nullptr : part->travels.trip;
+  journey* trip = journey_of_any(fiber);
   return trip != nullptr && in_this_process(*trip) ? trip : nullptr;
 }
 

@@ -248,4 +248,14 @@ void nudge(journey& trip) noexcept;
 /// the visit `of`.
 void receive(const hop& jump, thread_state& here, visit* of = nullptr) noexcept;
 
+// What the rooms below call; see heart/hooks.hpp.
+
+void end_journey(control_block& fiber) noexcept;
+void go_to(journey& trip, const control_block& owner) noexcept;
+std::exception_ptr failure_while_away(control_block& fiber) noexcept;
+std::exception_ptr raised_too_late(control_block& fiber) noexcept;
+void forward_stops(journey& trip) noexcept;
+void forward_result(journey& trip, value_slot&& value) noexcept;
+void dispose(journey& trip) noexcept;
+
 }}}  // namespace motet::MOTET_ABI::detail

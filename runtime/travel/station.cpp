@@ -9,6 +9,7 @@
 #include "heart/mail/mailbox.hpp"
 #include "heart/recording/recorder.hpp"
 #include "interruption/asked.hpp"
+#include "interruption/scopes.hpp"
 #include "life/family.hpp"
 #include "process/dumps/leaks.hpp"
 #include "travel/journey.hpp"

@@ -14,7 +14,6 @@
 
 #include "ground/ticks.hpp"
 #include "heart/thread_state.hpp"
-#include "waiting/remote_awaiter.hpp"
 #include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -136,60 +135,6 @@ select_branch& take_one(std::span<select_branch*> branches, bool as_they_are, co
 
 select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are) {
   return take_one(std::span(branches), as_they_are, "select");
-}
-
-// A fiber's end.
-
-end_case::end_case(fiber_ref awaited)
-    : select_branch(false), fiber_(std::move(awaited)), block_(fiber_.block_.get()) {
-  if (block_ == nullptr) refuse_empty_handle();
-  notify = [](awaiter& record) noexcept {
-    auto& self = static_cast<end_case&>(record);
-    return self.win(*self.of->fiber->home);
-  };
-}
-
-end_case::end_case(end_case&& unused) : end_case(unused.fiber_) {
-  enabled = unused.enabled;
-}
-
-bool end_case::proceeds(thread_core& thread) {
-  if (block_ == &thread.running()) refuse_to_await_oneself();
-  if (!block_->dead()) return false;
-  if (thread.is_home_of(*block_)) claim_failure(*block_);
-  return true;
-}
-
-bool end_case::enter(thread_core& thread) {
-  if (thread.is_home_of(*block_)) {
-    block_->awaiters.push_back(*this);
-    return false;
-  }
-  remote_ = remote_awaiter::send(*block_, thread.running(), this);
-  if (remote_ == nullptr) return true;
-  full(thread).pend(thread.running());
-  return false;
-}
-
-void end_case::leave_list() noexcept {
-  if (remote_ == nullptr) {
-    list<awaiter, awaiters_tag>::remove(*this);
-    return;
-  }
-  full(present_core()).unpend(*of->fiber);
-  remote_awaiter* left = std::exchange(remote_, nullptr);
-  if (left->give_up()) return;
-  if (left->over()) {
-    left->dispose();
-  } else {
-    left->abandon();
-  }
-}
-
-void end_case::finish() {
-  if (remote_ == nullptr) return;
-  full(present_core()).unpend(*of->fiber);
-  std::exchange(remote_, nullptr)->dispose();
 }
 
 // A descriptor.

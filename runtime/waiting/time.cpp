@@ -24,11 +24,6 @@ struct sleeper : timer {
 
 }}  // namespace detail
 
-clock::time_point clock::now() noexcept {
-  detail::thread_state* thread = detail::self();
-  return thread == nullptr ? std::chrono::steady_clock::now() : thread->time.now();
-}
-
 void sleep_until(clock::time_point when) {
   detail::thread_state& thread = detail::here();
   thread.deliver_before_switch();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The threads that make blocking calls: how many there are, for whom, and in which order.
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

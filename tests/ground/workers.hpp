@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
-#include "ground/offload_room.hpp"
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_room.hpp"
+#include "ground/offload/offload_threads.hpp"
 
 namespace testing {
 

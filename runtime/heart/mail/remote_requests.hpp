@@ -60,9 +60,4 @@ inline remote_requests& requests_of(control_block& fiber) noexcept {
   return *made;
 }
 
-/// References that are held abroad. As requests_of(), but makes nothing.
-inline int references_abroad(control_block& fiber) noexcept {
-  return fiber.known_remotely.load(std::memory_order_relaxed) ? requests_of(fiber).references : 0;
-}
-
 }}}  // namespace motet::MOTET_ABI::detail

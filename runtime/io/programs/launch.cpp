@@ -20,7 +20,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "ground/signal_mask.hpp"
 #include "io/path.hpp"
 #include "words/faults.hpp"

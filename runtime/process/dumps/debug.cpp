@@ -4,7 +4,7 @@
 #include <motet/debug.hpp>
 #include <ostream>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/dump_threads.hpp"

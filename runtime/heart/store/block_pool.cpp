@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See heart/block_pool.hpp.
-#include "heart/block_pool.hpp"
+// See heart/store/block_pool.hpp.
+#include "heart/store/block_pool.hpp"
 
 #include <sys/mman.h>
 

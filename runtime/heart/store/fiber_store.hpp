@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "ground/stack_pool.hpp"
-#include "heart/block_pool.hpp"
+#include "heart/store/block_pool.hpp"
 #include "heart/time/timers.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

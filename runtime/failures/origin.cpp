@@ -2,7 +2,7 @@
 // The origin of an exception is noted in a map by the address of the exception object. The pointer
 // in the object's header to the function that destroys it is replaced by one to a function that
 // removes the note first. So no note outlives its object, whose memory the next exception may get.
-#include "life/origin.hpp"
+#include "failures/origin.hpp"
 
 #include <map>
 #include <motet/origin.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See heart/reaper.hpp.
-#include "heart/reaper.hpp"
+// See heart/store/reaper.hpp.
+#include "heart/store/reaper.hpp"
 
 #include <motet/detail/heart/handle.hpp>
 
-#include "heart/make_fiber.hpp"
+#include "heart/store/make_fiber.hpp"
 #include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

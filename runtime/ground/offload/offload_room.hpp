@@ -3,10 +3,11 @@
 // whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
 // may work in its place, and the nested calls are served first, so that the calls that wait cannot
 // take all threads from those they wait for. A thread whose call was left by its caller is excused,
-// too. All is under the lock of ground/offload_threads.cpp.
+// too. All is under the lock of ground/offload/offload_threads.cpp.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <motet/clock.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
@@ -15,7 +16,7 @@
 #include <mutex>
 #include <utility>
 
-#include "ground/offload_threads.hpp"
+#include "ground/offload/offload_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -70,7 +71,8 @@ struct room {
   bool may_begin() const noexcept { return busy() < most.load(); }
   bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
   void note_begun() noexcept {
-    stuck_since = nested.empty() && line.empty() ? clock::time_point() : clock::now();
+    stuck_since =
+        nested.empty() && line.empty() ? clock::time_point() : std::chrono::steady_clock::now();
   }
 
   /// Called in a forked child.
@@ -106,7 +108,7 @@ inline void end_wait_for(blocking_call& work) noexcept {
 inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept {
   work.by = &worker;
   worker.site = work.site;
-  worker.since = clock::now();
+  worker.since = std::chrono::steady_clock::now();
   if (work.left) change(worker, [&] { worker.left = true; });
 }
 

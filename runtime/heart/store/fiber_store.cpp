@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How a fiber is made, and how its block goes when nobody refers to it any more. See
-// heart/fiber_store.hpp.
-#include "heart/fiber_store.hpp"
+// heart/store/fiber_store.hpp.
+#include "heart/store/fiber_store.hpp"
 
 #include <atomic>
 #include <motet/detail/heart/handle.hpp>
@@ -14,6 +14,10 @@
 #include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+journey_owner::~journey_owner() {
+  if (trip != nullptr) hooks.dispose_journey(*trip);
+}
 
 namespace {
 

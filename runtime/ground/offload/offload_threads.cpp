@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See ground/offload_threads.hpp. All is under one lock, which is held for a few instructions, or
-// for as long as it takes to make a thread. submit() hands a call to the thread that became idle
-// last, so that the others stay idle long enough to end. A thread is idle again before the caller
-// is told that its call is over: so the caller's next submit() finds the thread, and so does the
-// search for a deadlock, which counts the idle threads.
-#include "ground/offload_threads.hpp"
+// See ground/offload/offload_threads.hpp. All is under one lock, which is held for a few
+// instructions, or for as long as it takes to make a thread. submit() hands a call to the thread
+// that became idle last, so that the others stay idle long enough to end. A thread is idle again
+// before the caller is told that its call is over: so the caller's next submit() finds the thread,
+// and so does the search for a deadlock, which counts the idle threads.
+#include "ground/offload/offload_threads.hpp"
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include <motet/detail/words/jitter.hpp>
 #include <utility>
 
-#include "ground/offload_room.hpp"
+#include "ground/offload/offload_room.hpp"
 #include "ground/signal_mask.hpp"
 #include "words/faults.hpp"
 
@@ -52,7 +52,7 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
     self.gate.wait();
     return self.given;
   }
-  self.gate.wait_until(clock::now() + idle_time.load());
+  self.gate.wait_until(std::chrono::steady_clock::now() + idle_time.load());
   jitter();
   held.lock();
   if (self.linked()) {
@@ -152,7 +152,8 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
   }
   (work.nested_in == nullptr ? target.line : target.nested).push_back(work);
   work.waited = true;
-  if (target.stuck_since == clock::time_point()) target.stuck_since = clock::now();
+  if (target.stuck_since == clock::time_point())
+    target.stuck_since = std::chrono::steady_clock::now();
   return 0;
 }
 
@@ -239,7 +240,7 @@ std::optional<congestion> take_news_of(blocking_call& waiting, clock::duration a
   thread_set& all = thread_set::get();
   const std::lock_guard held(all.lock);
   room& target = all.of(waiting);
-  const clock::time_point present = clock::now();
+  const clock::time_point present = std::chrono::steady_clock::now();
   const bool told = target.told != clock::time_point() && present - target.told < between_news;
   const bool stuck =
       target.stuck_since != clock::time_point() && present - target.stuck_since >= at_least;

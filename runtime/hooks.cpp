@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// See heart/hooks.hpp. The one file that knows all rooms of the library.
+#include "heart/hooks.hpp"
+
+#include "interruption/pending_throw.hpp"
+#include "interruption/remote_verbs.hpp"
+#include "life/fiber_end.hpp"
+#include "process/run.hpp"
+#include "threads/await_thread.hpp"
+#include "travel/journey.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+constinit const upward_calls hooks = {
+    .do_requests = &do_requests,
+    .interrupted_at_once = &interrupted_at_once,
+    .fiber_main = &fiber_main,
+    .await_thread = &await_thread,
+    .begin_runtime = &begin_runtime,
+    .begin_session = &begin_session,
+    .end_session = &end_session,
+    .make_kernel_of_child = &make_kernel_of_child,
+    .end_idle = [](idle_watch& watch) noexcept { return watch.end_idle(); },
+    .look_whether_stuck = [](idle_watch& watch) noexcept { watch.look_whether_stuck(); },
+    .write_dump = [](dump_request& request) noexcept { request.write(); },
+    .is_away = [](const journey& trip) noexcept { return trip.away; },
+    .come_home = &end_journey,
+    .go_to = [](journey& trip, const control_block& owner) noexcept { go_to(trip, owner); },
+    .failure_while_away = &failure_while_away,
+    .raised_too_late = &raised_too_late,
+    .forward_stops = &forward_stops,
+    .forward_result = &forward_result,
+    .dispose_journey = &dispose,
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

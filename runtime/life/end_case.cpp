@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The branch of a select() that waits for a fiber's end. See detail/waiting/select_branch.hpp.
+#include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/waiting/select_branch.hpp>
+#include <utility>
+
+#include "waiting/remote_awaiter.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+end_case::end_case(fiber_ref awaited)
+    : select_branch(false), fiber_(std::move(awaited)), block_(fiber_.block_.get()) {
+  if (block_ == nullptr) refuse_empty_handle();
+  notify = [](awaiter& record) noexcept {
+    auto& self = static_cast<end_case&>(record);
+    return self.win(*self.of->fiber->home);
+  };
+}
+
+end_case::end_case(end_case&& unused) : end_case(unused.fiber_) {
+  enabled = unused.enabled;
+}
+
+bool end_case::proceeds(thread_core& thread) {
+  if (block_ == &thread.running()) refuse_to_await_oneself();
+  if (!block_->dead()) return false;
+  if (thread.is_home_of(*block_)) claim_failure(*block_);
+  return true;
+}
+
+bool end_case::enter(thread_core& thread) {
+  if (thread.is_home_of(*block_)) {
+    block_->awaiters.push_back(*this);
+    return false;
+  }
+  remote_ = remote_awaiter::send(*block_, thread.running(), this);
+  if (remote_ == nullptr) return true;
+  thread.pend(thread.running());
+  return false;
+}
+
+void end_case::leave_list() noexcept {
+  if (remote_ == nullptr) {
+    list<awaiter, awaiters_tag>::remove(*this);
+    return;
+  }
+  present_core().unpend(*of->fiber);
+  remote_awaiter* left = std::exchange(remote_, nullptr);
+  if (left->give_up()) return;
+  if (left->over()) {
+    left->dispose();
+  } else {
+    left->abandon();
+  }
+}
+
+void end_case::finish() {
+  if (remote_ == nullptr) return;
+  present_core().unpend(*of->fiber);
+  std::exchange(remote_, nullptr)->dispose();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// The wait for a call that a plain thread makes; see heart/hooks.hpp.
+#pragma once
+
+#include "ground/offload/offload_threads.hpp"
+#include "heart/mail/remote_wait.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+bool await_thread(remote_wait& end, blocking_call& call) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails when a room of the library calls, or reads, what a room above it defines.
+
+What one room needs of a room above goes through the table of heart/hooks.hpp.
+
+usage: layering_test.py ARCHIVE | --self-test
+  ARCHIVE  the library's object files
+"""
+
+import re
+import subprocess
+import sys
+
+from floors_test import ROOMS
+
+# The file that fills the table in; nothing else of it is used.
+TOP = "hooks.cpp"
+TABLE = re.compile(r"_ZN5motet\d+abi_\w+6detail5hooksE")
+# Two words of `nm -P -A`: the object file, and what it defines or lacks.
+LINE = re.compile(r"^.*[\[:/]([^/\]]+)\.o\]?: (\S+) ([A-Za-z])\b")
+STRONG = "TDBRSG"
+
+
+def room_of(file):
+    """Of an object file: heart_mail_mailbox.cpp is in the heart. None for a file of no room."""
+    if file == TOP:
+        return TOP
+    if re.match(r"(\.\._)*backends_", file):
+        return "backends"
+    room = file.split("_")[0]
+    return room if room in ROOMS else None
+
+
+def may_use(own, other):
+    if own == other or own == TOP:
+        return True
+    if own == "backends":
+        return other == "words"
+    if other == "backends":
+        return own == "process"
+    return other != TOP and ROOMS.index(other) < ROOMS.index(own)
+
+
+def problems(listing):
+    """What is wrong in an output of `nm -P -A`, a sentence each."""
+    defined, used = {}, []
+    for line in listing.splitlines():
+        match = LINE.match(line)
+        if not match:
+            continue
+        file, symbol, kind = match.groups()
+        if room_of(file) is None:
+            yield f"{file}: is in no room"
+        elif kind == "U":
+            used.append((file, symbol))
+        elif kind in STRONG:
+            defined[symbol] = file
+    if not defined:
+        yield "the archive defines nothing"
+    for file, symbol in used:
+        other = defined.get(symbol)
+        if other is None or may_use(room_of(file), room_of(other)) or TABLE.fullmatch(symbol):
+            continue
+        yield f"{file} ({room_of(file)}) uses {symbol}, which {other} ({room_of(other)}) defines"
+
+
+def self_test():
+    def listed(*lines):
+        return "\n".join(f"lib.a[lib.so.p/{file}.o]: {symbol} {kind} 0 1" for file, symbol, kind in lines)
+
+    table = "_ZN5motet5abi_06detail5hooksE"
+    house = [
+        ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("life_fiber_end.cpp", "start", "T"),
+        ("heart_poll.cpp", table, "U"), ("heart_poll.cpp", "poll", "T"), ("life_fiber_end.cpp", "poll", "U"),
+        ("process_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
+        (".._backends_backends.cpp", "fail", "U"), ("words_errors.cpp", "fail", "T"),
+        ("heart_poll.cpp", "memcpy", "U"), ("life_fiber_end.cpp", "inline_function", "W"),
+        ("heart_poll.cpp", "inline_function", "U"),
+    ]
+    assert list(problems(listed(*house))) == [], list(problems(listed(*house)))
+    mistakes = [
+        ("heart_mail_mailbox.cpp", "start", "U"),
+        ("heart_poll.cpp", "make_backend", "U"),
+        (".._backends_backends.cpp", "poll", "U"),
+        ("nowhere_a.cpp", "a", "T"),
+    ]
+    for mistake in mistakes:
+        found = list(problems(listed(*house, mistake)))
+        assert len(found) == 1 and found[0].startswith(mistake[0]), (mistake, found)
+    other = "_ZN5motet5abi_06detail6hooks2E"
+    found = list(problems(listed(*house, ("hooks.cpp", other, "R"), ("heart_poll.cpp", other, "U"))))
+    assert len(found) == 1, found
+    assert list(problems("")) == ["the archive defines nothing"]
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    listing = subprocess.run(["nm", "-P", "-A", sys.argv[1]], check=True, capture_output=True, text=True).stdout
+    found = list(problems(listing))
+    print(*found, sep="\n")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
