@@ -42,8 +42,7 @@ class thread_state : public thread_core {
   const options options_;
 
  public:
-  /// Without `reserve` the process must not fork.
-  /// Throws: what making the mailbox throws.
+  /// Without `reserve` the process must not fork. Throws: what making the mailbox throws.
   thread_state(const options& chosen, std::unique_ptr<backend> kernel,
                std::shared_ptr<fork_reserve> reserve, const foreign_thread* visited = nullptr);
   thread_state(const thread_state&) = delete;
@@ -113,9 +112,7 @@ class thread_state : public thread_core {
     return main_left_out_ && &fiber == main_;
   }
   // process/fork.cpp
-  /// For start_over(), which takes no memory.
-  /// Throws: std::bad_alloc.
-  void make_fork_reserve();
+  void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
   /// In a forked child: the running fiber is the main one, and the only one.
   void start_over() noexcept;
 
@@ -134,9 +131,6 @@ class thread_state : public thread_core {
   alternate_stack for_signals_;
   int cancel_state_before_ = 0;  // of the thread, for pthread_cancel(3)
 };
-
-/// Makes `thread`, null or ended_mark what the thread's runtime is.
-void set_self(thread_core* thread) noexcept;
 
 /// Returns: this thread's runtime, or null.
 inline thread_state* self() noexcept {

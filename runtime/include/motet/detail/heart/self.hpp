@@ -62,6 +62,9 @@ inline thread_core& present_core() noexcept {
   return *reinterpret_cast<thread_core*>(read_self());
 }
 
+/// Makes `thread`, null or ended_mark what this thread's runtime is.
+void set_self(thread_core* thread) noexcept;
+
 /// Starts this thread's runtime.
 /// Throws: std::logic_error if it has ended; what making a backend throws.
 [[gnu::noinline]] thread_core& begin_here();
