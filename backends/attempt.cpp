@@ -16,12 +16,12 @@
 #include <cstddef>
 #include <optional>
 
+#include "base/disabled.hpp"
+#include "base/faults.hpp"
+#include "base/is_disk.hpp"
+#include "base/sigpipe.hpp"
+#include "base/verb_table.hpp"
 #include "cached_status.hpp"
-#include "words/disabled.hpp"
-#include "words/faults.hpp"
-#include "words/is_disk.hpp"
-#include "words/sigpipe.hpp"
-#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <motet/backend.hpp>
 
-#include "words/verb_table.hpp"
+#include "base/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

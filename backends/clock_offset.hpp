@@ -8,7 +8,7 @@
 
 #include <array>
 #include <cstdio>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #include "owned_descriptor.hpp"
 

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 #include <string_view>
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "attempt.hpp"
-#include "words/faults.hpp"
+#include "base/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

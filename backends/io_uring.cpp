@@ -14,13 +14,13 @@
 #include <utility>
 
 #include "attempt.hpp"
+#include "base/faults.hpp"
+#include "base/sigpipe.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kernel_ring.hpp"
 #include "retries.hpp"
 #include "uring_entry.hpp"
-#include "words/faults.hpp"
-#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

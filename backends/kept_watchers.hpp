@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <motet/backend.hpp>
-#include <motet/detail/words/list.hpp>
+#include <motet/detail/base/list.hpp>
 #include <new>
 #include <optional>
 #include <span>

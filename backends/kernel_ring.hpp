@@ -36,11 +36,11 @@
 #include <optional>
 #include <system_error>
 
+#include "base/disabled.hpp"
+#include "base/faults.hpp"
+#include "base/ring_codes.hpp"
 #include "clock_offset.hpp"
 #include "owned_descriptor.hpp"
-#include "words/disabled.hpp"
-#include "words/faults.hpp"
-#include "words/ring_codes.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -29,15 +29,15 @@
 #include <utility>
 
 #include "attempt.hpp"
+#include "base/alarm.hpp"
+#include "base/faults.hpp"
+#include "base/remote_closings.hpp"
 #include "epoll_of.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kept_watchers.hpp"
 #include "libev_memory.hpp"
 #include "owned_descriptor.hpp"
-#include "words/alarm.hpp"
-#include "words/faults.hpp"
-#include "words/remote_closings.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

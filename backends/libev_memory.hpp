@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <mutex>
 #include <utility>
 

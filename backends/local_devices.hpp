@@ -15,7 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <motet/clock.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string_view>
 
 #include "owned_descriptor.hpp"

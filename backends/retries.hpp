@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <motet/backend.hpp>
-#include <motet/detail/words/list.hpp>
+#include <motet/detail/base/list.hpp>
 
 #include "attempt.hpp"
 

@@ -13,14 +13,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/list.hpp>
+#include <motet/detail/base/list.hpp>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "attempt.hpp"
+#include "base/remote_work.hpp"
 #include "factories.hpp"
-#include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

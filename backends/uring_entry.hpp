@@ -12,8 +12,8 @@
 #include <new>
 
 #include "attempt.hpp"
+#include "base/faults.hpp"
 #include "retries.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

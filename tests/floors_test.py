@@ -13,7 +13,7 @@ import tempfile
 # From the ground up. A room's files lie in runtime/ROOM and runtime/include/motet/detail/ROOM, and
 # include what is in the same room or below.
 ROOMS = [
-    "words",
+    "base",
     "ground",
     "heart",
     "failures",
@@ -85,9 +85,9 @@ def room_of(file):
     if rest[:3] == ["include", "motet", "detail"]:
         room = rest[3]
     elif rest[:2] == ["include", "motet"]:
-        return "words" if rest[2] in WORDS else "public"
+        return "base" if rest[2] in WORDS else "public"
     else:
-        room = "words" if rest[0] == "pch" else rest[0]
+        room = "base" if rest[0] == "pch" else rest[0]
     return room if room in ROOMS else None
 
 
@@ -100,7 +100,7 @@ def may_include(file, target):
     if own == "public":
         return True
     if own == "backends":
-        return other in ("backends", "words")
+        return other in ("backends", "base")
     if other == "backends":
         return own == "process" and target == "backends/backends.hpp"
     if other == "public":

@@ -36,7 +36,7 @@ def may_use(own, other):
     if own == other or own == TOP:
         return True
     if own == "backends":
-        return other == "words"
+        return other == "base"
     if other == "backends":
         return own == "process"
     return other != TOP and ROOMS.index(other) < ROOMS.index(own)
@@ -74,7 +74,7 @@ def self_test():
         ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("life_fiber_end.cpp", "start", "T"),
         ("heart_poll.cpp", table, "U"), ("heart_poll.cpp", "poll", "T"), ("life_fiber_end.cpp", "poll", "U"),
         ("process_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
-        (".._backends_backends.cpp", "fail", "U"), ("words_errors.cpp", "fail", "T"),
+        (".._backends_backends.cpp", "fail", "U"), ("base_errors.cpp", "fail", "T"),
         ("heart_poll.cpp", "memcpy", "U"), ("life_fiber_end.cpp", "inline_function", "W"),
         ("heart_poll.cpp", "inline_function", "U"),
     ]

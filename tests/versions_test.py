@@ -39,7 +39,7 @@ def versions(root):
 def sonames(root):
     """Each place, and the number in the names of the libraries that it says."""
     for path, pattern in (("runtime/meson.build", r"motet_soversion = '(\d+)'"), ("CMakeLists.txt", r"SOVERSION (\d+)"),
-                          ("runtime/include/motet/detail/words/abi.hpp", r"\babi_(\d+)\b"),
+                          ("runtime/include/motet/detail/base/abi.hpp", r"\babi_(\d+)\b"),
                           ("debian/control", r"^Package: libmotet(\d+)$"), ("debian/libmotet0.symbols", r"^libmotet\.so\.(\d+) ")):
         yield path, found_in(root / path, pattern)
 

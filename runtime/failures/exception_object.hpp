@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <typeinfo>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -9,8 +9,8 @@
 #include <new>
 #include <string>
 
+#include "base/printable.hpp"
 #include "failures/snapshots.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -16,8 +16,8 @@
 #include <fstream>
 #include <motet/errors.hpp>
 
-#include "words/disabled.hpp"
-#include "words/faults.hpp"
+#include "base/disabled.hpp"
+#include "base/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

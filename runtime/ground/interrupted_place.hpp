@@ -4,8 +4,8 @@
 // where the stack pointer is not that of the instruction's function.
 #pragma once
 
+#include <motet/detail/base/abi.hpp>
 #include <motet/detail/ground/stack.hpp>
-#include <motet/detail/words/abi.hpp>
 #include <span>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

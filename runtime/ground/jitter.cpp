@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See detail/words/jitter.hpp.
-#include <motet/detail/words/jitter.hpp>
+// See detail/base/jitter.hpp.
+#include <motet/detail/base/jitter.hpp>
 
 #if defined(MOTET_JITTER)
 #include <sched.h>

@@ -3,7 +3,7 @@
 // take the memory of a new ring for that of an old ring at the same address, on another thread.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #if defined(MOTET_TSAN)
 #include <mutex>

@@ -7,9 +7,9 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
-#include "words/faults.hpp"
+#include "base/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <utility>
 
+#include "base/disabled.hpp"
+#include "base/faults.hpp"
 #include "ground/guard.hpp"
 #include "ground/valgrind.hpp"
-#include "words/disabled.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,9 +4,9 @@
 
 #include <cerrno>
 
+#include "base/verb_table.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "heart/hooks.hpp"
-#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

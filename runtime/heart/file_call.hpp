@@ -4,7 +4,7 @@
 #pragma once
 
 #include <motet/backend.hpp>
-#include <motet/detail/words/blocking_call.hpp>
+#include <motet/detail/base/blocking_call.hpp>
 
 #include "heart/mail/remote_wait.hpp"
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <motet/backend.hpp>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/heart/pending_operation.hpp>
-#include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/remote_work.hpp"
+#include "base/verb_table.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "ground/valgrind.hpp"
 #include "heart/file_call.hpp"
 #include "heart/thread_state.hpp"
-#include "words/remote_work.hpp"
-#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

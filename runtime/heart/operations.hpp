@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/backend.hpp>
-#include <motet/detail/words/list.hpp>
+#include <motet/detail/base/list.hpp>
 
 #include "heart/counting/thread_counters.hpp"
 #include "heart/in_flight.hpp"

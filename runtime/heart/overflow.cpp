@@ -9,12 +9,12 @@
 
 #include <cstdint>
 
+#include "base/disabled.hpp"
+#include "base/faults.hpp"
+#include "base/printable.hpp"
+#include "base/signal_safe_text.hpp"
 #include "ground/spare_mappings.hpp"
 #include "heart/thread_state.hpp"
-#include "words/disabled.hpp"
-#include "words/faults.hpp"
-#include "words/printable.hpp"
-#include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

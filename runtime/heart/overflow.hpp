@@ -3,7 +3,7 @@
 // which fiber it was. The line is written on a stack of the thread's own.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,10 +3,10 @@
 // runnable, nothing more.
 #include <chrono>
 
+#include "base/kept_errno.hpp"
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
-#include "words/kept_errno.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/wait_record.hpp>
-#include <motet/detail/words/value_slot.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,7 +7,7 @@
 
 #include <atomic>
 #include <functional>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #include "heart/counting/thread_counters.hpp"
 

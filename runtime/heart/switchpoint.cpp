@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "base/alarm.hpp"
+#include "base/flag_guard.hpp"
+#include "base/printable.hpp"
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
-#include "words/alarm.hpp"
-#include "words/flag_guard.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/clock.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <span>
 #include <string>

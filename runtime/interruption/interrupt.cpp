@@ -7,13 +7,13 @@
 
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "heart/hooks.hpp"
 #include "heart/resume_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,10 +7,10 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
+#include <motet/detail/base/states.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/control_block.hpp>
 #include <motet/detail/heart/family.hpp>
-#include <motet/detail/words/states.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

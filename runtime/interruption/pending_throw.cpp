@@ -3,20 +3,20 @@
 // and again until the body, or the scope, is left.
 #include "interruption/pending_throw.hpp"
 
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/stop_scope.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "failures/exception_object.hpp"
 #include "failures/notice.hpp"
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "interruption/child_failures.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -6,11 +6,11 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/saturating_time.hpp"
 #include "failures/snapshots.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -10,11 +10,11 @@
 #include <motet/io.hpp>
 #include <string>
 
+#include "base/is_disk.hpp"
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/path.hpp"
 #include "io/whole_buffer.hpp"
-#include "words/is_disk.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

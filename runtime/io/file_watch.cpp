@@ -21,8 +21,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "io/path.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

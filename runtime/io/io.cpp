@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/verb_table.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
-#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

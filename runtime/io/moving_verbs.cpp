@@ -15,12 +15,12 @@
 #include <motet/io.hpp>
 #include <motet/time.hpp>
 
+#include "base/faults.hpp"
+#include "base/sigpipe.hpp"
+#include "base/verb_table.hpp"
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/whole_buffer.hpp"
-#include "words/faults.hpp"
-#include "words/sigpipe.hpp"
-#include "words/verb_table.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

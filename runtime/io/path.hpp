@@ -2,7 +2,7 @@
 // A path, or another text, as the kernel takes it.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

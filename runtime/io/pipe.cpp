@@ -12,11 +12,11 @@
 #include <motet/pipe.hpp>
 #include <stdexcept>
 
+#include "base/faults.hpp"
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "io/vectors.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

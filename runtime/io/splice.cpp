@@ -17,10 +17,10 @@
 #include <optional>
 #include <system_error>
 
+#include "base/faults.hpp"
+#include "base/sigpipe.hpp"
 #include "heart/thread_state.hpp"
 #include "io/copy.hpp"
-#include "words/faults.hpp"
-#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

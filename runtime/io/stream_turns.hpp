@@ -2,8 +2,8 @@
 // Who uses which direction of a stream, and when its state may go after it has been closed.
 #pragma once
 
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/stream_queue.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <stdexcept>
 
 #include "heart/thread_state.hpp"

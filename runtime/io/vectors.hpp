@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <span>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "words/made_exception.hpp"
+#include "base/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/made_exception.hpp"
 #include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
@@ -18,7 +19,6 @@
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
 #include "life/remote_fiber.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,13 +4,13 @@
 #include <motet/detail/life/group_start.hpp>
 #include <stdexcept>
 
+#include "base/made_exception.hpp"
 #include "heart/hooks.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -2,13 +2,13 @@
 // See life/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
 #include "life/remote_fiber.hpp"
 
-#include <motet/detail/words/jitter.hpp>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/errors.hpp>
 #include <utility>
 
+#include "base/made_exception.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

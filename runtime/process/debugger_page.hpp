@@ -3,7 +3,7 @@
 // debugging information: a page of numbers, whose order scripts/debuggers/motet_fibers.py knows.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -18,9 +18,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/alarm.hpp"
+#include "base/flag_guard.hpp"
 #include "heart/thread_state.hpp"
-#include "words/alarm.hpp"
-#include "words/flag_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

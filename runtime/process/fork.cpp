@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "base/remote_work.hpp"
 #include "failures/origin.hpp"
 #include "ground/cores.hpp"
 #include "ground/mapping_guard.hpp"
@@ -22,7 +23,6 @@
 #include "process/run.hpp"
 #include "process/stalls/stall_watch.hpp"
 #include "waiting/static_guards.hpp"
-#include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

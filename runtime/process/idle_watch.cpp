@@ -11,21 +11,21 @@
 #include <array>
 #include <cstdio>
 #include <memory>
-#include <motet/detail/words/timespan.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/errors.hpp>
 #include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
 
+#include "base/kept_errno.hpp"
+#include "base/saturating_time.hpp"
 #include "failures/notice.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/stalls/stall_watch.hpp"
-#include "words/kept_errno.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

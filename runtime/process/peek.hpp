@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <span>
 #include <type_traits>
 

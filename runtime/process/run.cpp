@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "backends.hpp"
+#include "base/disabled.hpp"
 #include "ground/mapping_guard.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "ground/valgrind.hpp"
@@ -24,7 +25,6 @@
 #include "process/late_backend.hpp"
 #include "process/stalls/stall_watch.hpp"
 #include "process/traces/tracing.hpp"
-#include "words/disabled.hpp"
 
 extern "C" {
 /// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/faults.hpp"
+#include "base/flag_guard.hpp"
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
@@ -12,8 +14,6 @@
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/job_starter.hpp"
-#include "words/faults.hpp"
-#include "words/flag_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -6,8 +6,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/detail/heart/timer.hpp>
-#include <motet/detail/words/jitter.hpp>
 #include <mutex>
 #include <new>
 #include <tuple>

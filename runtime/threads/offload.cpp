@@ -7,14 +7,15 @@
 
 #include <cerrno>
 #include <chrono>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/detail/words/jitter.hpp>
 #include <motet/errors.hpp>
 #include <motet/future.hpp>
 #include <new>
 #include <string>
 #include <system_error>
 
+#include "base/remote_work.hpp"
 #include "failures/notice.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "ground/signal_mask.hpp"
@@ -22,7 +23,6 @@
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
 #include "threads/await_thread.hpp"
-#include "words/remote_work.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "failures/unhandled.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
@@ -20,7 +21,6 @@
 #include "life/fiber_end.hpp"
 #include "threads/job_starter.hpp"
 #include "threads/thread_link.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

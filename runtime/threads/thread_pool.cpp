@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/made_exception.hpp"
 #include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
 #include "ground/cores.hpp"
@@ -17,7 +18,6 @@
 #include "life/fiber_end.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

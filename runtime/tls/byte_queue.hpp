@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
-#include <motet/detail/words/owned.hpp>
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <new>
 #include <span>
 

@@ -5,7 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <memory>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <motet/tls.hpp>
 #include <string>
 #include <vector>

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <mutex>
 #include <new>
 #include <string>

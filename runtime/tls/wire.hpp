@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #include "tls/byte_queue.hpp"
 

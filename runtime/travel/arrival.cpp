@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/made_exception.hpp"
 #include "heart/hooks.hpp"
 #include "heart/mail/mailbox.hpp"
 #include "interruption/asked.hpp"
@@ -17,7 +18,6 @@
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "failures/unhandled.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/scopes.hpp"
 #include "travel/journey.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

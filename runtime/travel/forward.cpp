@@ -2,7 +2,7 @@
 // How requests to a traveller, which come to its home, and failures of its children reach it: they
 // are left in the journey, and the thread that the traveller is on is posted to look. While the
 // traveller is on its way, the next station finds them.
-#include <motet/detail/words/value_slot.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <mutex>
 #include <utility>
 

@@ -10,11 +10,11 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <motet/detail/base/post.hpp>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/threads/executor.hpp>
 #include <motet/detail/waiting/sharing.hpp>
-#include <motet/detail/words/post.hpp>
 #include <optional>
 
 #include "heart/thread_state.hpp"

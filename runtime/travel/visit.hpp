@@ -6,8 +6,8 @@
 #include <motet/detail/heart/wait_record.hpp>
 #include <utility>
 
+#include "base/made_exception.hpp"
 #include "travel/journey.hpp"
-#include "words/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/base/post.hpp>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/wait_record.hpp>
 #include <motet/detail/waiting/ticket.hpp>
-#include <motet/detail/words/post.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,9 +12,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "ground/ticks.hpp"
 #include "heart/thread_state.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,7 +2,7 @@
 // Round a fork; see waiting/static_guards.cpp.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace static_guards {
 

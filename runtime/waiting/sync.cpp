@@ -15,7 +15,7 @@
 #include <motet/semaphore.hpp>
 #include <stdexcept>
 
-#include "words/made_exception.hpp"
+#include "base/made_exception.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <motet/time.hpp>
 
+#include "base/saturating_time.hpp"
 #include "heart/thread_state.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "ground/ticks.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

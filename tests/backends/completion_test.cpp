@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "backends/machine.hpp"
+#include "base/remote_closings.hpp"
 #include "catch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
-#include "words/remote_closings.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

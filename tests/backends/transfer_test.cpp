@@ -16,11 +16,11 @@
 #include <string>
 
 #include "backends/machine.hpp"
+#include "base/verb_table.hpp"
 #include "catch.hpp"
 #include "heart/file_call.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
-#include "words/verb_table.hpp"
 
 using namespace motet;
 using testing::all_kinds;

@@ -17,13 +17,13 @@
 #include <tuple>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "catch.hpp"
 #include "ground/spare_mappings.hpp"
 #include "ground/stack_pool.hpp"
 #include "ground/valgrind.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
-#include "words/faults.hpp"
 
 using namespace motet::detail;
 

@@ -20,10 +20,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "catch.hpp"
 #include "ground/workers.hpp"
 #include "support.hpp"
-#include "words/faults.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "catch.hpp"
 #include "fixtures.hpp"
 #include "io/scratch.hpp"
@@ -17,7 +18,6 @@
 #include "io/streams.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
-#include "words/faults.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

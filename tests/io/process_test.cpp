@@ -14,12 +14,12 @@
 #include <system_error>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "catch.hpp"
 #include "fixtures.hpp"
 #include "io/scratch.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
-#include "words/faults.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

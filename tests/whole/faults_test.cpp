@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every call of the kernel, and every allocation, that a small program makes fails once, in every
 // way that it may: the program must end, by a result or by a clear error, and leave nothing behind.
-#include "words/faults.hpp"
+#include "base/faults.hpp"
 
 #include <dirent.h>
 #include <poll.h>

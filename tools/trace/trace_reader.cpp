@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <motet/detail/words/utf8.hpp>
+#include <motet/detail/base/utf8.hpp>
 #include <span>
 #include <stdexcept>
 

@@ -10,9 +10,9 @@
 #include <chrono>
 #include <cstddef>
 #include <motet/clock.hpp>
+#include <motet/detail/base/blocking_call.hpp>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
-#include <motet/detail/words/blocking_call.hpp>
-#include <motet/detail/words/list.hpp>
 #include <mutex>
 #include <utility>
 

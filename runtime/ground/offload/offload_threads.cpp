@@ -14,13 +14,13 @@
 #include <chrono>
 #include <cstring>
 #include <motet/clock.hpp>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/detail/ground/process.hpp>
-#include <motet/detail/words/jitter.hpp>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "ground/offload/offload_room.hpp"
 #include "ground/signal_mask.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
 

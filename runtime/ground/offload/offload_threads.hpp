@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/words/blocking_call.hpp>
+#include <motet/detail/base/blocking_call.hpp>
 #include <mutex>
 #include <optional>
 

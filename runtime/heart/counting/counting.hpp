@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #include "ground/ticks.hpp"
 #include "heart/counting/queue_delay.hpp"

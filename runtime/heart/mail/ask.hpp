@@ -2,7 +2,7 @@
 // How another thread leaves a request with a fiber.
 #pragma once
 
-#include <motet/detail/words/jitter.hpp>
+#include <motet/detail/base/jitter.hpp>
 #include <mutex>
 
 #include "heart/hooks.hpp"

@@ -9,12 +9,12 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/words/jitter.hpp>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/errors.hpp>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "ground/cores.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

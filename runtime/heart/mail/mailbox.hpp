@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <motet/detail/words/list.hpp>
-#include <motet/detail/words/post.hpp>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/base/post.hpp>
 #include <mutex>
 #include <thread>
 

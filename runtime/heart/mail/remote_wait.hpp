@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <motet/clock.hpp>
+#include <motet/detail/base/post.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/heart/wait_record.hpp>
-#include <motet/detail/words/post.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

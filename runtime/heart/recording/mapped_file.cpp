@@ -13,8 +13,8 @@
 #include <memory>
 #include <motet/errors.hpp>
 
-#include "words/kept_errno.hpp"
-#include "words/sigpipe.hpp"
+#include "base/kept_errno.hpp"
+#include "base/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -17,9 +17,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/sigpipe.hpp"
 #include "ground/ticks.hpp"
 #include "heart/recording/mapped_file.hpp"
-#include "words/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

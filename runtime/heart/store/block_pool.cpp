@@ -11,8 +11,8 @@
 #include <motet/errors.hpp>
 #include <new>
 
+#include "base/faults.hpp"
 #include "ground/spare_mappings.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

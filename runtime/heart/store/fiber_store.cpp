@@ -8,10 +8,10 @@
 #include <mutex>
 #include <new>
 
+#include "base/printable.hpp"
 #include "heart/hooks.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

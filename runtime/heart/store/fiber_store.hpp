@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/call_site.hpp>
+#include <motet/detail/base/body.hpp>
 #include <motet/detail/heart/family.hpp>
-#include <motet/detail/words/body.hpp>
 #include <string>
 #include <string_view>
 

@@ -4,10 +4,10 @@
 // purpose that is. So is what a poll has to say.
 #pragma once
 
+#include <motet/detail/base/body.hpp>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/family.hpp>
-#include <motet/detail/words/body.hpp>
-#include <motet/detail/words/list.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>

@@ -2,9 +2,9 @@
 // The stack of a fiber that runs for the first time, and that of one that has ended.
 #include <utility>
 
+#include "base/kept_errno.hpp"
 #include "heart/store/make_fiber.hpp"
 #include "heart/thread_state.hpp"
-#include "words/kept_errno.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,10 +11,10 @@
 #include <motet/detail/heart/timer.hpp>
 #include <motet/options.hpp>
 
+#include "base/saturating_time.hpp"
 #include "ground/tick_clock.hpp"
 #include "heart/time/timer_queue.hpp"
 #include "heart/time/timer_slack.hpp"
-#include "words/saturating_time.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,8 +2,8 @@
 // https, where motet-tls is.
 #pragma once
 
+#include <motet/detail/base/abi.hpp>
 #include <motet/detail/io/any_stream.hpp>
-#include <motet/detail/words/abi.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <ctime>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

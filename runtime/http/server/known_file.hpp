@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <motet/fd.hpp>
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 // What a status is called. Source: RFC 9110, 15; RFC 6585.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

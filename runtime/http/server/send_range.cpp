@@ -16,7 +16,7 @@
 #include <motet/io.hpp>
 #include <system_error>
 
-#include "words/sigpipe.hpp"
+#include "base/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -2,7 +2,7 @@
 // What a request is for. Source: RFC 9112, 3.2; RFC 3986.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <motet/http/fields.hpp>
 #include <optional>
 #include <stdexcept>

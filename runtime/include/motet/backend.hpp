@@ -17,7 +17,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What an operation does. A new one is a tag here and a row in words/verb_table.cpp.
+/// What an operation does. A new one is a tag here and a row in base/verb_table.cpp.
 enum class verb : std::uint8_t {
   read,
   write,

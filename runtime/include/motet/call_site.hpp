@@ -2,7 +2,7 @@
 // A line of a program, for people: where a fiber was spun, where it was cancelled.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -11,9 +11,9 @@
 #pragma once
 
 #include <motet/clock.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/heart/scope.hpp>
 #include <motet/detail/heart/stop_scope.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stop_token>

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <motet/detail/base/item_queue.hpp>
 #include <motet/detail/waiting/pop_iterator.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
-#include <motet/detail/words/item_queue.hpp>
 #include <motet/errors.hpp>
 #include <mutex>
 #include <optional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <motet/call_site.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <motet/stream.hpp>
 #include <optional>
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <motet/call_site.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <motet/detail/words/owned.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <motet/fd.hpp>
 #include <optional>
 #include <string_view>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <motet/detail/words/owned.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <optional>
 #include <string_view>
 

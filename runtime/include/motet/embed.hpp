@@ -4,7 +4,7 @@
 // thread's main fiber. motet.hpp does not include this.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

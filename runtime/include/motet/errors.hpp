@@ -7,7 +7,7 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/cancel_reason.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>

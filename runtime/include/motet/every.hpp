@@ -7,7 +7,7 @@
 #include <exception>
 #include <functional>
 #include <motet/clock.hpp>
-#include <motet/detail/words/timespan.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/errors.hpp>
 #include <motet/time.hpp>
 #include <type_traits>

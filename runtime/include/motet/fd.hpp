@@ -2,8 +2,8 @@
 // A descriptor that its owner closes.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
-#include <motet/detail/words/taken.hpp>
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -7,14 +7,14 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
+#include <motet/detail/base/states.hpp>
+#include <motet/detail/base/timespan.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/token.hpp>
 #include <motet/detail/life/await_fiber.hpp>
 #include <motet/detail/life/bad_body.hpp>
 #include <motet/detail/life/fiber_start.hpp>
-#include <motet/detail/words/states.hpp>
-#include <motet/detail/words/timespan.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stdexcept>

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <motet/clock.hpp>
-#include <motet/detail/words/timespan.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/pipe.hpp>
 #include <optional>
 #include <string>

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/clock.hpp>
+#include <motet/detail/base/taken.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/waiting/co_owned.hpp>
-#include <motet/detail/words/taken.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>

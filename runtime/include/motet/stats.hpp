@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <motet/backend.hpp>
 #include <motet/call_site.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

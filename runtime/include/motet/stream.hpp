@@ -6,7 +6,7 @@
 
 #include <concepts>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <span>
 #include <system_error>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/handle.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
 #include <type_traits>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/clock.hpp>
-#include <motet/detail/words/timespan.hpp>
+#include <motet/detail/base/timespan.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <motet/clock.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/waiting/sharing.hpp>
-#include <motet/detail/words/timespan.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

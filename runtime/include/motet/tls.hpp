@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/any_stream.hpp>
-#include <motet/detail/words/abi.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <motet/stream.hpp>
 #include <span>
 #include <string>

@@ -4,7 +4,7 @@
 // whole when the process has crashed; motet-trace reads it.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 
 namespace motet { inline namespace MOTET_ABI {

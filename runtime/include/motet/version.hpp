@@ -2,7 +2,7 @@
 // Which motet this is. What may change when: docs/versions.md.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #define MOTET_VERSION_MAJOR 1
 #define MOTET_VERSION_MINOR 0

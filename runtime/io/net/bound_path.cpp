@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "words/faults.hpp"
+#include "base/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

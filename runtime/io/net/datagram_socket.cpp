@@ -11,12 +11,12 @@
 #include <motet/io.hpp>
 #include <stdexcept>
 
+#include "base/faults.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "io/whole_buffer.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

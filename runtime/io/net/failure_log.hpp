@@ -12,9 +12,9 @@
 #include <system_error>
 #include <typeindex>
 
+#include "base/printable.hpp"
 #include "failures/notice.hpp"
 #include "heart/thread_state.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 

@@ -12,7 +12,7 @@
 #include <motet/net/endpoint.hpp>
 #include <stdexcept>
 
-#include "words/faults.hpp"
+#include "base/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 

@@ -14,10 +14,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,12 +11,12 @@
 #include <motet/detail/io/socket_stream.hpp>
 #include <motet/errors.hpp>
 
+#include "base/remote_closings.hpp"
 #include "heart/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "io/stream_turns.hpp"
 #include "io/vectors.hpp"
-#include "words/remote_closings.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -10,10 +10,10 @@
 #include <motet/net/tcp_stream.hpp>
 #include <string>
 
+#include "base/faults.hpp"
 #include "heart/thread_state.hpp"
 #include "io/net/happy_eyeballs.hpp"
 #include "io/net/socket.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 

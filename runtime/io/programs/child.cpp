@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/faults.hpp"
+#include "base/listens.hpp"
 #include "io/programs/launch.hpp"
-#include "words/faults.hpp"
-#include "words/listens.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -20,10 +20,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/faults.hpp"
 #include "ground/offload/offload_threads.hpp"
 #include "ground/signal_mask.hpp"
 #include "io/path.hpp"
-#include "words/faults.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

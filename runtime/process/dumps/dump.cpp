@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "ground/parked_frames.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/lock_holders.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -14,13 +14,13 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/printable.hpp"
+#include "base/signal_safe_text.hpp"
 #include "failures/snapshots.hpp"
 #include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
-#include "words/printable.hpp"
-#include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

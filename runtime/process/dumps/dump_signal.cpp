@@ -18,9 +18,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/signal_safe_text.hpp"
 #include "heart/thread_state.hpp"
 #include "process/shared_signal.hpp"
-#include "words/signal_safe_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/utf8.hpp>
+#include <motet/detail/base/utf8.hpp>
 #include <ostream>
 #include <span>
 #include <string>

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,7 +4,7 @@
 // own would end the very system call that is to be reported.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <motet/options.hpp>
 #include <motet/stats.hpp>
 #include <vector>

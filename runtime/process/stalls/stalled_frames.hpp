@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <span>
 
 #include "process/stalls/blocked_call.hpp"

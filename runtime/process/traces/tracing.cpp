@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "failures/notice.hpp"
 #include "heart/thread_state.hpp"
-#include "words/printable.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

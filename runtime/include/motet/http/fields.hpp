@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 #include <string_view>
 

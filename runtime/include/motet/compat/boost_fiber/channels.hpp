@@ -8,7 +8,7 @@
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
-#include <motet/detail/words/left_until.hpp>
+#include <motet/detail/base/left_until.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <utility>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <future>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <system_error>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

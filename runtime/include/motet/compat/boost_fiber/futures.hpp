@@ -7,7 +7,7 @@
 #include <memory>
 #include <motet/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
-#include <motet/detail/words/left_until.hpp>
+#include <motet/detail/base/left_until.hpp>
 #include <motet/future.hpp>
 #include <optional>
 #include <type_traits>

@@ -9,7 +9,7 @@
 #include <motet/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/condition_variable.hpp>
-#include <motet/detail/words/left_until.hpp>
+#include <motet/detail/base/left_until.hpp>
 #include <motet/errors.hpp>
 #include <motet/mutex.hpp>
 #include <motet/recursive_mutex.hpp>

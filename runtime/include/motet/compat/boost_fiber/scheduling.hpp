@@ -2,7 +2,7 @@
 // Scheduling algorithms of Boost.Fiber: there is one order in motet, that of arrival.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <type_traits>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

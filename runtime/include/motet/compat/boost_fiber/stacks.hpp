@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

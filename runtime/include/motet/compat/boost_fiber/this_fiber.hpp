@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <motet/compat/boost_fiber/fiber.hpp>
-#include <motet/detail/words/left_until.hpp>
+#include <motet/detail/base/left_until.hpp>
 #include <motet/time.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

@@ -6,7 +6,7 @@
 #include <cxxabi.h>
 
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #if defined(_LIBCPP_VERSION)
 namespace __cxxabiv1 {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #if defined(MOTET_ASAN)
 #include <sanitizer/asan_interface.h>

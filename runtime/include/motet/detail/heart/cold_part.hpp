@@ -8,11 +8,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/control_block.hpp>
 #include <motet/detail/heart/family.hpp>
 #include <motet/detail/heart/locals.hpp>
 #include <motet/detail/heart/scope.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <new>
 #include <string>
 

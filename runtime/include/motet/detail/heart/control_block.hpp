@@ -10,11 +10,11 @@
 #include <exception>
 #include <motet/call_site.hpp>
 #include <motet/clock.hpp>
+#include <motet/detail/base/body.hpp>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/base/states.hpp>
 #include <motet/detail/ground/context.hpp>
 #include <motet/detail/ground/stack.hpp>
-#include <motet/detail/words/body.hpp>
-#include <motet/detail/words/list.hpp>
-#include <motet/detail/words/states.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

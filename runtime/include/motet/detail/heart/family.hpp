@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/heart/control_block.hpp>
 #include <motet/detail/heart/wait_record.hpp>
-#include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,8 +2,8 @@
 // A counted reference to a control block: counted without a lock on the fiber's home thread.
 #pragma once
 
+#include <motet/detail/base/taken.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

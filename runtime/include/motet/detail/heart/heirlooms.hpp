@@ -3,12 +3,12 @@
 // made on its thread, before anything has happened.
 #pragma once
 
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/job_slot.hpp>
 #include <motet/detail/heart/locals.hpp>
 #include <motet/detail/heart/self.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,9 +5,9 @@
 #include <exception>
 #include <memory>
 #include <motet/call_site.hpp>
+#include <motet/detail/base/body.hpp>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/locals.hpp>
-#include <motet/detail/words/body.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>

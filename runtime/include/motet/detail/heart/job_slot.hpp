@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <memory>
 #include <motet/call_site.hpp>
+#include <motet/detail/base/taken.hpp>
 #include <motet/detail/heart/job.hpp>
-#include <motet/detail/words/taken.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>

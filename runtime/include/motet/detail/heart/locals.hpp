@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
-#include <motet/detail/words/taken.hpp>
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <motet/backend.hpp>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/heart/wait_record.hpp>
-#include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,9 +2,9 @@
 // The wait of suspend(): for a token, which may have been given before.
 #pragma once
 
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/cold_part.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/value_slot.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,8 +5,8 @@
 
 #include <sys/socket.h>
 
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <motet/stream.hpp>
 #include <system_error>
 #include <utility>

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <span>
 #include <system_error>
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <system_error>
 
 namespace motet { inline namespace MOTET_ABI { namespace io {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/stream_direction.hpp>
 #include <motet/detail/io/stream_queue.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <optional>
 #include <span>
 #include <string_view>

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <motet/detail/words/owned.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <system_error>

@@ -6,8 +6,8 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/detail/words/owned.hpp>
 #include <motet/fd.hpp>
 #include <span>
 #include <string_view>

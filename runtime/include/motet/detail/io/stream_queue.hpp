@@ -5,8 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/ground/process.hpp>
-#include <motet/detail/words/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

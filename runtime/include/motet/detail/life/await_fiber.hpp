@@ -3,10 +3,10 @@
 // thread the wait is arranged in the library.
 #pragma once
 
+#include <motet/detail/base/states.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/states.hpp>
-#include <motet/detail/words/value_slot.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <motet/call_site.hpp>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <type_traits>
 
 namespace motet { inline namespace MOTET_ABI {

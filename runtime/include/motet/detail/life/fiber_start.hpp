@@ -4,12 +4,12 @@
 #pragma once
 
 #include <motet/call_site.hpp>
+#include <motet/detail/base/body.hpp>
+#include <motet/detail/base/taken.hpp>
 #include <motet/detail/heart/control_block.hpp>
 #include <motet/detail/heart/family.hpp>
 #include <motet/detail/heart/handle.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/body.hpp>
-#include <motet/detail/words/taken.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

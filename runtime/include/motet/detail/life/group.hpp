@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <motet/detail/base/taken.hpp>
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/heart/family.hpp>
 #include <motet/detail/heart/handle.hpp>
-#include <motet/detail/words/taken.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 #include <vector>

@@ -9,8 +9,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <motet/detail/words/blocking_call.hpp>
-#include <motet/detail/words/owned.hpp>
+#include <motet/detail/base/blocking_call.hpp>
+#include <motet/detail/base/owned.hpp>
 #include <optional>
 #include <stop_token>
 #include <type_traits>

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/taken.hpp>
 #include <motet/detail/heart/job_slot.hpp>
-#include <motet/detail/words/jitter.hpp>
-#include <motet/detail/words/taken.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

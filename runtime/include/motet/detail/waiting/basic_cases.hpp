@@ -4,8 +4,8 @@
 
 #include <poll.h>
 
+#include <motet/detail/base/timespan.hpp>
 #include <motet/detail/waiting/select_branch.hpp>
-#include <motet/detail/words/timespan.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <motet/detail/base/taken.hpp>
 #include <motet/detail/waiting/sharing.hpp>
-#include <motet/detail/words/taken.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <iterator>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/base/jitter.hpp>
 #include <motet/detail/heart/self.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/jitter.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

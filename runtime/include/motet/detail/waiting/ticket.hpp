@@ -10,10 +10,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/base/post.hpp>
 #include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
-#include <motet/detail/words/list.hpp>
-#include <motet/detail/words/post.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/list.hpp>
 #include <motet/detail/ground/process.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/waiting/ticket.hpp>
-#include <motet/detail/words/list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -7,7 +7,7 @@
 // context.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 // "v" stands for the whole of a vector register, of any length. Only g++ has a name for the
 // first-fault register, which no call preserves.

@@ -8,7 +8,7 @@
 // context.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 #if defined(__APX_F__)
 #error "motet's switch does not keep the registers r16 to r31: compile without -mapxf"

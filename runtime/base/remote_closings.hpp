@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <mutex>
 #include <shared_mutex>
 

@@ -2,7 +2,7 @@
 // Keeps a fiber's errno while its thread polls, or does other work of a switch, on its stack.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <new>
 #include <type_traits>
 #include <typeinfo>

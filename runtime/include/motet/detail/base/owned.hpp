@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
-#include <motet/detail/words/taken.hpp>
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/taken.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <type_traits>
 
 #if defined(MOTET_FAULTS)

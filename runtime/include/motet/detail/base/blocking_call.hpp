@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/call_site.hpp>
-#include <motet/detail/words/list.hpp>
+#include <motet/detail/base/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

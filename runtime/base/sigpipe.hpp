@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include <ctime>
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See words/verb_table.hpp. The mode of a descriptor that is not ours is not ours to change, so
+// See base/verb_table.hpp. The mode of a descriptor that is not ours is not ours to change, so
 // each call has its own way not to block: MSG_DONTWAIT for sockets, RWF_NOWAIT for pipes and files,
 // a look with poll(2) for the rest, and for connect(2) the shortest send timeout there is.
-#include "words/verb_table.hpp"
+#include "base/verb_table.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 
 #include <cerrno>
 
-#include "words/listens.hpp"
-#include "words/ring_codes.hpp"
-#include "words/sigpipe.hpp"
+#include "base/listens.hpp"
+#include "base/ring_codes.hpp"
+#include "base/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

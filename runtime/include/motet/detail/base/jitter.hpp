@@ -2,7 +2,7 @@
 // Points at which a race is widened: with -Djitter=true a short random delay, otherwise nothing.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/detail/words/value_slot.hpp>
+#include <motet/detail/base/value_slot.hpp>
 #include <new>
 #include <type_traits>
 #include <utility>

@@ -3,7 +3,7 @@
 // own: it is part of a frame, or of an object that outlives the message.
 #pragma once
 
-#include <motet/detail/words/abi.hpp>
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
