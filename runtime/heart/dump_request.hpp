@@ -3,11 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <motet/detail/ground/stack.hpp>
 #include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/platform/stack.hpp>
 
-#include "ground/stack_pool.hpp"
 #include "heart/roster.hpp"
+#include "platform/stack_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

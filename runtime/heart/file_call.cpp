@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "base/verb_table.hpp"
-#include "ground/offload/offload_threads.hpp"
 #include "heart/hooks.hpp"
+#include "platform/offload/offload_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

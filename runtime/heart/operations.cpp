@@ -9,10 +9,10 @@
 
 #include "base/remote_work.hpp"
 #include "base/verb_table.hpp"
-#include "ground/offload/offload_threads.hpp"
-#include "ground/valgrind.hpp"
 #include "heart/file_call.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/offload/offload_threads.hpp"
+#include "platform/valgrind.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -13,8 +13,8 @@
 #include "base/faults.hpp"
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
-#include "ground/spare_mappings.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/spare_mappings.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

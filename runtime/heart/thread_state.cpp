@@ -10,8 +10,8 @@
 #include <new>
 #include <utility>
 
-#include "ground/mapping_guard.hpp"
 #include "heart/recording/recorder.hpp"
+#include "platform/mapping_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

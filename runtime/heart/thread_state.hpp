@@ -11,8 +11,6 @@
 #include <motet/options.hpp>
 #include <stdexcept>
 
-#include "ground/adaptive_spin.hpp"
-#include "ground/cores.hpp"
 #include "heart/counting/counting.hpp"
 #include "heart/dump_request.hpp"
 #include "heart/idle_watch.hpp"
@@ -24,6 +22,8 @@
 #include "heart/store/reaper.hpp"
 #include "heart/time/poll_schedule.hpp"
 #include "heart/time/timers.hpp"
+#include "platform/adaptive_spin.hpp"
+#include "platform/cores.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <motet/io.hpp>

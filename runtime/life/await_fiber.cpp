@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for the end of a fiber of another thread; a thread without fibers blocks.
-#include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
 #include <stdexcept>
 
 #include "interruption/child_failures.hpp"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/embed.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>

@@ -6,19 +6,19 @@
 #include <pthread.h>
 
 #include <memory>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <new>
 #include <utility>
 
 #include "base/remote_work.hpp"
 #include "failures/origin.hpp"
-#include "ground/cores.hpp"
-#include "ground/mapping_guard.hpp"
-#include "ground/offload/offload_threads.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/scopes.hpp"
+#include "platform/cores.hpp"
+#include "platform/mapping_guard.hpp"
+#include "platform/offload/offload_threads.hpp"
 #include "process/late_backend.hpp"
 #include "process/run.hpp"
 #include "process/stalls/stall_watch.hpp"

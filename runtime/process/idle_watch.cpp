@@ -21,9 +21,9 @@
 #include "base/kept_errno.hpp"
 #include "base/saturating_time.hpp"
 #include "failures/notice.hpp"
-#include "ground/offload/offload_threads.hpp"
 #include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
+#include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/stalls/stall_watch.hpp"
 

@@ -6,10 +6,10 @@
 #include <motet/stats.hpp>
 #include <numeric>
 
-#include "ground/offload/offload_threads.hpp"
-#include "ground/ticks.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/offload/offload_threads.hpp"
+#include "platform/ticks.hpp"
 #include "process/stalls/stall_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -2,8 +2,8 @@
 // The wait for a call that a plain thread makes; see heart/hooks.hpp.
 #pragma once
 
-#include "ground/offload/offload_threads.hpp"
 #include "heart/mail/remote_wait.hpp"
+#include "platform/offload/offload_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

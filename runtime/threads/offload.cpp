@@ -17,11 +17,11 @@
 
 #include "base/remote_work.hpp"
 #include "failures/notice.hpp"
-#include "ground/offload/offload_threads.hpp"
-#include "ground/signal_mask.hpp"
 #include "heart/hooks.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/offload/offload_threads.hpp"
+#include "platform/signal_mask.hpp"
 #include "threads/await_thread.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

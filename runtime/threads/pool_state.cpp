@@ -7,7 +7,7 @@
 #include <motet/detail/heart/internal_shield.hpp>
 #include <mutex>
 
-#include "ground/ticks.hpp"
+#include "platform/ticks.hpp"
 #include "threads/job_inbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/thread.hpp>
 #include <optional>

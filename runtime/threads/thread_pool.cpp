@@ -12,10 +12,10 @@
 #include "base/made_exception.hpp"
 #include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
-#include "ground/cores.hpp"
 #include "heart/hooks.hpp"
 #include "heart/thread_state.hpp"
 #include "life/fiber_end.hpp"
+#include "platform/cores.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/detail/ground/process.hpp>
 #include <motet/detail/io/any_stream.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/tls.hpp>
 #include <span>
 #include <string>

@@ -11,8 +11,8 @@
 #include <list>
 #include <memory>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/ground/process.hpp>
 #include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/detail/threads/executor.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <optional>

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "ground/ticks.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

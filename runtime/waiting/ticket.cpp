@@ -8,10 +8,10 @@
 #include <motet/detail/waiting/wait_list.hpp>
 #include <stdexcept>
 
-#include "ground/ticks.hpp"
 #include "heart/mail/mailbox.hpp"
 #include "heart/recording/recorder.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

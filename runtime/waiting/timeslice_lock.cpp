@@ -2,7 +2,7 @@
 // See timeslice_lock.hpp. The holder that gives the lock up writes the next holder: no waiter
 // overtakes another, and each turn takes one wake. There is no thread that watches for stalls: the
 // first in line waits with a time limit.
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/mutex.hpp>
 #include <motet/timeslice_lock.hpp>
 #include <optional>
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "ground/ticks.hpp"
 #include "heart/mail/remote_wait.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -11,9 +11,9 @@
 #include "bare_fibers.hpp"
 #include "bare_heap.hpp"
 #include "bare_ring.hpp"
-#include "ground/stack_pool.hpp"
-#include "ground/ticks.hpp"
 #include "measure.hpp"
+#include "platform/stack_pool.hpp"
+#include "platform/ticks.hpp"
 
 namespace {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "ground/workers.hpp"
+#include "platform/workers.hpp"
 #include "support.hpp"
 
 using namespace motet;

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "ground/workers.hpp"
+#include "platform/workers.hpp"
 #include "support.hpp"
 
 using namespace motet;

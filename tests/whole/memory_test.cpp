@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "catch.hpp"
-#include "ground/guards.hpp"
+#include "platform/guards.hpp"
 #include "support.hpp"
 
 using namespace motet;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "ground/guards.hpp"
+#include "platform/guards.hpp"
 #include "quiet.hpp"
 #include "support.hpp"
 

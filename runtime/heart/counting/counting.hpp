@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <motet/detail/base/abi.hpp>
 
-#include "ground/ticks.hpp"
 #include "heart/counting/queue_delay.hpp"
 #include "heart/counting/thread_counters.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ground/ticks.hpp"
 #include "heart/counting/thread_counters.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/faults.hpp"
-#include "ground/cores.hpp"
+#include "platform/cores.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <motet/clock.hpp>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,8 +11,8 @@
 #include <motet/clock.hpp>
 #include <motet/detail/heart/control_block.hpp>
 
-#include "ground/ticks.hpp"
 #include "heart/recording/trace_file.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "base/sigpipe.hpp"
-#include "ground/ticks.hpp"
 #include "heart/recording/mapped_file.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

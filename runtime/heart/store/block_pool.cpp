@@ -12,7 +12,7 @@
 #include <new>
 
 #include "base/faults.hpp"
-#include "ground/spare_mappings.hpp"
+#include "platform/spare_mappings.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

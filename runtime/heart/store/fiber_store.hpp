@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "ground/stack_pool.hpp"
 #include "heart/store/block_pool.hpp"
 #include "heart/time/timers.hpp"
+#include "platform/stack_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

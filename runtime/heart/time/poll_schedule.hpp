@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <motet/options.hpp>
 
-#include "ground/ticks.hpp"
+#include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,9 +12,9 @@
 #include <motet/options.hpp>
 
 #include "base/saturating_time.hpp"
-#include "ground/tick_clock.hpp"
 #include "heart/time/timer_queue.hpp"
 #include "heart/time/timer_slack.hpp"
+#include "platform/tick_clock.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 

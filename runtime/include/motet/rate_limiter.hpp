@@ -8,8 +8,8 @@
 #include <motet/clock.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/ground/process.hpp>
-#include <motet/detail/ground/thread_gate.hpp>
+#include <motet/detail/platform/process.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
 #include <motet/detail/waiting/co_owned.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>

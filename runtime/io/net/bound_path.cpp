@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <motet/detail/ground/process.hpp>
 #include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/fd.hpp>
 #include <system_error>
 #include <utility>

@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "base/faults.hpp"
-#include "ground/offload/offload_threads.hpp"
-#include "ground/signal_mask.hpp"
 #include "io/path.hpp"
+#include "platform/offload/offload_threads.hpp"
+#include "platform/signal_mask.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

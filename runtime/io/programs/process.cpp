@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <motet/cancel.hpp>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/errors.hpp>
 #include <motet/io.hpp>
 #include <motet/process.hpp>

@@ -4,8 +4,8 @@
 #include <motet/debug.hpp>
 #include <ostream>
 
-#include "ground/offload/offload_threads.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/dump_threads.hpp"
 #include "process/dumps/leaks.hpp"

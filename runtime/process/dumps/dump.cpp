@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/printable.hpp"
-#include "ground/parked_frames.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/parked_frames.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/lock_holders.hpp"
 

@@ -17,8 +17,8 @@
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
 #include "failures/snapshots.hpp"
-#include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/interrupted_place.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
 

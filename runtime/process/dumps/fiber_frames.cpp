@@ -11,8 +11,8 @@
 #include <memory>
 #include <string_view>
 
-#include "ground/parked_frames.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/parked_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -22,9 +22,9 @@
 
 #include "failures/notice.hpp"
 #include "failures/snapshots.hpp"
-#include "ground/signal_mask.hpp"
 #include "heart/roster.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/signal_mask.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/peek.hpp"
 #include "process/stalls/blocked_call.hpp"

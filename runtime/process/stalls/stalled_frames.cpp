@@ -17,8 +17,8 @@
 #include <motet/errors.hpp>
 #include <thread>
 
-#include "ground/interrupted_place.hpp"
 #include "heart/thread_state.hpp"
+#include "platform/interrupted_place.hpp"
 #include "process/peek.hpp"
 #include "process/shared_signal.hpp"
 

@@ -13,8 +13,8 @@
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/states.hpp>
-#include <motet/detail/ground/context.hpp>
-#include <motet/detail/ground/stack.hpp>
+#include <motet/detail/platform/context.hpp>
+#include <motet/detail/platform/stack.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

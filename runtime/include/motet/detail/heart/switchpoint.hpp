@@ -7,11 +7,11 @@
 
 #include <array>
 #include <cstddef>
-#include <motet/detail/ground/exception_state.hpp>
 #include <motet/detail/heart/control_block.hpp>
 #include <motet/detail/heart/run_queue.hpp>
 #include <motet/detail/heart/self.hpp>
 #include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/platform/exception_state.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

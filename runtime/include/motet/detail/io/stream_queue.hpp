@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/base/list.hpp>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/ground/thread_gate.hpp>
 #include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

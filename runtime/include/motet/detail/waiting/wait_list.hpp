@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/base/list.hpp>
-#include <motet/detail/ground/process.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <motet/detail/waiting/ticket.hpp>
 #include <mutex>

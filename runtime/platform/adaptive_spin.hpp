@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// To wake a sleeping thread takes longer than many an answer of another thread. So if mail has
+// lately come soon, a thread waits awake for the next mail: not for long, not if more threads are
+// awake than there are processors, and not while other threads need its processor.
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/cores.hpp"
+#include "platform/ticks.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class adaptive_spin {
+ public:
+  /// Sets how long a wait may last at the most. The first wait has the length 0.
+  void set_length(std::chrono::nanoseconds length) noexcept {
+    worth_ = ticks_in(length);
+    cores_ = usable_cores();
+  }
+
+  bool worthwhile() const noexcept { return length_ > 0; }
+
+  /// Waits until `filled()`, which is called often, or `busy()`, which is called now and then.
+  /// Returns: whether one of them was true. If not, the next wait is not worthwhile.
+  template <typename Filled, typename Busy>
+  bool wait(Filled filled, Busy busy) noexcept {
+    if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
+    const std::uint64_t from = ticks();
+    for (int round = 0; ticks() - from < length_; ++round) {
+      if (round >= rounds_alone && !yield_briefly()) break;
+      for (int look = 0; look < looks_in_a_round; ++look) {
+        if (filled()) return true;
+        pause();
+      }
+      if (busy()) return true;
+    }
+    length_ = 0;
+    return false;
+  }
+
+  /// Called when mail has ended a sleep that began at `asleep_since`: if a wait awake would have
+  /// got the mail, or nearly, the next one is worthwhile.
+  void learn(std::uint64_t asleep_since) noexcept {
+    const std::uint64_t now = ticks();
+    if (now < crowded_until_) return;
+    if (now - asleep_since < 2 * worth_) length_ = worth_;
+  }
+
+ private:
+  /// Each look takes some 10 ns. After some rounds the processor is offered to other threads in
+  /// between: the thread that is to answer may wait for this very processor.
+  static constexpr int looks_in_a_round = 64;
+  static constexpr int rounds_alone = 4;
+  /// If other threads take the processor for a large share of a wait, none is tried for
+  /// `crowded_times` the length of a wait.
+  static constexpr std::uint64_t large_share = 8;
+  static constexpr std::uint64_t crowded_times = 100;
+
+  bool yield_briefly() noexcept {
+    const std::uint64_t from = ticks();
+    ::sched_yield();
+    const std::uint64_t back = ticks();
+    if (back - from < worth_ / large_share) return true;
+    crowded_until_ = back + crowded_times * worth_;
+    return false;
+  }
+
+  std::uint64_t worth_ = 0;   // in ticks
+  std::uint64_t length_ = 0;  // of the next wait, in ticks; 0: the thread sleeps at once
+  std::uint64_t crowded_until_ = 0;
+  std::size_t cores_ = 0;
+  awake_thread counted_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// See platform/interrupted_place.hpp. Source: backtrace(3), which a handler may call once it has
+// been called before; Itanium C++ ABI: Exception Handling, 1.6 and 2.2.2.
+#include "platform/interrupted_place.hpp"
+
+#include <execinfo.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/parked_frames.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// The thread may be looking at a parked fiber just now: then that fiber's frames seem to follow.
+std::size_t frames_before_a_look(std::span<void* const> frames) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(&motet_look_from);
+  const auto end = reinterpret_cast<std::uintptr_t>(&motet_look_from_end);
+  std::size_t count = 0;
+  while (count < frames.size()) {
+    const auto at = reinterpret_cast<std::uintptr_t>(frames[count]);
+    if (at >= begin && at < end) break;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+interrupted_place::interrupted_place(const void* context) noexcept {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  instruction_ = reinterpret_cast<void*>(machine.gregs[REG_RIP]);
+  stack_pointer_ = reinterpret_cast<const std::byte*>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  instruction_ = reinterpret_cast<void*>(machine.pc);
+  stack_pointer_ = reinterpret_cast<const std::byte*>(machine.sp);
+#endif
+}
+
+/// In a switch, the thread's record of the running fiber and its stack pointer do not change at the
+/// same instant.
+const char* interrupted_place::doubt(const stack& running, bool throws) const noexcept {
+  const bool on_its_stack = stack_pointer_ >= running.bottom && stack_pointer_ <= running.top;
+  if (!on_its_stack || ends_switch(instruction_)) return "between two fibers, or on another stack";
+  return throws ? "on the way of an exception" : nullptr;
+}
+
+std::span<void*> interrupted_place::frames(std::span<void*> room) const noexcept {
+  const auto size =
+      static_cast<std::size_t>(::backtrace(room.data(), static_cast<int>(room.size())));
+  room = room.first(size);
+  const auto first = std::find(room.begin(), room.end(), instruction_);
+  if (first != room.end()) room = room.subspan(static_cast<std::size_t>(first - room.begin()));
+  return room.first(frames_before_a_look(room));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

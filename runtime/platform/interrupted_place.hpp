@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The place at which a signal has interrupted a thread, and whether the thread's frames can be
+// followed from there. The unwinder believes the tables of an instruction; so it must not be used
+// where the stack pointer is not that of the instruction's function.
+#pragma once
+
+#include <motet/detail/base/abi.hpp>
+#include <motet/detail/platform/stack.hpp>
+#include <span>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether this is an instruction of a switch at which the stack pointer is the next context's
+/// already, and the function still that of the last context. In context/<architecture>.cpp, beside
+/// the assembly.
+bool ends_switch(const void* instruction) noexcept;
+
+class interrupted_place {
+ public:
+  /// `context` is the third argument of a handler with SA_SIGINFO.
+  explicit interrupted_place(const void* context) noexcept;
+
+  void* instruction() const noexcept { return instruction_; }
+
+  /// `running` is the stack of the fiber that runs by the thread's own record. `throws` is whether
+  /// an exception of that fiber is in flight: the unwinder then restores the registers of one
+  /// function in the frame of another.
+  /// Returns: why the frames cannot be followed; null if they can.
+  const char* doubt(const stack& running, bool throws) const noexcept;
+
+  /// Puts the addresses of the interrupted frames, the innermost first, into `room`. To be called
+  /// in the handler, whose own frames are left out, and only if doubt() is null.
+  std::span<void*> frames(std::span<void*> room) const noexcept;
+
+ private:
+  void* instruction_ = nullptr;
+  const std::byte* stack_pointer_ = nullptr;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

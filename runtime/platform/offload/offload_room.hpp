@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// Which threads for offloaded calls are at work, and which calls stand in line for them. A thread
+// whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
+// may work in its place, and the nested calls are served first, so that the calls that wait cannot
+// take all threads from those they wait for. A thread whose call was left by its caller is excused,
+// too. All is under the lock of platform/offload/offload_threads.cpp.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <motet/clock.hpp>
+#include <motet/detail/base/blocking_call.hpp>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
+#include <mutex>
+#include <utility>
+
+#include "platform/offload/offload_threads.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace offload_threads {
+struct room;
+}
+
+struct offload_workers_tag;
+
+/// The part of a thread in the set.
+struct offload_worker : tagged_link<offload_workers_tag> {
+  call_site site;                             // of the call that it makes
+  clock::time_point since{};                  // when it began; the epoch: it makes none
+  offload_threads::room* works_in = nullptr;  // null: the thread is not in the set
+  std::size_t waits_for = 0;                  // how many calls of its call's fibers it waits for
+  bool left = false;                          // the caller has left the call that the thread makes
+  bool stays = false;                         // however long it is idle
+
+  bool excused() const noexcept { return waits_for > 0 || left; }
+};
+
+namespace offload_threads {
+
+struct idle_tag;
+
+/// In the frame of a thread of the set that has nothing to do.
+struct idle_thread : tagged_link<idle_tag> {
+  explicit idle_thread(offload_worker& worker) noexcept : itself(&worker) {}
+
+  offload_worker* const itself;
+  blocking_call* given = nullptr;
+  thread_gate gate;
+};
+
+using line_of_calls = list<blocking_call, blocking_calls_tag>;
+
+struct room {
+  explicit constexpr room(const std::atomic<std::size_t>& limit) noexcept : most(limit) {}
+
+  const std::atomic<std::size_t>& most;
+  std::size_t threads = 0;
+  std::size_t excused = 0;
+  std::size_t idle_count = 0;
+  list<idle_thread, idle_tag> idle;  // the thread that became idle last is the first
+  list<offload_worker, offload_workers_tag> workers;
+  clock::time_point told{};         // when somebody was last told that calls stand in line
+  clock::time_point stuck_since{};  // from when on no call has begun while some stood in line
+  line_of_calls nested;             // calls that excused threads wait for
+  line_of_calls line;
+
+  std::size_t busy() const noexcept { return threads - excused - idle_count; }
+  bool may_begin() const noexcept { return busy() < most.load(); }
+  bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
+  void note_begun() noexcept {
+    stuck_since =
+        nested.empty() && line.empty() ? clock::time_point() : std::chrono::steady_clock::now();
+  }
+
+  /// Called in a forked child.
+  void abandon() noexcept {
+    threads = excused = idle_count = 0;
+    idle.abandon();
+    workers.abandon();
+    nested.abandon();
+    line.abandon();
+  }
+};
+
+template <typename Change>
+void change(offload_worker& worker, Change how) noexcept {
+  worker.works_in->excused -= worker.excused() ? 1 : 0;
+  how();
+  worker.works_in->excused += worker.excused() ? 1 : 0;
+}
+
+inline void begin_wait(offload_worker& worker, blocking_call& work) noexcept {
+  change(worker, [&] { ++worker.waits_for; });
+  work.nested_in = &worker;
+}
+
+inline void end_wait(offload_worker& worker) noexcept {
+  change(worker, [&] { --worker.waits_for; });
+}
+
+inline void end_wait_for(blocking_call& work) noexcept {
+  if (offload_worker* waiting = std::exchange(work.nested_in, nullptr)) end_wait(*waiting);
+}
+
+inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept {
+  work.by = &worker;
+  worker.site = work.site;
+  worker.since = std::chrono::steady_clock::now();
+  if (work.left) change(worker, [&] { worker.left = true; });
+}
+
+/// `work` is null if its caller has left it: then the call is gone.
+inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
+  change(worker, [&] { worker.left = false; });
+  worker.since = {};
+  if (work == nullptr) return;
+  work->by = nullptr;
+  end_wait_for(*work);
+}
+
+/// Returns: the next call, or null, for a thread that has just become free and counts as busy.
+inline blocking_call* next_for(offload_worker& worker) noexcept {
+  room& target = *worker.works_in;
+  blocking_call* next = target.nested.pop_front();
+  if (next == nullptr && target.busy() <= target.most.load()) next = target.line.pop_front();
+  if (next == nullptr) return nullptr;
+  target.note_begun();
+  note_worker_of(worker, *next);
+  return next;
+}
+
+/// Returns: the idle thread that has `work` now, whose gate is to be opened; or null.
+inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
+  idle_thread* idle = target.idle.pop_front();
+  if (idle == nullptr) return nullptr;
+  --target.idle_count;
+  target.note_begun();
+  idle->given = &work;
+  note_worker_of(*idle->itself, work);
+  return idle;
+}
+
+/// The set has no destructor: its threads outlive statics.
+struct thread_set {
+  std::mutex lock;
+  room calls{most};
+  room own{most_for_own};
+  room names{most_for_names};
+
+  static thread_set& get() {
+    static constinit thread_set one;
+    return one;
+  }
+  room& of(const blocking_call& work) noexcept {
+    switch (work.room) {
+      case offload_room::own:
+        return own;
+      case offload_room::names:
+        return names;
+      case offload_room::calls:
+        break;
+    }
+    return calls;
+  }
+};
+
+}  // namespace offload_threads
+
+}}}  // namespace motet::MOTET_ABI::detail

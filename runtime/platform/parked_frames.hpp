@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The stack of a context that is not running, as return addresses: the unwinder is told that the
+// context's last function has called the one that looks. Needs no frame pointers.
+#pragma once
+
+#include <motet/detail/platform/context.hpp>
+#include <span>
+
+extern "C" {
+/// Calls `look(argument)` in a frame whose unwind tables say that its caller is the function that
+/// `where` goes on in. In context/<architecture>.cpp.
+void motet_look_from(const motet::detail::saved_context* where, void (*look)(void*),
+                     void* argument) noexcept;
+/// Its end.
+void motet_look_from_end() noexcept;
+}
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Whether anything has run in `parked`, which is not running.
+bool has_begun(const context& parked) noexcept;
+
+/// Puts the return addresses of `parked`, the innermost first, into `room`. The context must have
+/// been left by a switch and stay left meanwhile.
+/// Returns: the part of `room` that is used; empty for a context that has not begun.
+std::span<void*> parked_frames(const context& parked, std::span<void*> room) noexcept;
+
+/// Puts those of the caller into `room`, the innermost first.
+[[gnu::noinline]] std::span<void*> own_frames(std::span<void*> room) noexcept;
+
+/// Where the code of a switch by call keeps what a switch inline keeps in the context. In
+/// context/<architecture>.cpp.
+saved_context as_left_inline(const saved_context& left_by_call) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

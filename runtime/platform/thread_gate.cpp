@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// See detail/platform/thread_gate.hpp.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <motet/detail/platform/thread_gate.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void thread_gate::wait() noexcept {
+  while (open_.load(std::memory_order_acquire) == 0) {
+    ::syscall(SYS_futex, &open_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  }
+}
+
+bool thread_gate::wait_until(clock::time_point when) noexcept {
+  const auto since_boot = when.time_since_epoch();
+  const auto whole = std::chrono::floor<std::chrono::seconds>(since_boot);
+  const timespec due{whole.count(), (since_boot - whole).count()};
+  while (open_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < when) {
+    // Source: futex(2): the time of FUTEX_WAIT_BITSET is an instant of CLOCK_MONOTONIC.
+    ::syscall(SYS_futex, &open_, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, nullptr,
+              FUTEX_BITSET_MATCH_ANY);
+  }
+  return open_.load(std::memory_order_acquire) != 0;
+}
+
+void thread_gate::open() noexcept {
+  open_.store(1, std::memory_order_release);
+  // The gate may be gone by now: to wake at the address of a futex that is gone does no harm.
+  ::syscall(SYS_futex, &open_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// The ground: switching stacks, and the stacks themselves.
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <motet/detail/platform/context.hpp>
+#include <motet/motet.hpp>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/faults.hpp"
+#include "catch.hpp"
+#include "platform/spare_mappings.hpp"
+#include "platform/stack_pool.hpp"
+#include "platform/valgrind.hpp"
+#include "sockets.hpp"
+#include "support.hpp"
+
+using namespace motet::detail;
+
+namespace {
+
+struct visit {
+  context home;
+  context away;
+  int rounds = 0;
+  std::uintptr_t frame = 0;
+  double sum = 0;
+};
+
+void go_round(void* argument) {
+  auto& trip = *static_cast<visit*>(argument);
+  sanitizer::after_switch(trip.away.watched);
+  alignas(16) char local[16];
+  trip.frame = reinterpret_cast<std::uintptr_t>(&local);
+  for (;;) {
+    ++trip.rounds;
+    trip.sum += 0.5 * trip.rounds;
+    switch_context(trip.away, trip.home);
+  }
+}
+
+/// One context on a stack of its own, and the way back.
+struct traveller {
+  traveller() {
+    rest = pool.take(stack_pool::default_size);
+    lay_out(trip.away, rest.top, &go_round, &trip);
+    sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
+    const stack own = this_threads_stack();
+    sanitizer::describe(trip.home.watched, own.bottom, own.size(), false);
+  }
+  ~traveller() {
+    sanitizer::forget(trip.away.watched, rest.bottom, rest.size());
+    pool.give_back(rest);
+  }
+  stack_pool pool;
+  stack rest;
+  visit trip;
+};
+
+/// The same by the switch that is not inline.
+struct called_visit {
+  saved_context home;
+  saved_context away;
+  int rounds = 0;
+  double sum = 0;
+};
+
+[[maybe_unused]] void go_round_by_call(void* argument) {
+  auto& trip = *static_cast<called_visit*>(argument);
+  for (;;) {
+    ++trip.rounds;
+    trip.sum += 0.5 * trip.rounds;
+    motet_switch_context(&trip.away.stack_pointer, trip.home.stack_pointer);
+  }
+}
+
+/// Returns: how many frames backtrace(3) finds from here, and whether it has found an end.
+int depth_of_stack() {
+  std::array<void*, 64> frames{};
+  return ::backtrace(frames.data(), static_cast<int>(frames.size()));
+}
+
+}  // namespace
+
+#if !defined(MOTET_ASAN) && !defined(MOTET_TSAN)
+TEST_CASE("the switch out of line does the same", "[context]") {
+  stack_pool pool;
+  const stack rest = pool.take(stack_pool::default_size);
+  called_visit trip;
+  lay_out_for_call(trip.away, rest.top, &go_round_by_call, &trip);
+  for (int i = 1; i <= 100; ++i) {
+    motet_switch_context(&trip.home.stack_pointer, trip.away.stack_pointer);
+    CHECK(trip.rounds == i);
+  }
+  CHECK(trip.sum == 0.5 * 5050);
+  pool.give_back(rest);
+}
+#endif
+
+TEST_CASE("a fiber can be unwound to its entry", "[context]") {
+  motet::run([] {
+    const int in_main = depth_of_stack();
+    int at_first = 0;
+    int after_a_switch = 0;
+    auto fiber = motet::spin([&] {
+      at_first = depth_of_stack();
+      motet::snooze();
+      after_a_switch = depth_of_stack();
+    });
+    fiber.await();
+    CHECK(at_first > 2);
+    CHECK(at_first < 20);
+    CHECK(after_a_switch == at_first);
+    CHECK(in_main < 64);
+  });
+}
+
+TEST_CASE("what a frame keeps in registers and below its stack pointer outlives a switch",
+          "[context]") {
+  motet::run([] {
+    const auto churn = [](std::uint64_t seed) {
+      // A frame with a base of its own: over-aligned, and of a size the compiler does not know.
+      alignas(64) std::array<std::uint64_t, 8> aligned{};
+      std::vector<double> values(seed % 7 + 1, static_cast<double>(seed));
+      std::uint64_t a = seed, b = seed * 3, c = seed * 5, d = seed * 7, e = seed * 11;
+      long double precise = static_cast<long double>(seed);
+      for (std::uint64_t round = 0; round < 100; ++round) {
+        aligned[round % 8] += a;
+        motet::snooze();
+        a += 1, b += a, c += b, d += c, e += d;
+        precise += 0.25L;
+        for (double& each : values) each += 0.5;
+      }
+      const auto sum = std::accumulate(aligned.begin(), aligned.end(), e + d + c + b + a);
+      return std::tuple(sum, precise, std::accumulate(values.begin(), values.end(), 0.0));
+    };
+    const auto expected = churn(2);
+    const auto other = churn(3);
+    motet::group both;
+    auto first = both.spin([&] { return churn(2); });
+    auto second = both.spin([&] { return churn(3); });
+    both.await_all();
+    CHECK((first.await() == expected));
+    CHECK((second.await() == other));
+  });
+}
+
+TEST_CASE("exceptions find their handlers in frames that have switched", "[context]") {
+  struct counting {
+    explicit counting(int& count) : ended(count) {}
+    counting(const counting&) = delete;
+    counting& operator=(const counting&) = delete;
+    ~counting() {
+      motet::snooze();  // while an exception is in flight
+      ++ended;
+    }
+    int& ended;
+  };
+  motet::run([] {
+    int ended = 0;
+    const auto falls = [&ended](int depth, const auto& self) -> void {
+      const counting frame(ended);
+      motet::snooze();
+      if (depth == 0) throw std::runtime_error("fallen");
+      self(depth - 1, self);
+    };
+    const auto catches = [&](int number) {
+      int kept = number;
+      try {
+        falls(number, falls);
+      } catch (const std::runtime_error& error) {
+        motet::snooze();
+        kept += error.what() == std::string("fallen") ? 1 : 1'000;
+      }
+      return kept;
+    };
+    motet::group both;
+    auto first = both.spin([&] { return catches(3); });
+    auto second = both.spin([&] { return catches(5); });
+    both.await_all();
+    CHECK(first.await() == 4);
+    CHECK(second.await() == 6);
+    CHECK(ended == 4 + 6);
+  });
+}
+
+TEST_CASE("a context goes on where it left, on an aligned stack", "[context]") {
+  traveller one;
+  for (int i = 1; i <= 100; ++i) {
+    switch_context(one.trip.home, one.trip.away);
+    CHECK(one.trip.rounds == i);
+  }
+  CHECK(one.trip.frame % 16 == 0);
+  CHECK(one.trip.sum == 0.5 * 5050);
+}
+
+TEST_CASE("stacks are reused last-in first-out, and their tops are coloured", "[stack]") {
+  if (testing::disabled("stack_reuse")) return;
+  stack_pool pool;
+  const stack first = pool.take(stack_pool::default_size);
+  const stack second = pool.take(stack_pool::default_size);
+  CHECK(first.size() >= stack_pool::default_size - 1024);
+  CHECK(reinterpret_cast<std::uintptr_t>(first.top) % 4096 !=
+        reinterpret_cast<std::uintptr_t>(second.top) % 4096);
+  CHECK(reinterpret_cast<std::uintptr_t>(first.top) % 16 == 0);
+  pool.give_back(first);
+  pool.give_back(second);
+  const stack again = pool.take(stack_pool::default_size);
+  CHECK(again.bottom == second.bottom);
+  pool.give_back(again);
+}
+
+TEST_CASE("a stack of another size is mapped for itself", "[stack]") {
+  stack_pool pool;
+  const stack large = pool.take(1 << 20);
+  CHECK(large.size() >= (1 << 20));
+  large.bottom[0] = std::byte{1};
+  large.top[-1] = std::byte{1};
+  pool.give_back(large);
+}
+
+TEST_CASE("every stack of several slabs has a guard that cannot be written to", "[stack]") {
+  stack_pool pool;
+  auto ends = testing::make_pipe();
+  const auto faults = [&](const std::byte* at) {
+    errno = 0;
+    return ::write(ends.second(), at, 1) == -1 && errno == EFAULT;
+  };
+  std::vector<stack> taken;
+  for (int i = 0; i < 2'100; ++i) {
+    taken.push_back(
+        pool.take(i % 700 == 0 ? 4 * stack_pool::default_size : stack_pool::default_size));
+    const stack& last = taken.back();
+    REQUIRE(faults(last.bottom - 1));
+    REQUIRE(faults(last.bottom - stack_pool::guard));
+    REQUIRE_FALSE(faults(last.bottom));
+    REQUIRE_FALSE(faults(last.top - 1));
+    testing::take_all(ends.first());
+  }
+  for (const stack& each : taken) pool.give_back(each);
+}
+
+TEST_CASE("an idle pool gives memory back, and keeps some warm", "[stack]") {
+  if (testing::disabled("stack_reuse")) return;
+  stack_pool pool;
+  const auto resident = [](const stack& of) {
+    unsigned char there = 0;
+    const auto page = reinterpret_cast<std::uintptr_t>(of.top - 64) & ~std::uintptr_t{4095};
+    REQUIRE(::mincore(reinterpret_cast<void*>(page), 1, &there) == 0);
+    return (there & 1) != 0;
+  };
+  std::vector<stack> taken;
+  for (int i = 0; i < 1'000; ++i) {
+    taken.push_back(pool.take(stack_pool::default_size));
+    taken.back().top[-64] = std::byte{1};
+  }
+  CHECK_FALSE(pool.trim());
+  for (const stack& each : taken) pool.give_back(each);
+  CHECK(resident(taken.front()));
+  while (pool.trim()) {
+  }
+  const auto warm = std::count_if(taken.begin(), taken.end(), resident);
+  if (!valgrind::watches()) CHECK(warm == 256);
+  CHECK(resident(taken.back()));  // the one that is taken next
+  for (stack& each : taken) {
+    each = pool.take(stack_pool::default_size);
+    each.top[-64] = std::byte{1};
+  }
+  CHECK(std::count_if(taken.begin(), taken.end(), resident) == 1'000);
+  for (const stack& each : taken) pool.give_back(each);
+}
+
+TEST_CASE("a stack size that cannot be is refused", "[stack]") {
+  CHECK_THROWS_AS(stack_pool::check_size(0), std::invalid_argument);
+  CHECK_THROWS_AS(stack_pool::check_size(1000), std::invalid_argument);
+  CHECK_THROWS_AS(stack_pool::check_size(~std::size_t{0}), std::invalid_argument);
+  CHECK_NOTHROW(stack_pool::check_size(64 * 1024));
+}
+
+TEST_CASE("spare mappings are kept up to a limit, and each is given away once", "[stack]") {
+  spare_mappings spares;
+  CHECK(spares.take() == nullptr);
+  std::array<char, 9> memory{};
+  if (faults::enabled) {
+    CHECK_FALSE(spares.keep(memory.data()));
+    return;
+  }
+  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
+  CHECK_FALSE(spares.keep(&memory[8]));
+  std::set<void*> taken;
+  for (std::size_t i = 0; i < 8; ++i) taken.insert(spares.take());
+  CHECK(taken.size() == 8);
+  CHECK(taken.count(nullptr) == 0);
+  CHECK(spares.take() == nullptr);
+}

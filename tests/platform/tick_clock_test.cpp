@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// The clock that is extrapolated from the processor's counter, beside the real one.
+#include "platform/tick_clock.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <motet/motet.hpp>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "platform/ticks.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+
+namespace {
+
+using real = std::chrono::steady_clock;
+
+clock::time_point read_real() {
+  return real::now();
+}
+
+/// Another process may take the processor at any time, the machine's own host too: that only makes
+/// what is timed later. What holds once for `trial` is not this program's doing.
+template <typename F>
+bool in_one_of_five(F trial) {
+  for (int i = 0; i < 5; ++i) {
+    if (trial()) return true;
+  }
+  return false;
+}
+
+/// Returns: by how much, in a good round of 20, what waits for `span` ends late.
+template <typename F>
+std::chrono::nanoseconds lateness(std::chrono::nanoseconds span, F wait) {
+  std::vector<std::chrono::nanoseconds> late;
+  for (int i = 0; i < 20; ++i) {
+    const auto from = real::now();
+    wait();
+    late.push_back(real::now() - from - span);
+  }
+  std::sort(late.begin(), late.end());
+  CHECK(late.front() >= 0ns);
+  return late[5];
+}
+
+}  // namespace
+
+TEST_CASE("now is never early, never goes back, and is hardly ahead", "[clock]") {
+  detail::tick_clock extrapolated;
+  bool early = false;
+  bool back = false;
+  clock::time_point last{};
+  const bool hardly_ahead = in_one_of_five([&] {
+    auto ahead = 0ns;
+    const auto end = real::now() + 200ms;
+    while (real::now() < end) {
+      const auto before = real::now();
+      const auto found = extrapolated.now(read_real);
+      const auto after = real::now();
+      early = early || found < before;
+      back = back || found < last;
+      ahead = std::max<std::chrono::nanoseconds>(ahead, found - after);
+      last = found;
+    }
+    UNSCOPED_INFO("ahead by " << ahead.count() << " ns");
+    return ahead < 10us;
+  });
+  CHECK(hardly_ahead);
+  CHECK_FALSE(early);
+  CHECK_FALSE(back);
+}
+
+TEST_CASE("most readings of now do not ask the real clock", "[clock]") {
+  detail::tick_clock extrapolated;
+  std::size_t asked = 0;
+  const auto count_and_read = [&] {
+    ++asked;
+    return real::now();
+  };
+  const auto warm = real::now() + 50ms;
+  while (real::now() < warm) extrapolated.now(count_and_read);
+  asked = 0;
+  std::size_t readings = 0;
+  const auto end = real::now() + 100ms;
+  while (real::now() < end) {
+    extrapolated.now(count_and_read);
+    ++readings;
+  }
+  INFO(asked << " of " << readings);
+  CHECK((asked < readings / 2 || !detail::ticks_are_steady()));
+}
+
+TEST_CASE("the counter's rate is measured beside readings that did not lose the processor",
+          "[clock]") {
+  for (int undisturbed = 0; undisturbed < 8; ++undisturbed) {
+    CHECK(in_one_of_five([&] {
+      int readings = 0;
+      real::time_point expected;
+      const auto read_clock = [&] {
+        const auto reading = real::now();
+        if (readings++ == undisturbed) return expected = reading;
+        while (real::now() - reading < 20us) continue;
+        return reading;
+      };
+      return detail::read_clock_and_ticks(read_clock).at == expected;
+    }));
+  }
+}
+
+TEST_CASE("the counter's rate is within a hundredth", "[clock]") {
+  CHECK(in_one_of_five([&] {
+    const auto from = detail::read_clock_and_ticks(real::now);
+    std::this_thread::sleep_for(20ms);
+    const auto to = detail::read_clock_and_ticks(real::now);
+    const double expected =
+        static_cast<double>(to.ticks - from.ticks) / static_cast<double>((to.at - from.at).count());
+    const double found = detail::measure_ticks_per_nanosecond(real::now);
+    UNSCOPED_INFO(found << " ticks a nanosecond, not " << expected);
+    return found > expected * 0.99 && found < expected * 1.01;
+  }));
+}
+
+TEST_CASE("a counter that stood still is not believed again", "[clock]") {
+  detail::tick_clock extrapolated;
+  auto jump = 0ns;
+  const auto jumping = [&] { return real::now() + jump; };
+  const auto warm = real::now() + 50ms;
+  while (real::now() < warm) extrapolated.read(jumping);
+  jump = 1h;
+  extrapolated.read(jumping);
+  const auto at_least = real::now() + 1h;
+  CHECK(extrapolated.now(jumping) >= at_least);
+}
+
+TEST_CASE("a counter that stood still between two looks at the clock is found out", "[clock]") {
+  if (!detail::ticks_are_steady()) return;
+  const auto is_found_out = [] {
+    detail::tick_clock extrapolated;
+    auto jump = 0ns;
+    std::size_t asked = 0;
+    const auto jumping = [&] {
+      ++asked;
+      return real::now() + jump;
+    };
+    const auto warm = real::now() + 50ms;
+    while (real::now() < warm) extrapolated.now(jumping);
+    jump = 1h;
+    asked = 0;
+    while (asked == 0) extrapolated.now(jumping);
+    asked = 0;
+    for (int i = 0; i < 100; ++i) extrapolated.now(jumping);
+    return asked == 100;
+  };
+  int attempts = 0;  // one may lose the processor for longer than two looks are compared
+  while (++attempts < 10 && !is_found_out()) continue;
+  CHECK(attempts < 10);
+}
+
+TEST_CASE("a sleep lasts at least its time by the real clock, also after long computing",
+          "[clock]") {
+  if (testing::on_sim()) return;
+  run([] {
+    for (int i = 0; i < 20; ++i) {
+      const auto computed = real::now() + 3ms;
+      while (real::now() < computed) continue;
+      const auto from = real::now();
+      sleep_for(2ms);
+      CHECK(real::now() - from >= 2ms);
+    }
+  });
+}
+
+TEST_CASE("a thread that falls asleep until a timer is due sleeps for 50 us or longer", "[clock]") {
+  if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
+  run([] {
+    // One that is interrupted before it falls asleep finds that its time is over.
+    CHECK(in_one_of_five([] { return lateness(10us, [] { sleep_for(10us); }) >= 40us; }));
+  });
+}
+
+TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[clock]") {
+  if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
+  run([] {
+    const auto allowed = backend_name() == "io_uring" ? 100us : 300us;
+    for (const auto span : {500us, 1500us, 3000us, 10'000us, 25'000us}) {
+      const bool hardly_late = in_one_of_five([&] {
+        const auto late =
+            lateness(span, [&] { REQUIRE_FALSE(move_on_after(span, [] { sleep(); })); });
+        // What the machine itself takes to wake a thread is measured beside.
+        const auto machine_late = lateness(span, [&] { std::this_thread::sleep_for(span); });
+        UNSCOPED_INFO(span.count() << " us was late by " << late.count() << " ns, the machine by "
+                                   << machine_late.count());
+        return late <= std::max<std::chrono::nanoseconds>(allowed, 2 * machine_late);
+      });
+      CHECK(hardly_late);
+    }
+  });
+}
