@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See heart/hooks.hpp. The one file that knows all rooms of the library.
-#include "heart/hooks.hpp"
+// See core/hooks.hpp. The one file that knows all rooms of the library.
+#include "core/hooks.hpp"
 
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"

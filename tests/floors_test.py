@@ -15,7 +15,7 @@ import tempfile
 ROOMS = [
     "base",
     "platform",
-    "heart",
+    "core",
     "failures",
     "interruption",
     "waiting",
@@ -29,7 +29,7 @@ ROOMS = [
 ]
 # Above which a room also uses the public headers, as any program does.
 LAST_WITHOUT_PUBLIC = "failures"
-# Fills in what rooms call in rooms above them: see runtime/heart/hooks.hpp.
+# Fills in what rooms call in rooms above them: see runtime/core/hooks.hpp.
 TOP = "runtime/hooks.cpp"
 # The public headers that even the lowest rooms use.
 WORDS = {
@@ -53,9 +53,9 @@ LOOK_INSIDE = {
     "tests/platform/offload_threads_test.cpp",
     "tests/platform/tick_clock_test.cpp",
     "tests/platform/workers.hpp",
-    "tests/heart/core_test.cpp",
-    "tests/heart/timer_queue_test.cpp",
-    "tests/heart/timer_slack_test.cpp",
+    "tests/core/core_test.cpp",
+    "tests/core/timer_queue_test.cpp",
+    "tests/core/timer_slack_test.cpp",
     "tests/io/copy_test.cpp",
     "tests/io/happy_eyeballs_test.cpp",
     "tests/io/process_test.cpp",
@@ -199,11 +199,11 @@ def self_test():
     """Builds a small house, and then makes each mistake in it that must be noticed."""
     house = {
         "runtime/include/motet/errors.hpp": "#include <string>\n",
-        "runtime/include/motet/fiber.hpp": "#include <motet/detail/heart/handle.hpp>\n",
-        "runtime/include/motet/detail/heart/handle.hpp": "#include <motet/errors.hpp>\n",
+        "runtime/include/motet/fiber.hpp": "#include <motet/detail/core/handle.hpp>\n",
+        "runtime/include/motet/detail/core/handle.hpp": "#include <motet/errors.hpp>\n",
         "runtime/platform/stack_pool.hpp": "#include <motet/errors.hpp>\n",
-        "runtime/heart/mailbox.hpp": '#include "platform/stack_pool.hpp"\n',
-        "runtime/heart/context/x86_64.cpp": '#include "heart/mailbox.hpp"\n',
+        "runtime/core/mailbox.hpp": '#include "platform/stack_pool.hpp"\n',
+        "runtime/core/context/x86_64.cpp": '#include "core/mailbox.hpp"\n',
         "runtime/process/run.cpp": '#include "backends.hpp"\n#include <motet/fiber.hpp>\n',
         "backends/backends.hpp": "#include <motet/errors.hpp>\n",
         "backends/backends.cpp": '#include "factories.hpp"\n',
@@ -213,11 +213,11 @@ def self_test():
     }
     mistakes = {
         "runtime/platform/stack_pool.hpp": "#include <motet/fiber.hpp>\n",
-        "runtime/platform/guard.cpp": '#include "heart/mailbox.hpp"\n',
+        "runtime/platform/guard.cpp": '#include "core/mailbox.hpp"\n',
         "runtime/include/motet/clock.hpp": '#  include "platform/stack_pool.hpp"\n',
-        "runtime/include/motet/fiber.hpp": '#include "heart/mailbox.hpp"\n',
-        "runtime/heart/switchpoint.cpp": '#include "backends.hpp"\n',
-        "runtime/heart/poll.cpp": '#include "mailbox.hpp"\n',
+        "runtime/include/motet/fiber.hpp": '#include "core/mailbox.hpp"\n',
+        "runtime/core/switchpoint.cpp": '#include "backends.hpp"\n',
+        "runtime/core/poll.cpp": '#include "mailbox.hpp"\n',
         "backends/sim.cpp": "#include <motet/fiber.hpp>\n",
         "examples/hello.cpp": '#include "../runtime/platform/stack_pool.hpp"\n',
         "tests/support.hpp": "#include <motet/nowhere.hpp>\n",
@@ -236,9 +236,9 @@ def self_test():
     for name, text in mistakes.items():
         found = problems(house | {name: text})
         assert len(found) == 1 and found[0].startswith(name), (name, found)
-    found = problems(house | {"runtime/heart/a.hpp": '#include "heart/b.hpp"\n',
-                              "runtime/heart/b.hpp": '#include "heart/a.hpp"\n'})
-    assert len(found) == 1 and found[0].startswith("a circle: runtime/heart/a.hpp"), found
+    found = problems(house | {"runtime/core/a.hpp": '#include "core/b.hpp"\n',
+                              "runtime/core/b.hpp": '#include "core/a.hpp"\n'})
+    assert len(found) == 1 and found[0].startswith("a circle: runtime/core/a.hpp"), found
 
 
 def main():

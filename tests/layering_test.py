@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Fails when a room of the library calls, or reads, what a room above it defines.
 
-What one room needs of a room above goes through the table of heart/hooks.hpp.
+What one room needs of a room above goes through the table of core/hooks.hpp.
 
 usage: layering_test.py ARCHIVE | --self-test
   ARCHIVE  the library's object files
@@ -72,16 +72,16 @@ def self_test():
     table = "_ZN5motet5abi_06detail5hooksE"
     house = [
         ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("life_fiber_end.cpp", "start", "T"),
-        ("heart_poll.cpp", table, "U"), ("heart_poll.cpp", "poll", "T"), ("life_fiber_end.cpp", "poll", "U"),
+        ("core_poll.cpp", table, "U"), ("core_poll.cpp", "poll", "T"), ("life_fiber_end.cpp", "poll", "U"),
         ("process_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
         (".._backends_backends.cpp", "fail", "U"), ("base_errors.cpp", "fail", "T"),
-        ("heart_poll.cpp", "memcpy", "U"), ("life_fiber_end.cpp", "inline_function", "W"),
-        ("heart_poll.cpp", "inline_function", "U"),
+        ("core_poll.cpp", "memcpy", "U"), ("life_fiber_end.cpp", "inline_function", "W"),
+        ("core_poll.cpp", "inline_function", "U"),
     ]
     assert list(problems(listed(*house))) == [], list(problems(listed(*house)))
     mistakes = [
-        ("heart_mail_mailbox.cpp", "start", "U"),
-        ("heart_poll.cpp", "make_backend", "U"),
+        ("core_mail_mailbox.cpp", "start", "U"),
+        ("core_poll.cpp", "make_backend", "U"),
         (".._backends_backends.cpp", "poll", "U"),
         ("nowhere_a.cpp", "a", "T"),
     ]
@@ -89,7 +89,7 @@ def self_test():
         found = list(problems(listed(*house, mistake)))
         assert len(found) == 1 and found[0].startswith(mistake[0]), (mistake, found)
     other = "_ZN5motet5abi_06detail6hooks2E"
-    found = list(problems(listed(*house, ("hooks.cpp", other, "R"), ("heart_poll.cpp", other, "U"))))
+    found = list(problems(listed(*house, ("hooks.cpp", other, "R"), ("core_poll.cpp", other, "U"))))
     assert len(found) == 1, found
     assert list(problems("")) == ["the archive defines nothing"]
 

@@ -10,8 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "core/thread_state.hpp"
 #include "failures/exception_object.hpp"
-#include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace origins {
 

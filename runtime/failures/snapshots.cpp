@@ -9,7 +9,7 @@
 #include <exception>
 #include <string>
 
-#include "heart/recording/trace_file.hpp"
+#include "core/recording/trace_file.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

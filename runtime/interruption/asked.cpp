@@ -2,8 +2,8 @@
 // See interruption/asked.hpp.
 #include "interruption/asked.hpp"
 
-#include "heart/hooks.hpp"
-#include "heart/thread_state.hpp"
+#include "core/hooks.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,7 +3,7 @@
 // end itself, if it is.
 #pragma once
 
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 #include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

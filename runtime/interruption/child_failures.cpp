@@ -2,10 +2,10 @@
 // See interruption/child_failures.hpp.
 #include "interruption/child_failures.hpp"
 
-#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/core/handle.hpp>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <exception>
-#include <motet/detail/heart/cold_part.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "heart/hooks.hpp"
-#include "heart/resume_wait.hpp"
-#include "heart/thread_state.hpp"
+#include "core/hooks.hpp"
+#include "core/resume_wait.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"

@@ -9,8 +9,8 @@
 #include <motet/clock.hpp>
 #include <motet/detail/base/states.hpp>
 #include <motet/detail/base/value_slot.hpp>
-#include <motet/detail/heart/control_block.hpp>
-#include <motet/detail/heart/family.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/family.hpp>
 #include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,18 +4,18 @@
 #include "interruption/pending_throw.hpp"
 
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/heart/handle.hpp>
-#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/detail/core/handle.hpp>
+#include <motet/detail/core/stop_scope.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "core/hooks.hpp"
+#include "core/recording/recorder.hpp"
 #include "failures/exception_object.hpp"
 #include "failures/notice.hpp"
-#include "heart/hooks.hpp"
-#include "heart/recording/recorder.hpp"
 #include "interruption/child_failures.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

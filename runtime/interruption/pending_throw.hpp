@@ -3,10 +3,10 @@
 // On the fiber's home thread.
 #pragma once
 
-#include <motet/detail/heart/scope.hpp>
+#include <motet/detail/core/scope.hpp>
 
-#include "heart/speaker.hpp"
-#include "heart/thread_state.hpp"
+#include "core/speaker.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

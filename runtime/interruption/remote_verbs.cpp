@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
+#include "core/mail/ask.hpp"
+#include "core/thread_state.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/mail/ask.hpp"
-#include "heart/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <exception>
-#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/core/handle.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

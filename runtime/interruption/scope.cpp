@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "base/saturating_time.hpp"
+#include "core/thread_state.hpp"
 #include "failures/snapshots.hpp"
-#include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
 

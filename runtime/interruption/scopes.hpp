@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/heart/scope.hpp>
+#include <motet/detail/core/scope.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

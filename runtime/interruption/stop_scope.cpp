@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See detail/heart/stop_scope.hpp and motet/cancel_scope.hpp. A stop that is requested on another
+// See detail/core/stop_scope.hpp and motet/cancel_scope.hpp. A stop that is requested on another
 // thread is looked at by the fiber's own, which finds the scope, if it is still there, among those
 // that the fiber is in.
 #include <motet/cancel_scope.hpp>
-#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/detail/core/stop_scope.hpp>
 
-#include "heart/hooks.hpp"
+#include "core/hooks.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"

@@ -10,7 +10,7 @@
 #include <motet/fiber.hpp>
 #include <system_error>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -8,7 +8,7 @@
 #include <motet/io.hpp>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/directory_page.hpp"
 #include "io/io.hpp"
 #include "io/path.hpp"

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/directory_page.hpp"
 #include "io/path.hpp"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <system_error>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace dns {
 

@@ -4,7 +4,7 @@
 
 #include <motet/fd.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/is_disk.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/path.hpp"
 #include "io/whole_buffer.hpp"

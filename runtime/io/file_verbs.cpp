@@ -8,7 +8,7 @@
 #include <motet/errors.hpp>
 #include <stdexcept>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>

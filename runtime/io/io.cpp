@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/verb_table.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/io/moving_verbs.hpp>
 #include <motet/io.hpp>
 #include <motet/time.hpp>
@@ -18,7 +18,7 @@
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
 #include "base/verb_table.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/whole_buffer.hpp"
 

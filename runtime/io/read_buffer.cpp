@@ -11,7 +11,7 @@
 #include <motet/errors.hpp>
 #include <stdexcept>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 

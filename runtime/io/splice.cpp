@@ -19,7 +19,7 @@
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/copy.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -2,7 +2,7 @@
 // See motet/detail/io/stream_direction.hpp.
 #include <motet/detail/io/stream_direction.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <system_error>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -7,14 +7,14 @@
 #include <chrono>
 #include <exception>
 #include <motet/cancel.hpp>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/io/write_buffer.hpp>
 #include <motet/errors.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

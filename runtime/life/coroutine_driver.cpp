@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See motet/detail/life/coroutine_driver.hpp.
 #include <algorithm>
-#include <motet/detail/heart/cold_part.hpp>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/life/coroutine_driver.hpp>
 #include <motet/detail/waiting/room_cases.hpp>
 #include <motet/fiber.hpp>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <motet/call_site.hpp>
-#include <motet/detail/heart/family.hpp>
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/family.hpp>
+#include <motet/detail/core/wait_record.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

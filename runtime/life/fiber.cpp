@@ -4,7 +4,7 @@
 #include <motet/fiber.hpp>
 #include <vector>
 
-#include "heart/hooks.hpp"
+#include "core/hooks.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/pending_throw.hpp"
 #include "interruption/remote_verbs.hpp"

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
+#include "core/hooks.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/store/hand_on_for_good.hpp"
 #include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
-#include "heart/recording/recorder.hpp"
-#include "heart/store/hand_on_for_good.hpp"
 #include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"

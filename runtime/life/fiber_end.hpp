@@ -4,13 +4,13 @@
 
 #include <exception>
 #include <motet/call_site.hpp>
-#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/core/cold_part.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// The first function of a fiber; see heart/hooks.hpp.
+/// The first function of a fiber; see core/hooks.hpp.
 void fiber_main(void* block);
 
 /// Runs the body, and notes how it has ended.

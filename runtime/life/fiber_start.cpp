@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "heart/store/make_fiber.hpp"
-#include "heart/thread_state.hpp"
+#include "core/store/make_fiber.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 #include "life/family.hpp"
 

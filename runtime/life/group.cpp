@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "base/made_exception.hpp"
-#include "heart/hooks.hpp"
+#include "core/hooks.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"

@@ -2,7 +2,7 @@
 // See life/group_ends.hpp.
 #include "life/group_ends.hpp"
 
-#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/core/handle.hpp>
 #include <utility>
 
 #include "interruption/asked.hpp"

@@ -3,9 +3,9 @@
 // failed. On the owner's thread.
 #pragma once
 
-#include <motet/detail/heart/family.hpp>
+#include <motet/detail/core/family.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

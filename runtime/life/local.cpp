@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See detail/heart/locals.hpp.
+// See detail/core/locals.hpp.
 #include <atomic>
-#include <motet/detail/heart/heirlooms.hpp>
-#include <motet/detail/heart/locals.hpp>
+#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/locals.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

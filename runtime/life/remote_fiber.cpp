@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <motet/detail/heart/cold_part.hpp>
-#include <motet/detail/heart/job.hpp>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/job.hpp>
 
-#include "heart/mail/remote_wait.hpp"
+#include "core/mail/remote_wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See motet/retry.hpp.
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 #include <motet/fiber.hpp>
 #include <motet/retry.hpp>
 #include <motet/time.hpp>

@@ -4,7 +4,7 @@
 #include <motet/suspend.hpp>
 #include <stdexcept>
 
-#include "heart/resume_wait.hpp"
+#include "core/resume_wait.hpp"
 #include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/core/cold_part.hpp>
 
-#include "heart/roster.hpp"
-#include "heart/thread_state.hpp"
+#include "core/roster.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

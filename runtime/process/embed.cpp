@@ -20,7 +20,7 @@
 
 #include "base/alarm.hpp"
 #include "base/flag_guard.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See heart/idle_watch.hpp.
-#include "heart/idle_watch.hpp"
+// See core/idle_watch.hpp.
+#include "core/idle_watch.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 
 #include "base/kept_errno.hpp"
 #include "base/saturating_time.hpp"
+#include "core/thread_state.hpp"
 #include "failures/notice.hpp"
-#include "heart/thread_state.hpp"
 #include "interruption/interrupt.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"

@@ -12,7 +12,7 @@
 #include <motet/options.hpp>
 #include <thread>
 
-#include "heart/mail/mailbox.hpp"
+#include "core/mail/mailbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

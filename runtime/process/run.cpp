@@ -13,8 +13,8 @@
 
 #include "backends.hpp"
 #include "base/disabled.hpp"
-#include "heart/hooks.hpp"
-#include "heart/thread_state.hpp"
+#include "core/hooks.hpp"
+#include "core/thread_state.hpp"
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/valgrind.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The beginning and the end of a thread's runtime, for the table in heart/hooks.hpp.
+// The beginning and the end of a thread's runtime, for the table in core/hooks.hpp.
 #pragma once
 
 #include <exception>
 #include <memory>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 #include <motet/options.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -6,9 +6,9 @@
 
 #include "base/faults.hpp"
 #include "base/flag_guard.hpp"
-#include "heart/hooks.hpp"
-#include "heart/recording/recorder.hpp"
-#include "heart/thread_state.hpp"
+#include "core/hooks.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/family.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// See stats.hpp: what is counted is in heart/counting/thread_counters.hpp.
+// See stats.hpp: what is counted is in core/counting/thread_counters.hpp.
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <motet/stats.hpp>
 #include <numeric>
 
-#include "heart/roster.hpp"
-#include "heart/thread_state.hpp"
+#include "core/roster.hpp"
+#include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/ticks.hpp"
 #include "process/stalls/stall_watch.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The wait for a call that a plain thread makes; see heart/hooks.hpp.
+// The wait for a call that a plain thread makes; see core/hooks.hpp.
 #pragma once
 
-#include "heart/mail/remote_wait.hpp"
+#include "core/mail/remote_wait.hpp"
 #include "platform/offload/offload_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -7,14 +7,14 @@
 
 #include <algorithm>
 #include <motet/detail/base/jitter.hpp>
-#include <motet/detail/heart/timer.hpp>
+#include <motet/detail/core/timer.hpp>
 #include <mutex>
 #include <new>
 #include <tuple>
 #include <utility>
 
-#include "heart/mail/mailbox.hpp"
-#include "heart/thread_state.hpp"
+#include "core/mail/mailbox.hpp"
+#include "core/thread_state.hpp"
 #include "threads/pool_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <motet/detail/base/item_queue.hpp>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/heart/job_slot.hpp>
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/job_slot.hpp>
+#include <motet/detail/core/wait_record.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/threads/pool_task.hpp>
 #include <motet/detail/waiting/sharing.hpp>

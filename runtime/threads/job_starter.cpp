@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "heart/hooks.hpp"
+#include "core/hooks.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/thread_link.hpp"

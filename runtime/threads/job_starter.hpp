@@ -2,7 +2,7 @@
 // How a thread begins and ends to take what other threads leave for it.
 #pragma once
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "threads/job_inbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -16,10 +16,10 @@
 #include <system_error>
 
 #include "base/remote_work.hpp"
+#include "core/hooks.hpp"
+#include "core/mail/remote_wait.hpp"
+#include "core/thread_state.hpp"
 #include "failures/notice.hpp"
-#include "heart/hooks.hpp"
-#include "heart/mail/remote_wait.hpp"
-#include "heart/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/signal_mask.hpp"
 #include "threads/await_thread.hpp"

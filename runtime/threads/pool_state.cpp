@@ -4,7 +4,7 @@
 #include "threads/pool_state.hpp"
 
 #include <limits>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <mutex>
 
 #include "platform/ticks.hpp"

@@ -2,13 +2,13 @@
 // How a fiber gets a child on another thread, or has a function called there. A remote child has a
 // keeper: a fiber on its parent's thread that stands in the family in the child's place, ends the
 // child, and fails for it.
-#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/core/heirlooms.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/thread.hpp>
 #include <new>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "life/remote_fiber.hpp"

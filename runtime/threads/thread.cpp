@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/faults.hpp"
+#include "core/hooks.hpp"
+#include "core/thread_state.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
-#include "heart/thread_state.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "life/family.hpp"

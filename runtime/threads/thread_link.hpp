@@ -11,7 +11,7 @@
 #include <motet/thread.hpp>
 #include <optional>
 
-#include "heart/mail/remote_wait.hpp"
+#include "core/mail/remote_wait.hpp"
 #include "threads/job_inbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
+#include "core/hooks.hpp"
+#include "core/thread_state.hpp"
 #include "failures/origin.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
-#include "heart/thread_state.hpp"
 #include "life/fiber_end.hpp"
 #include "platform/cores.hpp"
 #include "threads/pool_state.hpp"

@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <motet/cancel.hpp>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 

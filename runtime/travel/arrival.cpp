@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
-#include "heart/hooks.hpp"
-#include "heart/mail/mailbox.hpp"
+#include "core/hooks.hpp"
+#include "core/mail/mailbox.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
 // a pool with a limit, and the job that lets it run.
-#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/core/heirlooms.hpp>
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
 #include <stdexcept>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "threads/job_starter.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/mail/mailbox.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/mail/mailbox.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
 #include "travel/journey.hpp"

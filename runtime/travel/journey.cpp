@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/hooks.hpp"
+#include "core/mail/mailbox.hpp"
 #include "failures/unhandled.hpp"
-#include "heart/hooks.hpp"
-#include "heart/mail/mailbox.hpp"
 #include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -11,13 +11,13 @@
 #include <list>
 #include <memory>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/threads/executor.hpp>
 #include <motet/detail/waiting/sharing.hpp>
 #include <optional>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -248,7 +248,7 @@ void nudge(journey& trip) noexcept;
 /// the visit `of`.
 void receive(const hop& jump, thread_state& here, visit* of = nullptr) noexcept;
 
-// What the rooms below call; see heart/hooks.hpp.
+// What the rooms below call; see core/hooks.hpp.
 
 void end_journey(control_block& fiber) noexcept;
 void go_to(journey& trip, const control_block& owner) noexcept;

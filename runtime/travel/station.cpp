@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "heart/hooks.hpp"
-#include "heart/mail/mailbox.hpp"
-#include "heart/recording/recorder.hpp"
+#include "core/hooks.hpp"
+#include "core/mail/mailbox.hpp"
+#include "core/recording/recorder.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/scopes.hpp"
 #include "life/family.hpp"

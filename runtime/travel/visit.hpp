@@ -3,7 +3,7 @@
 // the visit, so that the interruptions, deadlines and children of the two fibers do not mix.
 #pragma once
 
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/wait_record.hpp>
 #include <utility>
 
 #include "base/made_exception.hpp"

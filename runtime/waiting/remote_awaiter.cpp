@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "heart/mail/mailbox.hpp"
-#include "heart/recording/recorder.hpp"
-#include "heart/thread_state.hpp"
+#include "core/mail/mailbox.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/child_failures.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/heart/handle.hpp>
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/handle.hpp>
+#include <motet/detail/core/wait_record.hpp>
 #include <motet/detail/waiting/ticket.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

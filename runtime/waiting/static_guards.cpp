@@ -14,13 +14,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/event.hpp>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 #if defined(MOTET_TSAN)
 // ThreadSanitizer has functions of its own in the same place, which block.

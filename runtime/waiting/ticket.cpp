@@ -8,9 +8,9 @@
 #include <motet/detail/waiting/wait_list.hpp>
 #include <stdexcept>
 
-#include "heart/mail/mailbox.hpp"
-#include "heart/recording/recorder.hpp"
-#include "heart/thread_state.hpp"
+#include "core/mail/mailbox.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,7 +4,7 @@
 #include <motet/time.hpp>
 
 #include "base/saturating_time.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

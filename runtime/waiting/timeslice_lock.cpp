@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "heart/mail/remote_wait.hpp"
-#include "heart/thread_state.hpp"
+#include "core/mail/remote_wait.hpp"
+#include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -26,7 +26,7 @@
 #include "backends.hpp"
 #include "backends/poll_backend.hpp"
 #include "catch.hpp"
-#include "heart/file_call.hpp"
+#include "core/file_call.hpp"
 #include "support.hpp"
 
 namespace testing {

@@ -18,7 +18,7 @@
 #include "backends/machine.hpp"
 #include "base/verb_table.hpp"
 #include "catch.hpp"
-#include "heart/file_call.hpp"
+#include "core/file_call.hpp"
 #include "sockets.hpp"
 #include "support.hpp"
 

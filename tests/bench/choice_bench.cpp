@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "heart/time/timer_queue.hpp"
+#include "core/time/timer_queue.hpp"
 #include "measure.hpp"
 #include "threads/pool_state.hpp"
 

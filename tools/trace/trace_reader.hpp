@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heart/recording/trace_format.hpp"
+#include "core/recording/trace_format.hpp"
 
 namespace motet_trace {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <motet/detail/heart/self.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/self.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 #include <motet/errors.hpp>
 #include <motet/http/request.hpp>
 #include <optional>

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <motet/fiber.hpp>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/request.hpp; what the two show is in http/server/exchange.hpp.
 #include <array>
-#include <motet/detail/heart/self.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/self.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 #include <motet/http/request.hpp>
 #include <stdexcept>
 

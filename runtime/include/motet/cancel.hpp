@@ -12,8 +12,8 @@
 
 #include <motet/clock.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/heart/scope.hpp>
-#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/detail/core/scope.hpp>
+#include <motet/detail/core/stop_scope.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stop_token>

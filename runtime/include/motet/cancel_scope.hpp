@@ -5,7 +5,7 @@
 #include <atomic>
 #include <motet/call_site.hpp>
 #include <motet/cancel.hpp>
-#include <motet/detail/heart/stop_scope.hpp>
+#include <motet/detail/core/stop_scope.hpp>
 #include <motet/errors.hpp>
 #include <stop_token>
 #include <utility>

@@ -2,7 +2,7 @@
 // Waiting for a notification that the state which a lock guards has changed.
 #pragma once
 
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <motet/notification.hpp>
 

@@ -10,8 +10,8 @@
 #include <motet/detail/base/states.hpp>
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/base/value_slot.hpp>
-#include <motet/detail/heart/cold_part.hpp>
-#include <motet/detail/heart/token.hpp>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/token.hpp>
 #include <motet/detail/life/await_fiber.hpp>
 #include <motet/detail/life/bad_body.hpp>
 #include <motet/detail/life/fiber_start.hpp>

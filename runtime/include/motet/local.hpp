@@ -9,8 +9,8 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <motet/detail/heart/locals.hpp>
-#include <motet/detail/heart/self.hpp>
+#include <motet/detail/core/locals.hpp>
+#include <motet/detail/core/self.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/waiting/wait_list.hpp>
 #include <mutex>
 

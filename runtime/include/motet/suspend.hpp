@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <motet/detail/base/value_slot.hpp>
-#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/core/handle.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
 #include <type_traits>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <motet/detail/heart/heirlooms.hpp>
-#include <motet/detail/heart/job.hpp>
-#include <motet/detail/heart/job_slot.hpp>
+#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/job.hpp>
+#include <motet/detail/core/job_slot.hpp>
 #include <motet/fiber.hpp>
 #include <motet/options.hpp>
 #include <type_traits>

@@ -7,7 +7,7 @@
 #include <exception>
 #include <memory>
 #include <motet/call_site.hpp>
-#include <motet/detail/heart/heirlooms.hpp>
+#include <motet/detail/core/heirlooms.hpp>
 #include <motet/detail/threads/pool_task.hpp>
 #include <motet/future.hpp>
 #include <optional>

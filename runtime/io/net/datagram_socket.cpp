@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "base/faults.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "interruption/pending_throw.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"

@@ -12,7 +12,7 @@
 #include <motet/errors.hpp>
 
 #include "base/remote_closings.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "io/stream_turns.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/faults.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/net/happy_eyeballs.hpp"
 #include "io/net/socket.hpp"
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/faults.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 

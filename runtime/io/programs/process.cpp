@@ -18,7 +18,7 @@
 #include <system_error>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/programs/child.hpp"
 

@@ -4,7 +4,7 @@
 #include <motet/debug.hpp>
 #include <ostream>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/dump_threads.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "platform/parked_frames.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/lock_holders.hpp"

@@ -7,8 +7,8 @@
 #include <iosfwd>
 #include <motet/clock.hpp>
 #include <motet/debug.hpp>
-#include <motet/detail/heart/control_block.hpp>
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/wait_record.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/json_text.hpp"

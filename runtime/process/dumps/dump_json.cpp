@@ -6,7 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/dumps/json_text.hpp"

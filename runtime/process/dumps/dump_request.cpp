@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See heart/dump_request.hpp. In the signal handler only the running fiber is described, for it may
+// See core/dump_request.hpp. In the signal handler only the running fiber is described, for it may
 // compute for ever; the rest is written at the thread's next look at its inbox. A thread that
 // sleeps is woken instead.
 // Source: signal-safety(7); backtrace(3) is safe once it has been called.
-#include "heart/dump_request.hpp"
+#include "core/dump_request.hpp"
 
 #include <unistd.h>
 
@@ -16,8 +16,8 @@
 
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
+#include "core/thread_state.hpp"
 #include "failures/snapshots.hpp"
-#include "heart/thread_state.hpp"
 #include "platform/interrupted_place.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"

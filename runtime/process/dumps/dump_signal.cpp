@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "base/signal_safe_text.hpp"
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/shared_signal.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

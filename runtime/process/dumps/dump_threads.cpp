@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

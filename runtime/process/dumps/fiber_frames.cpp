@@ -11,7 +11,7 @@
 #include <memory>
 #include <string_view>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "platform/parked_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 #include <span>
 #include <string>
 #include <unordered_map>

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/lock_holders.hpp"
 

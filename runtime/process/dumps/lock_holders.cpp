@@ -2,7 +2,7 @@
 // See process/dumps/lock_holders.hpp.
 #include "process/dumps/lock_holders.hpp"
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/detail/heart/control_block.hpp>
-#include <motet/detail/heart/wait_record.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/wait_record.hpp>
 #include <optional>
 #include <unordered_map>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <motet/detail/heart/cold_part.hpp>
+#include <motet/detail/core/cold_part.hpp>
 #include <span>
 
 #include "process/peek.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <motet/call_site.hpp>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 #include <string>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "process/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

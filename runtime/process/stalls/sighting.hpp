@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/heart/control_block.hpp>
+#include <motet/detail/core/control_block.hpp>
 #include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -20,10 +20,10 @@
 #include <thread>
 #include <utility>
 
+#include "core/roster.hpp"
+#include "core/thread_state.hpp"
 #include "failures/notice.hpp"
 #include "failures/snapshots.hpp"
-#include "heart/roster.hpp"
-#include "heart/thread_state.hpp"
 #include "platform/signal_mask.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/peek.hpp"

@@ -17,7 +17,7 @@
 #include <motet/errors.hpp>
 #include <thread>
 
-#include "heart/thread_state.hpp"
+#include "core/thread_state.hpp"
 #include "platform/interrupted_place.hpp"
 #include "process/peek.hpp"
 #include "process/shared_signal.hpp"

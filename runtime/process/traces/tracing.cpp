@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "core/thread_state.hpp"
 #include "failures/notice.hpp"
-#include "heart/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <motet/options.hpp>
 
-#include "heart/recording/recorder.hpp"
+#include "core/recording/recorder.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -19,7 +19,7 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
-#include <motet/detail/heart/internal_shield.hpp>
+#include <motet/detail/core/internal_shield.hpp>
 #include <motet/embed.hpp>
 #include <motet/errors.hpp>
 #include <motet/event.hpp>

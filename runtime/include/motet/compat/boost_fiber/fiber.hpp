@@ -11,9 +11,9 @@
 #include <memory>
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/compat/boost_fiber/stacks.hpp>
-#include <motet/detail/heart/control_block.hpp>
-#include <motet/detail/heart/internal_shield.hpp>
-#include <motet/detail/heart/scope.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/internal_shield.hpp>
+#include <motet/detail/core/scope.hpp>
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
 #include <ostream>

@@ -2,7 +2,7 @@
 // boost::fibers::fiber_specific_ptr.
 #pragma once
 
-#include <motet/detail/heart/self.hpp>
+#include <motet/detail/core/self.hpp>
 #include <motet/local.hpp>
 #include <utility>
 

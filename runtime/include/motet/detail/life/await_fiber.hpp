@@ -5,8 +5,8 @@
 
 #include <motet/detail/base/states.hpp>
 #include <motet/detail/base/value_slot.hpp>
-#include <motet/detail/heart/handle.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/handle.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

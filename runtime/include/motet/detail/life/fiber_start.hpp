@@ -6,10 +6,10 @@
 #include <motet/call_site.hpp>
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/base/taken.hpp>
-#include <motet/detail/heart/control_block.hpp>
-#include <motet/detail/heart/family.hpp>
-#include <motet/detail/heart/handle.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/family.hpp>
+#include <motet/detail/core/handle.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -8,8 +8,8 @@
 #include <exception>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/heart/family.hpp>
-#include <motet/detail/heart/handle.hpp>
+#include <motet/detail/core/family.hpp>
+#include <motet/detail/core/handle.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <memory>
 #include <motet/detail/base/jitter.hpp>
 #include <motet/detail/base/taken.hpp>
-#include <motet/detail/heart/job_slot.hpp>
+#include <motet/detail/core/job_slot.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <motet/backend.hpp>
 #include <motet/clock.hpp>
-#include <motet/detail/heart/pending_operation.hpp>
-#include <motet/detail/heart/timer.hpp>
+#include <motet/detail/core/pending_operation.hpp>
+#include <motet/detail/core/timer.hpp>
 #include <motet/detail/waiting/ticket.hpp>
 #include <motet/fiber.hpp>
 #include <span>

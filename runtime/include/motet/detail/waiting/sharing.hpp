@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/base/jitter.hpp>
-#include <motet/detail/heart/self.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/self.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/post.hpp>
-#include <motet/detail/heart/switchpoint.hpp>
+#include <motet/detail/core/switchpoint.hpp>
 #include <motet/detail/platform/thread_gate.hpp>
 #include <mutex>
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Whether a thread counts what it does, for stats(), and where. The thread asks on() before each
+// number: so long as nobody wants the numbers it pays that branch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/base/abi.hpp>
+
+#include "core/counting/queue_delay.hpp"
+#include "core/counting/thread_counters.hpp"
+#include "platform/ticks.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+class counting {
+ public:
+  /// `place`: the thread's, in the roster.
+  explicit counting(thread_counters& place) noexcept : numbers_(place) {}
+
+  bool on() const noexcept { return on_; }
+  thread_counters& numbers() const noexcept { return numbers_; }
+  /// `countdown` switches are to pass until the next look.
+  /// Returns: `countdown`.
+  int from(int countdown) noexcept { return counted_from_ = countdown; }
+
+  // Only if on(), as is tell().
+  void before_sleep() noexcept {
+    delay_.queue_is_empty(numbers_.switches.get(), numbers_);
+    numbers_.sleeps.add(1);
+    asleep_from_ = ticks();
+  }
+  void after_sleep() noexcept { numbers_.ticks_asleep.add(ticks() - asleep_from_); }
+  /// In a forked child: the numbers are 0 again.
+  void start_over() noexcept { delay_ = {}; }
+
+ private:
+  friend void begin_to_count(thread_state& thread) noexcept;
+  friend void tell(thread_state& thread, std::size_t fresh) noexcept;
+
+  bool on_ = false;
+  thread_counters& numbers_;
+  queue_delay delay_;
+  int counted_from_ = 0;  // where the countdown was when its switches were last counted
+  std::uint64_t asleep_from_ = 0;
+};
+
+/// From here on `thread`, which is this thread's, counts.
+void begin_to_count(thread_state& thread) noexcept;
+/// Brings what is as of the last look up to date. So many of the runnable fibers, the last ones,
+/// have become runnable just now: `fresh`.
+[[gnu::noinline]] void tell(thread_state& thread, std::size_t fresh = 1) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

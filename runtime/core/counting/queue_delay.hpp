@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// How long a fiber that has become runnable waits for its turn, of one in 64. No fiber is marked:
+// the queue is first in, first out, so the fiber that stands behind n others runs after n switches,
+// which are counted anyway. Looked at only where the switches are counted; between two looks the
+// switches are taken to be of one length.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/counting/thread_counters.hpp"
+#include "platform/ticks.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class queue_delay {
+ public:
+  /// `switches`: of the thread so far. `runnable`: how long its queue is, of which so many at its
+  /// end are `fresh`; one of them in turn is the one that is followed.
+  void look(std::uint64_t switches, std::size_t runnable, std::size_t fresh,
+            thread_counters& counters) noexcept {
+    const std::uint64_t passed = switches - begun_at_;
+    if (waiting_) {
+      if (passed >= places_) end(passed, counters);
+    } else if (passed >= one_in && runnable > 0) {
+      begun_at_ = switches;
+      places_ = runnable - turn_++ % std::clamp<std::size_t>(fresh, 1, runnable);
+      ticks_ = ticks();
+      waiting_ = true;
+    }
+  }
+  /// No fiber is runnable any more: what has been waited for has run, and the thread may sleep.
+  void queue_is_empty(std::uint64_t switches, thread_counters& counters) noexcept {
+    if (waiting_) end(switches - begun_at_, counters);
+  }
+
+ private:
+  static constexpr std::uint64_t one_in = 64;
+
+  void end(std::uint64_t passed, thread_counters& counters) noexcept;
+
+  std::uint64_t begun_at_ = 0;  // in switches
+  std::uint64_t places_ = 0;    // to go then
+  std::uint64_t ticks_ = 0;     // then
+  std::size_t turn_ = 0;
+  bool waiting_ = false;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// An operation that would block the thread of its fiber, as one on a file may, and is performed by
+// a plain thread instead.
+#pragma once
+
+#include <motet/backend.hpp>
+#include <motet/detail/base/blocking_call.hpp>
+
+#include "core/mail/remote_wait.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Makes the call that `op`, which is on a file, describes, and blocks until it is over.
+/// Returns: what the call returns, or minus an errno value.
+std::int32_t call_and_block(operation& op) noexcept;
+
+/// In the frame of the fiber that waits for it.
+class file_call final : public blocking_call {
+ public:
+  file_call(operation& op, const char* what) noexcept : op_(&op), end_(what, op.fd) {
+    room = offload_room::own;
+  }
+
+  /// Waits until it is over. If the fiber is interrupted, it is called off first.
+  void await_end() noexcept;
+  /// Ends it, with -ECANCELED, if no thread has begun it.
+  void call_off() noexcept;
+
+ private:
+  bool run() noexcept override;
+  void notify() noexcept override { end_.end(); }
+
+  operation* op_;
+  remote_wait end_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

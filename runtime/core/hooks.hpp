@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The calls that go up: what a room needs of a room above it. One table, which runtime/hooks.cpp
+// fills in; a room that is not built leaves its entries null.
+#pragma once
+
+#include <exception>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/switchpoint.hpp>
+#include <motet/options.hpp>
+
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class blocking_call;
+class remote_wait;
+
+struct upward_calls {
+  // interruption
+  /// Does what other threads have asked of a fiber, in the order of their requests.
+  void (*do_requests)(post& requests, thread_state& home) noexcept;
+  /// Whether a wait of the running fiber must end before it begins.
+  bool (*interrupted_at_once)(thread_state& thread) noexcept;
+
+  // life
+  /// The first function of a fiber, on its own stack: calls the body, then ends the fiber.
+  void (*fiber_main)(void* block);
+
+  // threads
+  /// Waits for the end of a call that a plain thread makes, as remote_wait::await() does; gives
+  /// notice if no thread begins it for long.
+  bool (*await_thread)(remote_wait& end, blocking_call& call) noexcept;
+
+  // process
+  /// See begin_here().
+  thread_core& (*begin_runtime)();
+  /// Begins the runtime of run(), or of a thread.
+  /// Returns: its main fiber, the running one.
+  /// Throws: as the constructor of session.
+  control_block& (*begin_session)(const options& chosen);
+  /// Ends every fiber of the runtime with that main fiber, and the runtime.
+  /// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
+  ///          others.
+  std::exception_ptr (*end_session)(control_block& main, bool leave_first) noexcept;
+  /// Makes the backend of a forked child, in which no switchpoint has done so yet.
+  /// Returns: null; or why there is none.
+  std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;
+  /// See idle_watch.
+  bool (*end_idle)(idle_watch& watch) noexcept;
+  void (*look_whether_stuck)(idle_watch& watch) noexcept;
+  /// See dump_request.
+  void (*write_dump)(dump_request& request) noexcept;
+
+  // travel; called only for a fiber that has a journey
+  /// Whether its stack is on another thread, or about to be. At home.
+  bool (*is_away)(const journey& trip) noexcept;
+  /// Brings it home, if it is away, and ends its children abroad; nothing interrupts that.
+  void (*come_home)(control_block& fiber) noexcept;
+  /// The running fiber goes to where `owner`, one of the blocks it runs as, is at home.
+  void (*go_to)(journey& trip, const control_block& owner) noexcept;
+  /// Returns: at home again, what a child abroad has failed with, if one has.
+  std::exception_ptr (*failure_while_away)(control_block& fiber) noexcept;
+  /// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
+  std::exception_ptr (*raised_too_late)(control_block& fiber) noexcept;
+  /// Requests to a fiber that is away are forwarded to the thread where it is.
+  void (*forward_stops)(journey& trip) noexcept;
+  void (*forward_result)(journey& trip, value_slot&& value) noexcept;
+  /// The journey does not lead to the fiber's block any more, which goes away.
+  void (*dispose_journey)(journey& trip) noexcept;
+};
+
+extern const upward_calls hooks;
+
+/// Returns: null if the fiber has never been away.
+inline journey* journey_of_any(const control_block& fiber) noexcept {
+  const cold_part* part = cold_if_any(fiber);
+  return part == nullptr ? nullptr : part->travels.trip;
+}
+
+inline bool is_away(const control_block& fiber) noexcept {
+  const journey* trip = journey_of_any(fiber);
+  return trip != nullptr && hooks.is_away(*trip);
+}
+
+[[gnu::noinline]] inline void come_home(control_block& fiber) noexcept {
+  if (journey_of_any(fiber) != nullptr) hooks.come_home(fiber);
+}
+
+inline void go_to(const control_block& owner) noexcept {
+  if (journey* trip = journey_of_any(identity_of(self()->running()))) hooks.go_to(*trip, owner);
+}
+
+/// In the frame of what must end where it began: the body of a fiber.
+class homecoming {
+ public:
+  explicit homecoming(control_block& fiber) noexcept : fiber_(fiber) {}
+  homecoming(const homecoming&) = delete;
+  homecoming& operator=(const homecoming&) = delete;
+  ~homecoming() {
+    if (fiber_.has_cold_part) [[unlikely]]
+      come_home(fiber_);
+  }
+
+ private:
+  control_block& fiber_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// See core/mail/mailbox.hpp. No wake is lost: a sender fills the inbox and then looks at the sleep
+// flag, the thread raises the flag and then looks at the inbox; sequential consistency lets one of
+// them see the other.
+#include "core/mail/mailbox.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <motet/detail/base/jitter.hpp>
+#include <motet/errors.hpp>
+#include <utility>
+
+#include "base/faults.hpp"
+#include "platform/cores.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// All mailboxes of the process. Threads may outlive statics: it has no destructor.
+struct mailbox::registry {
+  std::mutex lock;
+  list<mailbox, mailboxes_tag> members;
+
+  static registry& get() {
+    static constinit registry one;
+    return one;
+  }
+};
+
+mailbox::mailbox(unopened) noexcept {
+  registry& all = registry::get();
+  const std::lock_guard guard(all.lock);
+  all.members.push_back(*this);
+}
+
+mailbox::mailbox() : mailbox(unopened{}) {
+  open();
+}
+
+void mailbox::open() {
+  wake_descriptor_ = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
+  if (filled()) wake();  // the thread that filled it found no descriptor to write to
+}
+
+mailbox::~mailbox() {
+  {
+    const std::lock_guard guard(registry::get().lock);
+    unlink();
+  }
+  if (wake_descriptor_ >= 0) ::close(wake_descriptor_);
+}
+
+void mailbox::for_each(const std::function<void(mailbox&)>& f) {
+  registry& all = registry::get();
+  const std::lock_guard guard(all.lock);
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    f(*each);
+  }
+}
+
+void mailbox::lock_all() noexcept {
+  registry& all = registry::get();
+  all.lock.lock();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->lock_.lock();
+  }
+}
+
+void mailbox::unlock_all() noexcept {
+  registry& all = registry::get();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->lock_.unlock();
+  }
+  all.lock.unlock();
+}
+
+void mailbox::abandon_all() noexcept {
+  registry& all = registry::get();
+  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
+    each->closed_ = true;
+    each->first_ = each->last_ = nullptr;
+    each->filled_.store(false);
+    ::close(std::exchange(each->wake_descriptor_, -1));
+  }
+  unlock_all();
+}
+
+bool mailbox::push(post& item) noexcept {
+  jitter();
+  const std::lock_guard guard(lock_);
+  return push_locked(item);
+}
+
+bool mailbox::push_locked(post& item) noexcept {
+  if (!leave(item)) return false;
+  // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
+  end_sleep();
+  return true;
+}
+
+bool mailbox::leave(post& item) noexcept {
+  if (closed_) return false;
+  item.next = nullptr;
+  *(first_ == nullptr ? &first_ : &last_->next) = &item;
+  last_ = &item;
+  filled_.store(true);
+  jitter();
+  return true;
+}
+
+/// A thread that looks would see the item first, and be awake then: so that is told before.
+bool mailbox::push_to_idle(post& item) noexcept {
+  jitter();
+  const std::lock_guard guard(lock_);
+  rest found = rest::looking;
+  const bool looked = !closed_ && resting_.compare_exchange_strong(found, rest::awake);
+  return leave(item) && (end_sleep() || looked);
+}
+
+bool mailbox::nudge() noexcept {
+  filled_.store(true);
+  return end_sleep();
+}
+
+/// The thread that ends the sleep, this or another one, also ends its idleness: so a thread that
+/// has been given something does not count as idle.
+mailbox::rest mailbox::take_sleep() noexcept {
+  const rest ended = resting_.exchange(rest::awake);
+  if (ended == rest::idle) idle_workers.fetch_sub(1);
+  return ended;
+}
+
+bool mailbox::end_sleep() noexcept {
+  const rest ended = resting_.load() == rest::awake ? rest::awake : take_sleep();
+  if (ended == rest::asleep || ended == rest::idle) wake();
+  return ended != rest::awake;
+}
+
+void mailbox::wake() noexcept {
+  if (wake_descriptor_ < 0) return;  // its thread looks by itself
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
+}
+
+post* mailbox::take() noexcept {
+  const std::lock_guard guard(lock_);
+  filled_.store(false, std::memory_order_relaxed);
+  post* all = first_;
+  first_ = last_ = nullptr;
+  return all;
+}
+
+bool mailbox::announce_sleep(bool idle) noexcept {
+  if (idle) idle_workers.fetch_add(1);
+  resting_.store(idle ? rest::idle : rest::asleep);
+  jitter();
+  if (!filled_.load()) return true;
+  awake();
+  return false;
+}
+
+bool mailbox::close() noexcept {
+  const std::lock_guard guard(lock_);
+  if (first_ != nullptr) return false;
+  closed_ = true;
+  return true;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

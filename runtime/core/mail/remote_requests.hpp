@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What other threads ask of a fiber, gathered until its home thread looks.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <motet/detail/core/cold_part.hpp>
+#include <new>
+
+#include "core/mail/mailbox.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Guarded by the mailbox's lock. Made when another thread first needs it, ended with the block.
+struct remote_requests : post {
+  control_block* fiber = nullptr;
+  bool queued = false;
+  /// How many kinds of request there are, and for each its place among them; 0: not asked for.
+  std::uint8_t asked = 0;
+  std::uint8_t raise_at = 0;
+  std::uint8_t cancel_at = 0;
+  std::uint8_t token_at = 0;
+  std::uint8_t resume_at = 0;
+  std::uint8_t stop_at = 0;
+  bool resumer_broken = false;
+  bool cancelled = false;  // has been asked for, perhaps long ago; `why` tells the reason
+  int references = 0;
+  cancel_reason why = interruption::reason("");
+  bool insists = false;  // terminate(), with this grace
+  clock::duration grace{};
+  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
+  std::exception_ptr raised;
+  value_slot token;
+  value_slot result;  // of stop()
+  value_slot resumed;
+
+  /// In a forked child: what other threads have asked for is forgotten.
+  void abandon() noexcept {
+    queued = false;
+    if (cancel_at != 0) cancelled = insists = false;
+    asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
+    raised = nullptr;
+    token.reset();
+    result.reset();
+    resumed.reset();
+  }
+};
+
+static_assert(sizeof(remote_requests) <= block_slab::remote_room);
+
+/// The mailbox's lock must be held, or the fiber's thread have ended.
+inline remote_requests& requests_of(control_block& fiber) noexcept {
+  void* place = block_slab::beside(fiber, block_slab::remote, block_slab::remote_room);
+  if (fiber.known_remotely.load(std::memory_order_relaxed)) {
+    return *static_cast<remote_requests*>(place);
+  }
+  auto* made = ::new (place) remote_requests;
+  made->fiber = &fiber;
+  fiber.known_remotely.store(true, std::memory_order_relaxed);
+  return *made;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

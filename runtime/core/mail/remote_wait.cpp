@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// See core/mail/remote_wait.hpp. The news is kept apart from the wait: an interruption may have
+// ended that first.
+#include "core/mail/remote_wait.hpp"
+
+#include "core/mail/mailbox.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+remote_wait::remote_wait(const char* what, std::int64_t subject) noexcept
+    : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
+  handle_post = [](post& item, thread_state& home) noexcept {
+    static_cast<remote_wait&>(item).come_home(home);
+  };
+}
+
+void remote_wait::end() noexcept {
+  if (home_ == nullptr) {
+    gate_.open();
+  } else if (home_ == self()) {
+    come_home(*home_);
+  } else {
+    note_post(*fiber_);
+    fiber_->mail->push(*this);
+  }
+}
+
+void remote_wait::come_home(thread_state& home) noexcept {
+  if (home.left_out(*fiber_)) return;
+  over_ = true;
+  if (waited_for_) home.resume(wait_, wake_reason::handed);
+}
+
+/// News that comes before its fiber waits for it makes no fiber runnable: the fiber may be in
+/// another wait.
+template <typename Park>
+void remote_wait::wait(Park park) noexcept {
+  if (home_ == nullptr) {
+    gate_.wait();
+    over_ = true;
+  } else if (!over_) {
+    waited_for_ = true;
+    park();
+    waited_for_ = false;
+  }
+}
+
+bool remote_wait::await() noexcept {
+  wait([this] {
+    wait_.reopen();  // its alarm may have ended it before
+    home_->pend(*fiber_);
+    home_->park(wait_);
+    home_->unpend(*fiber_);
+  });
+  return over_;
+}
+
+namespace {
+
+struct alarm : timer {
+  alarm(control_block& waiting, wait_record& woken, clock::time_point when) noexcept
+      : wait(&woken) {
+    fiber = &waiting;
+    due = when;
+    fire = [](timer& over) noexcept {
+      home_of(*over.fiber).resume(*static_cast<alarm&>(over).wait, wake_reason::handed);
+    };
+  }
+  wait_record* wait;
+};
+
+}  // namespace
+
+/// The fiber sleeps nowhere else: there is room for its timer.
+remote_wait::result remote_wait::await_until(clock::time_point when) noexcept {
+  if (home_ == nullptr) {
+    over_ = gate_.wait_until(when);
+    return over_ ? result::over : result::late;
+  }
+  wait([&] {
+    wait_.reopen();
+    alarm late(*fiber_, wait_, when);
+    if (when != clock::time_point::max()) home_->time.arm(late);
+    home_->pend(*fiber_);
+    home_->park(wait_);
+    home_->unpend(*fiber_);
+    home_->time.disarm(late);
+  });
+  if (over_) return result::over;
+  return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;
+}
+
+void remote_wait::await_end() noexcept {
+  wait([this] { home_->park_until_over(wait_); });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

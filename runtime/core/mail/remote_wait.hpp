@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What another thread does while a fiber, or a thread without fibers, waits for its end: it may
+// borrow from the frame it is in, for nobody leaves that before it is over.
+#pragma once
+
+#include <cstdint>
+#include <motet/clock.hpp>
+#include <motet/detail/base/post.hpp>
+#include <motet/detail/core/wait_record.hpp>
+#include <motet/detail/platform/thread_gate.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class remote_wait : public post {
+ public:
+  /// The wait is the calling fiber's, or thread's; `what` and `subject` are for people, as in a
+  /// wait_record.
+  explicit remote_wait(const char* what, std::int64_t subject = -1) noexcept;
+  remote_wait(const remote_wait&) = delete;
+  remote_wait& operator=(const remote_wait&) = delete;
+
+  /// Ends the wait, and with that perhaps the lifetime of this object. Any thread, once.
+  void end() noexcept;
+
+  /// Waits until it is over, or its fiber is interrupted: then nothing has been thrown yet.
+  /// Returns: whether it is over.
+  bool await() noexcept;
+  enum class result : std::uint8_t { over, interrupted, late };
+  /// The same, but at most until `when`; may be called again.
+  result await_until(clock::time_point when) noexcept;
+  /// Waits until it is over; nothing interrupts that.
+  void await_end() noexcept;
+
+ private:
+  void come_home(thread_state& home) noexcept;
+  template <typename Park>
+  void wait(Park park) noexcept;
+
+  wait_record wait_;
+  thread_state* const home_;  // null: of a thread without fibers
+  control_block* const fiber_;
+  bool waited_for_ = false;
+  bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
+  thread_gate gate_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// When the backend is looked at, and what comes of it: completions, timers and mail make fibers
+// runnable, nothing more.
+#include <chrono>
+
+#include "base/kept_errno.hpp"
+#include "core/hooks.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr auto a_nap = std::chrono::milliseconds(20);
+
+// For the recorder, and for stats(), if somebody wants either.
+
+bool is_noted(const thread_state& thread) noexcept {
+  return thread.recorded() || thread.counted.on();
+}
+
+/// Whether the running fiber has come by to look, or has a poll made, and does not leave.
+bool goes_on(const thread_state& thread) noexcept {
+  return thread.running().state.load(std::memory_order_relaxed) == fiber_state::running;
+}
+
+/// Returns: whether the running fiber leaves the thread.
+bool note_switch(const thread_state& thread) noexcept {
+  if (goes_on(thread)) return false;
+  thread.recording->note_switch(thread.running(), thread.first_runnable());
+  return true;
+}
+
+void note_timer(const thread_state& thread, const timer& due) noexcept {
+  const clock::duration late = thread.reading() - due.due;
+  if (thread.recorded()) thread.recording->timer_is_late(late);
+  if (!thread.counted.on()) return;
+  thread.counted.numbers().timers_fired.add(1);
+  if (thread.time.is_late(late)) thread.counted.numbers().timers_late.add(1);
+}
+
+void note_sleep(thread_state& thread) noexcept {
+  if (thread.recorded()) thread.recording->note(trace::kind::sleep);
+  if (!thread.counted.on()) return;
+  tell(thread);
+  thread.counted.before_sleep();
+}
+
+void note_awake(thread_state& thread) noexcept {
+  if (thread.counted.on()) thread.counted.after_sleep();
+  if (thread.recorded()) thread.recording->note(trace::kind::awake);
+}
+
+void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
+  if (thread.recorded()) {
+    thread.recording->note_poll(thread.runnable(), goes_on(thread));
+    thread.recording->note_next(thread.first_runnable());
+  }
+  if (!thread.counted.on()) return;
+  thread.counted.numbers().polls.add(1);
+  tell(thread, thread.runnable() - runnable_before);
+}
+
+}  // namespace
+
+void thread_state::look_around_now() noexcept {
+  if (!may_leave() && !goes_on(*this)) [[unlikely]]
+    check_may_leave();
+  if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
+    return;
+  give_back_left_stack();
+  schedule.looked();
+  if (mail_->filled()) collect_mail();
+  if (anything_pending() && schedule.due()) {
+    poll(false);
+  } else {
+    if (counted.on()) [[unlikely]]
+      tell(*this);
+    count_down_from(counted.from(schedule.countdown()));
+  }
+}
+
+void thread_state::collect_mail() noexcept {
+  const kept_errno here(*live_errno_);
+  have_loop_look();
+  if (recorded_) [[unlikely]]
+    recording->woken_by(trace::cause::mail);
+  for (post* item = mail_->take(); item != nullptr;) {
+    if (counted.on()) [[unlikely]]
+      counted.numbers().mail.add(1);
+    post* next = item->next;
+    item->handle_post(*item, *this);
+    item = next;
+  }
+  if (recorded_) [[unlikely]] {
+    recording->woken_by(trace::cause::fiber);
+    recording->note_next(queue_.front());
+  }
+  if (dumps.wanted()) hooks.write_dump(dumps);
+}
+
+/// Returns: whether something came, or is due, before it was time to sleep.
+bool thread_state::wait_awake() noexcept {
+  mail_->announce_look();
+  const bool came = adaptive_spin_.wait([this] { return mail_->filled(); },
+                                        [this] {
+                                          if (anything_pending()) poll(false);
+                                          return !queue_.empty();
+                                        });
+  mail_->awake();
+  return came;
+}
+
+/// The counter says what time it is for less than the clock does, and is never behind it; but what
+/// fires is due by the clock, and by the one reading of this poll.
+inline void thread_state::keep_time(bool waited) noexcept {
+  if (!waited) {
+    if (time.empty()) return;
+    reading_ = time.now();
+    if (time.first()->due > reading_) return;
+  }
+  reading_ = time.read_clock();
+  if (!time.empty())
+    time.fire_due(reading_, is_noted(*this), [this](const timer& due) { note_timer(*this, due); });
+}
+
+void thread_state::poll(bool wait) noexcept {
+  const kept_errno here(*live_errno_);
+  have_loop_look();
+  give_back_left_stack();
+  if (mail_->filled()) {
+    collect_mail();
+    if (wait) return;  // what it changed decides whether there is anything to wait for
+  }
+  if (wait && adaptive_spin_.worthwhile() && wait_awake()) return;
+  auto deadline = backend::time_point::min();
+  if (wait)
+    deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
+  wait = deadline != backend::time_point::min();
+  if (wait && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
+  const bool noted = is_noted(*this);
+  const std::size_t runnable_before = queue_.size();
+  completions done;
+  if (wait) {
+    if (noted) [[unlikely]]
+      note_sleep(*this);
+    awake_thread::sleep();
+    kernel_->poll(deadline, done);
+    awake_thread::wake();
+    if (noted) [[unlikely]]
+      note_awake(*this);
+    mail_->awake();
+    if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
+  } else {
+    kernel_->poll(deadline, done);
+  }
+  if (noted && recorded_) [[unlikely]]
+    recording->woken_by(trace::cause::operation);
+  while (operation* op = done.pop()) calls.complete(*op);
+  keep_time(wait);
+  if (noted) [[unlikely]]
+    note_poll(*this, runnable_before);
+  schedule.polled(queue_.size());
+  calls.polled();
+  count_down_from(counted.from(schedule.countdown()));
+}
+
+/// No fiber is runnable: sleeps until one may be.
+void thread_state::rest_now() noexcept {
+  if (!lasting_pending() && !mail_->filled() && hooks.end_idle(idle)) {
+    if (recorded_) recording->note_next(queue_.front());
+    return;
+  }
+  // To give memory back takes longer than many a nap.
+  const bool for_long = time.empty() || time.first()->due > reading_ + a_nap;
+  poll(!(for_long && store.stacks.trim()));
+  if (idle.stuck()) [[unlikely]]
+    hooks.look_whether_stuck(idle);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// What a thread records of itself in its ring: see core/recording/trace_format.hpp. There is one
+// only while the thread records; then the countdown to the next look is held at 1, so that each
+// switch comes by here, and a thread that does not record pays nothing for a switch.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <motet/call_site.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/core/control_block.hpp>
+
+#include "core/recording/trace_file.hpp"
+#include "platform/ticks.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class recorder {
+ public:
+  /// Throws: as trace_file::take_ring().
+  explicit recorder(trace_file& file);
+  recorder(const recorder&) = delete;
+  recorder& operator=(const recorder&) = delete;
+  ~recorder();
+
+  /// In a forked child: the ring is the parent's.
+  void abandon() noexcept { file_ = nullptr; }
+  /// `main` is the first fiber of the thread.
+  void begin(const control_block& main) noexcept;
+
+  /// `left` has left the thread to `next`, or to none yet.
+  void note_switch(const control_block& left, const control_block* next) noexcept;
+  /// There may be a fiber to run where there was none: `next`, or still null.
+  void note_next(const control_block* next) noexcept {
+    if (next == nullptr || !nothing_runs_) return;
+    nothing_runs_ = false;
+    note_run(*next);
+  }
+  /// `fiber` runs from here on: the first one, or the one that ran goes on as it.
+  void note_run(const control_block& fiber) noexcept {
+    introduce(fiber);
+    write(trace::kind::run, number_of(fiber));
+  }
+  /// `fiber` becomes runnable.
+  void note_wake(const control_block& fiber) noexcept;
+  /// From here on, fibers are woken by that.
+  void woken_by(trace::cause by) noexcept { cause_ = by; }
+  /// The next fiber is woken by a timer that fires so long after its time.
+  void timer_is_late(clock::duration late) noexcept;
+
+  void note_name(const control_block& fiber) noexcept;
+  void note_interrupt(const control_block& fiber, interrupt why) noexcept {
+    write(trace::kind::cancel, with_detail(fiber, why));
+  }
+  /// Of what has no fiber, or one of another thread.
+  void note(trace::kind what, std::uint64_t second = 0) noexcept { write(what, second); }
+  /// `by_itself`: the fiber that runs has looked, and goes on.
+  void note_poll(std::size_t runnable, bool by_itself) noexcept;
+
+ private:
+  static constexpr std::size_t known_texts = 64, known_fibers = 1024;
+
+  struct known_text {
+    const char* text = nullptr;
+    unsigned line = 0;
+    std::uint32_t place = 0;
+  };
+  struct known_fiber {
+    std::uint64_t number = 0;  // 0: none
+    std::uint64_t told_at = 0;
+  };
+
+  static std::uint64_t number_of(const control_block& fiber) noexcept {
+    return fiber.id & trace::number_mask;
+  }
+  static std::uint64_t with_detail(const control_block& fiber, std::uint64_t detail) noexcept {
+    return detail << trace::number_bits | number_of(fiber);
+  }
+  [[gnu::always_inline]] void write(trace::kind what, std::uint64_t second) noexcept {
+    trace::record& at = records_[written_ & mask_];
+    at.first.store((ticks() - began_ticks_) << 8 | static_cast<std::uint64_t>(what),
+                   std::memory_order_relaxed);
+    at.second.store(second, std::memory_order_relaxed);
+    ring_.written.store(++written_, std::memory_order_release);
+  }
+  std::uint32_t place_of(const char* text, unsigned line) noexcept;
+  void note_wait(const control_block& left, std::uint64_t next) noexcept;
+  /// Sees to it that a reader who has only the last records knows what `fiber` is.
+  void introduce(const control_block& fiber) noexcept {
+    const std::uint64_t number = number_of(fiber);
+    const known_fiber& known = fibers_[number % known_fibers];
+    if (known.number != number || written_ - known.told_at > mask_ / 8) tell(fiber);
+  }
+  void tell(const control_block& fiber) noexcept;
+
+  trace_file* file_;
+  trace::ring_head& ring_;
+  trace::record* const records_;
+  const std::uint64_t mask_;
+  const std::uint64_t began_ticks_;
+  std::uint64_t written_ = 0;
+  trace::cause cause_ = trace::cause::fiber;
+  std::uint32_t late_us_ = 0;
+  bool nothing_runs_ = false;
+  std::array<known_text, known_texts> texts_{};
+  std::array<known_fiber, known_fibers> fibers_{};
+};
+
+/// The running fiber wakes `fiber` of another thread. Records that, if this thread records.
+void note_post(const control_block& fiber) noexcept;
+
+}}}  // namespace motet::MOTET_ABI::detail

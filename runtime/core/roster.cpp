@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// See core/roster.hpp.
+#include "core/roster.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+constinit std::atomic<roster_place*> motet_roster{nullptr};
+
+namespace {
+
+/// What threads that have ended have counted, and the lock under which threads begin and end.
+constinit std::mutex beginning;
+constinit thread_counters of_ended;
+
+/// The lock is held.
+void call_for_each(const std::function<void(roster_place&)>& f) {
+  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    if (each->runtime.load() != nullptr) f(*each);
+  }
+}
+
+roster_place* take_free_place(pid_t thread) noexcept {
+  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    pid_t nobody = 0;
+    if (each->thread.compare_exchange_strong(nobody, thread)) return each;
+  }
+  return nullptr;
+}
+
+roster_place* add_place(pid_t thread) {
+  auto* added = new roster_place;
+  added->thread = thread;
+  added->next = motet_roster.load();
+  while (!motet_roster.compare_exchange_weak(added->next, added)) {
+  }
+  return added;
+}
+
+}  // namespace
+
+roster_entry::roster_entry(thread_state& runtime) : place_(take_free_place(::gettid())) {
+  if (place_ == nullptr) place_ = add_place(::gettid());
+  enter(runtime);
+}
+
+void roster_entry::enter(thread_state& runtime) noexcept {
+  const std::lock_guard guard(beginning);
+  place_->dump_asked = false;
+  place_->watched = false;
+  place_->runtime = &runtime;
+  place_->thread = ::gettid();
+}
+
+roster_entry::~roster_entry() {
+  const std::lock_guard guard(beginning);
+  thread_counters& own = place_->counters;
+  own.forget_present();
+  of_ended.add(own);
+  own.clear();
+  place_->runtime = nullptr;
+  place_->thread = 0;
+}
+
+void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
+  const std::lock_guard guard(beginning);
+  sum.add(of_ended);
+  call_for_each(f);
+}
+
+void for_each_runtime(const std::function<void(roster_place&)>& f) {
+  const std::lock_guard guard(beginning);
+  call_for_each(f);
+}
+
+void roster_entry::abandon_all() noexcept {
+  of_ended.clear();
+  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+    each->counters.clear();
+    each->watched = false;
+    each->runtime = nullptr;
+    each->thread = 0;
+  }
+}
+
+void roster_entry::lock_all() noexcept {
+  beginning.lock();
+}
+
+void roster_entry::unlock_all() noexcept {
+  beginning.unlock();
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

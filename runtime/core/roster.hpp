@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// The process's threads that have a runtime. Found without a lock, by a signal handler and by a
+// debugger; so places in it are used again, and never freed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <motet/detail/base/abi.hpp>
+
+#include "core/counting/thread_counters.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+struct roster_place {
+  std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
+  std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
+  std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
+  std::atomic<bool> watched{false};             // for stalls
+  thread_counters counters;
+  roster_place* next = nullptr;
+};
+
+extern constinit std::atomic<roster_place*> motet_roster;
+
+/// Calls `f(place)` for each place of a thread that has a runtime; none begins or ends meanwhile.
+void for_each_runtime(const std::function<void(roster_place&)>& f);
+/// Adds what threads that have ended have counted to `sum`, and then does the same.
+void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f);
+
+/// A runtime's place, for as long as it lives.
+class roster_entry {
+ public:
+  /// Throws: std::bad_alloc.
+  explicit roster_entry(thread_state& runtime);
+  roster_entry(const roster_entry&) = delete;
+  roster_entry& operator=(const roster_entry&) = delete;
+  ~roster_entry();
+
+  // Round a fork.
+  static void lock_all() noexcept;
+  static void unlock_all() noexcept;
+  // In a forked child: the other threads are not there, and this one has another number.
+  static void abandon_all() noexcept;
+  void start_over(thread_state& runtime) noexcept { enter(runtime); }
+  thread_counters& counters() const noexcept { return place_->counters; }
+  std::atomic<bool>& watched() const noexcept { return place_->watched; }
+  /// Returns: whether another thread has sent the dump signal, once for each.
+  bool take_dump_request() noexcept { return place_->dump_asked.exchange(false); }
+
+ private:
+  void enter(thread_state& runtime) noexcept;
+
+  roster_place* place_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// How an ended fiber leaves its stack. The next fiber begins on the same stack if it has not begun
+// anywhere; otherwise the ended one gives the stack back before it leaves, or leaves that to
+// others. Inline, because it is flattened into the first function of a fiber.
+#pragma once
+
+#include <utility>
+
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+inline void release_ended(control_block& ended) noexcept {
+  if (ended.references > 1) {
+    --ended.references;
+  } else {
+    release_later(ended);
+  }
+}
+
+/// ThreadSanitizer takes a stack and its history for one fiber. Where a body stood on the stack,
+/// less than a whole one is left.
+inline bool may_pass_stack_on(const stack_pool& stacks, const control_block& ended) noexcept {
+  return !sanitizer::thread && body_is_beside(ended) && stacks.is_pooled(ended.runs_on);
+}
+
+/// No other fiber takes a stack that is given back before this one has left it for ever. But a
+/// sanitizer is told of it after that, and a stack that is unmapped or sealed must not be in use.
+inline bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ended) noexcept {
+  return !sanitizer::any && stacks.is_pooled(ended.runs_on);
+}
+
+/// A signal's handler may look at the running fiber, but not at a freed one: so the next fiber is
+/// the running one before this one goes.
+inline control_block& thread_core::hand_on_for_good() noexcept {
+  control_block& ended = *running_;
+  control_block& next = next_runnable();
+  give_back_left_stack();
+  stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
+  const bool fresh = next.where.stack_pointer == nullptr;
+  if (fresh && may_pass_stack_on(stacks, ended)) {
+    next.runs_on = std::exchange(ended.runs_on, stack());
+    next.where = ended.where;
+    take_up(next, ended);
+    stacks.take_back_promise();
+    release_ended(ended);
+    return next;
+  }
+  if (fresh) give_stack(next);
+  take_up(next, ended);
+  const left_stack left{ended.runs_on, ended.where.watched};
+  const bool gives_back = may_give_back_own_stack(stacks, ended);
+  release_ended(ended);
+  if (gives_back) {
+    stacks.give_back(left.one);
+  } else {
+    left_stack_ = left;
+  }
+  leave_context(next.where);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

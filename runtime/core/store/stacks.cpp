@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The stack of a fiber that runs for the first time, and that of one that has ended.
+#include <utility>
+
+#include "base/kept_errno.hpp"
+#include "core/store/make_fiber.hpp"
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+void thread_core::give_stack(control_block& fresh) noexcept {
+  fresh.runs_on = static_cast<thread_state*>(this)->store.stacks.take_promised();
+  lay_out_stack(fresh, fresh.runs_on.top);
+}
+
+void thread_core::give_back_left_stack_now() noexcept {
+  const kept_errno here(*live_errno_);
+  left_stack left = std::exchange(left_stack_, left_stack());
+  sanitizer::forget(left.watched, left.one.bottom, left.one.size());
+  static_cast<thread_state*>(this)->store.stacks.give_back(left.one);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// What is beside the path of a switch. See detail/core/switchpoint.hpp.
+#include <cstdio>
+#include <cstdlib>
+#include <motet/detail/core/switchpoint.hpp>
+#include <string>
+#include <utility>
+
+#include "base/alarm.hpp"
+#include "base/flag_guard.hpp"
+#include "base/printable.hpp"
+#include "core/hooks.hpp"
+#include "core/recording/recorder.hpp"
+#include "core/thread_state.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// A switch between each two calls that need not wait would cost more than many of them.
+constexpr int most_calls_in_a_row = 16;
+
+}  // namespace
+
+void thread_core::look_around() noexcept {
+  static_cast<thread_state*>(this)->look_around_now();
+}
+
+void thread_core::look_between_calls() noexcept {
+  calls_until_look_ = calls_between_looks;
+  const bool no_switch = until_look_then_ == until_look_;
+  const flag_guard look(static_cast<thread_state*>(this)->looks_aside);
+  look_around();
+  if (no_switch) until_look_then_ = until_look_;
+}
+
+/// The running fiber is the first in line again. The kernel is asked before it is taken, so that
+/// what a poll makes runnable stands in line like everybody.
+void thread_core::snooze_alone() noexcept {
+  if (anything_pending()) static_cast<thread_state*>(this)->poll(false);
+  take_first();
+}
+
+/// What a block says of exceptions counts while its fiber does not run, and is nothing otherwise.
+void thread_core::exchange_exceptions(control_block& next, control_block& left) noexcept {
+  left.caught = std::exchange(live_exceptions_->caught, std::exchange(next.caught, nullptr));
+  left.uncaught = std::exchange(live_exceptions_->uncaught, std::exchange(next.uncaught, 0U));
+}
+
+const call_site* thread_core::forbid_switches(const call_site* site) noexcept {
+  const int left = until_look();
+  const call_site* before = std::exchange(no_switch_, site);
+  held_back_ = 0;
+  count_down_from(left);
+  return before;
+}
+
+namespace {
+
+/// Of the fiber, or of the traveller that runs as it, whose block is another thread's.
+std::string name_for_people(control_block& fiber) {
+  const control_block& seen = identity_of(fiber);
+  const std::string name = copied_name_of(seen);
+  return name.empty() ? std::to_string(seen.id) : printable{name}.string();
+}
+
+std::string doing(const control_block& fiber) {
+  if (fiber.state.load(std::memory_order_relaxed) == fiber_state::running) return "goes elsewhere";
+  if (fiber.wait == nullptr) return "gives way";
+  const wait_record& wait = *fiber.wait;
+  const bool numbered = !wait.of_object && wait.subject >= 0;
+  return std::string("waits: ") + wait.what + (numbered ? " " + std::to_string(wait.subject) : "");
+}
+
+}  // namespace
+
+void thread_core::check_may_leave() const noexcept {
+  if (may_leave()) return;
+  std::fprintf(stderr,
+               "motet: fiber %s %s, within the no_switch_guard made at %s:%u: other fibers of this "
+               "thread would run, and may lock its std::recursive_mutex, too\n",
+               name_for_people(*running_).c_str(), doing(*running_).c_str(), no_switch_->file,
+               no_switch_->line);
+  std::abort();
+}
+
+bool thread_core::interrupted_at_once() noexcept {
+  return hooks.interrupted_at_once(static_cast<thread_state&>(*this));
+}
+
+void thread_core::rest() noexcept {
+  static_cast<thread_state*>(this)->rest_now();
+}
+
+void thread_core::tell_of_wake(const control_block& fiber) noexcept {
+  if (recorded_) static_cast<thread_state*>(this)->recording->note_wake(fiber);
+  have_loop_look();
+}
+
+void thread_core::sound_alarm() noexcept {
+  set_off(alarm_);
+  wakes_go_to(-1);
+}
+
+void thread_state::give_way() noexcept {
+  if (!may_leave()) return;
+  if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
+  if (++calls_in_a_row_ < most_calls_in_a_row) return;
+  calls_in_a_row_ = 0;
+  if (queue_.empty()) {
+    const flag_guard look(looks_aside);
+    look_around();
+  }
+  if (!queue_.empty()) snooze();
+}
+
+void thread_state::checkpoint() noexcept {
+  const bool overdue = schedule.overdue();
+  if (overdue || calls.submitted()) {
+    const flag_guard look(looks_aside);
+    poll(false);
+  }
+  if (overdue && !queue_.empty() && may_leave()) snooze();
+}
+
+void thread_state::park_until_over(wait_record& wait) noexcept {
+  wait.reopen();
+  wait.interruptible = false;
+  wait.cancelling = true;
+  ++pending_[0];  // it will come, a transient fiber's too
+  park(wait);
+  --pending_[0];
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// All timers of a thread. Most are deadlines of waits that end in time, and are taken out soon: the
+// newest few have a heap of their own, which stays small and in the cache however many others there
+// are. Timers of one instant fire in the order in which they were set.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <motet/detail/core/timer.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Timers in the order in which they are due: a 4-ary heap whose elements know their own place, so
+/// that any of them can be taken out. Of those of one instant the one with the lower number is
+/// first.
+class timer_heap {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+
+  /// Makes room for `count` timers in all, as push() needs it.
+  /// Throws: std::bad_alloc; nothing has changed then.
+  void reserve(std::size_t count) {
+    if (count <= capacity_) return;
+    auto larger = std::make_unique_for_overwrite<line[]>(1 + (count + 1) / 2);
+    entry* entries = &larger[0].back();
+    std::copy_n(entries_, size_, entries);
+    lines_ = std::move(larger);
+    entries_ = entries;
+    capacity_ = count * 2;
+  }
+
+  /// Returns: the one due first, or null.
+  timer* first() const noexcept { return empty() ? nullptr : entries_[0].item; }
+
+  void push(timer& item) noexcept { sift_up(size_++, entry_of(item)); }
+
+  /// Forgets all but those of `fiber`, without a look at them.
+  void keep_those_of(const control_block& fiber) noexcept {
+    const std::size_t before = std::exchange(size_, 0);
+    for (std::size_t i = 0; i < before; ++i) {
+      const entry each = entries_[i];
+      if (each.item->fiber == &fiber) sift_up(size_++, each);
+    }
+  }
+
+  template <typename F>
+  void each(F f) const {
+    for (std::size_t i = 0; i < size_; ++i) f(*entries_[i].item);
+  }
+
+  /// Takes out a timer that is due last, or nearly: a leaf, on which no other timer depends.
+  timer& take_leaf() noexcept { return *entries_[--size_].item; }
+
+  /// Takes `item`, which is in, out.
+  void remove(timer& item) noexcept {
+    const std::size_t hole = item.place;
+    item.place = timer::nowhere;
+    const entry last = entries_[--size_];
+    if (hole != size_) restore(hole, last);
+  }
+
+  /// Moves `item`, which is in, to where its changed `due` belongs.
+  void update(timer& item) noexcept { restore(item.place, entry_of(item)); }
+
+  /// Returns: whether `a` fires before `b`.
+  static bool before(const timer& a, const timer& b) noexcept {
+    return a.due != b.due ? a.due < b.due : a.order < b.order;
+  }
+
+ private:
+  /// Trivial, so that room nobody needs yet is not touched.
+  struct entry {
+    clock::rep due;
+    timer* item;
+  };
+
+  static constexpr std::size_t arity = 4;
+
+  /// All children of one parent; the first line has but the root, at its end.
+  struct alignas(64) line : std::array<entry, arity> {};
+
+  static entry entry_of(timer& item) noexcept {
+    return {item.due.time_since_epoch().count(), &item};
+  }
+
+  /// As for timers, which are seldom looked at.
+  static bool before(const entry& a, const entry& b) noexcept {
+    return a.due != b.due ? a.due < b.due : a.item->order < b.item->order;
+  }
+
+  void put(std::size_t place, const entry& what) noexcept {
+    entries_[place] = what;
+    what.item->place = place;
+  }
+
+  /// What comes into a hole may belong above it as well as below.
+  void restore(std::size_t hole, entry moved) noexcept {
+    sift_up(hole, moved);
+    if (moved.item->place == hole) sift_down(hole, moved);
+  }
+
+  void sift_up(std::size_t hole, entry rising) noexcept {
+    while (hole > 0) {
+      const std::size_t parent = (hole - 1) / arity;
+      if (!before(rising, entries_[parent])) break;
+      put(hole, entries_[parent]);
+      hole = parent;
+    }
+    put(hole, rising);
+  }
+
+  void sift_down(std::size_t hole, entry sinking) noexcept {
+    for (;;) {
+      const std::size_t smallest = smallest_child(hole);
+      if (smallest >= size_ || !before(entries_[smallest], sinking)) break;
+      put(hole, entries_[smallest]);
+      hole = smallest;
+    }
+    put(hole, sinking);
+  }
+
+  std::size_t smallest_child(std::size_t place) const noexcept {
+    const std::size_t first = place * arity + 1;
+    std::size_t smallest = first;
+    for (std::size_t child = first + 1; child < std::min(first + arity, size_); ++child) {
+      if (before(entries_[child], entries_[smallest])) smallest = child;
+    }
+    return smallest;
+  }
+
+  std::unique_ptr<line[]> lines_;
+  entry* entries_ = nullptr;  // the root; the others follow it
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+class timer_queue {
+ public:
+  timer_queue() { young_.reserve(most_young); }
+
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+
+  /// Makes room for `count` timers in all, so that push() need not allocate.
+  /// Throws: std::bad_alloc; nothing has changed then.
+  void reserve(std::size_t count) { old_.reserve(count); }
+
+  /// Returns: the one due first, or null.
+  timer* first() const noexcept {
+    if (old_.empty()) [[likely]]
+      return young_.first();
+    timer* young = young_.first();
+    timer* old = old_.first();
+    return young == nullptr || timer_heap::before(*old, *young) ? old : young;
+  }
+
+  void push(timer& item) noexcept {
+    if (young_.size() == most_young) [[unlikely]]
+      make_one_old();
+    item.order = next_order_++;
+    item.young = true;
+    young_.push(item);
+    ++size_;
+  }
+
+  /// Takes `item` out; does nothing if it is not in.
+  void remove(timer& item) noexcept {
+    if (!item.armed()) return;
+    heap_of(item).remove(item);
+    --size_;
+  }
+
+  /// Moves `item`, which is in, to where its changed `due` belongs.
+  void update(timer& item) noexcept { heap_of(item).update(item); }
+
+  /// Calls `f(timer)` for each, in no order.
+  template <typename F>
+  void each(F f) const {
+    young_.each(f);
+    old_.each(f);
+  }
+
+  /// Forgets all timers but those of `fiber`, without a look at them.
+  void keep_those_of(const control_block& fiber) noexcept {
+    young_.keep_those_of(fiber);
+    old_.keep_those_of(fiber);
+    size_ = young_.size() + old_.size();
+  }
+
+ private:
+  static constexpr std::size_t most_young = 128;
+
+  timer_heap& heap_of(const timer& item) noexcept { return item.young ? young_ : old_; }
+
+  void make_one_old() noexcept {
+    timer& chosen = young_.take_leaf();
+    chosen.young = false;
+    old_.push(chosen);
+  }
+
+  timer_heap young_, old_;
+  std::size_t size_ = 0;  // of both: every poll asks whether there is any
+  std::uint64_t next_order_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

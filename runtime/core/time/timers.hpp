@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The time of a thread: its clock, and what is to happen when.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <motet/backend.hpp>
+#include <motet/clock.hpp>
+#include <motet/detail/core/switchpoint.hpp>
+#include <motet/detail/core/timer.hpp>
+#include <motet/options.hpp>
+
+#include "base/saturating_time.hpp"
+#include "core/time/timer_queue.hpp"
+#include "core/time/timer_slack.hpp"
+#include "platform/tick_clock.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class timers {
+ public:
+  /// Throws: std::bad_alloc.
+  timers(backend& kernel, const options& chosen)
+      : kernel_(&kernel), virtual_time_(kernel.virtual_time()), slack_(chosen.timer_slack) {}
+
+  /// Returns: the present instant, never earlier than the true one.
+  clock::time_point now() noexcept {
+    return virtual_time_ ? kernel_->now() : tick_clock_.now([this] { return kernel_->now(); });
+  }
+  /// Returns: the same, and reads the clock for it.
+  clock::time_point read_clock() noexcept {
+    return tick_clock_.read([this] { return kernel_->now(); });
+  }
+  /// Whether time is the backend's own.
+  bool virtual_time() const noexcept { return virtual_time_; }
+
+  bool empty() const noexcept { return queue_.empty(); }
+  std::size_t size() const noexcept { return queue_.size(); }
+  timer* first() const noexcept { return queue_.first(); }
+  template <typename F>
+  void each(F f) const {
+    queue_.each(f);
+  }
+
+  /// Returns: the instant that is `span` from now; the last there is if it is beyond.
+  clock::time_point after(clock::duration span) noexcept { return deadline_after(now(), span); }
+
+  /// reserve() must have made room.
+  void arm(timer& alarm) noexcept {
+    queue_.push(alarm);
+    alarm.fiber->home->pend(*alarm.fiber);
+  }
+  void disarm(timer& alarm) noexcept {
+    if (!alarm.armed()) return;
+    queue_.remove(alarm);
+    alarm.fiber->home->unpend(*alarm.fiber);
+  }
+  /// Moves an armed timer to where its changed `due` belongs.
+  void rearm(timer& alarm) noexcept { queue_.update(alarm); }
+  /// Fires all that are due at `present`. Firing makes fibers runnable and arms nothing, so a fiber
+  /// that sleeps again and again for no time cannot hold this loop.
+  /// Before each, calls `note(timer)` if it is `noted`.
+  template <typename F>
+  void fire_due(clock::time_point present, bool noted, F note) noexcept {
+    for (timer* next = first(); next != nullptr && next->due <= present; next = first()) {
+      if (noted) [[unlikely]]
+        note(*next);
+      disarm(*next);
+      next->fire(*next);
+    }
+  }
+  /// Returns: until when a thread may sleep with a timer armed, and until `limit` at the most;
+  ///          time_point::min() if a timer is due.
+  clock::time_point end_of_sleep(clock::time_point limit) noexcept {
+    const clock::time_point due = first()->due;
+    if (virtual_time_ || due > limit) return std::min(due, limit);
+    const clock::time_point present = now();
+    if (due <= present) return clock::time_point::min();
+    return std::min(std::max(due, present + slack_.before(*first(), present)), limit);
+  }
+
+  /// Makes room for `more` timers, so that arm() need not.
+  /// Throws: std::bad_alloc.
+  void reserve(std::size_t more) {
+    queue_.reserve(reserved_ + more);
+    reserved_ += more;
+  }
+  void unreserve(std::size_t fewer = 1) noexcept { reserved_ -= fewer; }
+  std::size_t reserved() const noexcept { return reserved_; }
+
+  /// A timer that fires so long after its time counts as late: more than 1 ms after its slack.
+  bool is_late(clock::duration after) const noexcept {
+    return after > slack_.most() + std::chrono::milliseconds(1);
+  }
+  /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
+  static constexpr std::size_t of_a_fiber = 3;
+
+  /// In a forked child: only the timers of `caller` are left, which has room for `room` of them.
+  void start_over(backend& kernel, const control_block& caller, std::size_t room) noexcept {
+    kernel_ = &kernel;
+    queue_.keep_those_of(caller);
+    reserved_ = room;
+  }
+
+ private:
+  backend* kernel_;
+  const bool virtual_time_;
+  tick_clock tick_clock_;
+  timer_slack slack_;
+  timer_queue queue_;
+  std::size_t reserved_ = 0;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

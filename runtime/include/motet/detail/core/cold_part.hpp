@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// What few fibers need, in memory that is not touched until then; and where it is: a slab is an
+// array of control blocks, one of cold parts, one of small bodies, one of small results and one of
+// what foreign threads ask for, so that each is found from the block's address.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <motet/detail/base/value_slot.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/family.hpp>
+#include <motet/detail/core/locals.hpp>
+#include <motet/detail/core/scope.hpp>
+#include <new>
+#include <string>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct remote_link;
+struct journey;
+struct resume_wait;
+
+/// Keeps what is known of a fiber's stays on other threads.
+struct journey_owner {
+  journey_owner() noexcept = default;
+  journey_owner(const journey_owner&) = delete;
+  journey_owner& operator=(const journey_owner&) = delete;
+  ~journey_owner();
+
+  journey* trip = nullptr;  // null: it has never been away
+};
+
+/// Made by the fiber's home thread, ended with the block.
+struct cold_part {
+  family own_family;                      // its children outside of groups, and its groups
+  control_block* reported_to = nullptr;   // the parent that may still be spared its failure
+  control_block* next_failure = nullptr;  // there
+  control_block* failures = nullptr;      // failed children that the fiber has not been told of
+  value_slot token;
+  resume_wait* resuming = nullptr;  // the suspend_with() that it is in
+  std::uint64_t resume_numbers = 0;
+  std::string name;
+  lasting_interruption cancellation;  // once the fiber has been cancelled
+  std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
+  timer grace;                        // of a handler of that
+  timer insistence;                   // of terminate()
+  bool insisted = false;
+  remote_link* caller = nullptr;        // on another thread: told of the end
+  control_block* callee = nullptr;      // there: its end, which the fiber has asked for, is awaited
+  bool keeps = false;                   // the fiber is a keeper, which no listing shows
+  control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
+  bool spared = false;                  // another fiber has claimed the failure of the kept one
+  unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
+  local_list locals;
+  journey_owner travels;
+  control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
+  bool sends = false;               // it is giving one away
+};
+
+struct block_slab {
+  static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
+  // Powers of two: a place in one array is found by shifting.
+  static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
+  static constexpr std::size_t remote_room = 256;
+  static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
+  static constexpr std::size_t blocks = (size - first) / (sizeof(control_block) + cold_room +
+                                                          small_body + small_result + remote_room);
+
+  static std::byte* base_of(const void* block) noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
+  }
+  /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
+  /// `offset` bytes behind the blocks'.
+  [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
+                                               std::size_t room) noexcept {
+    std::byte* base = base_of(&block);
+    const auto* at = reinterpret_cast<const std::byte*>(&block);
+    const auto index = (static_cast<std::size_t>(at - base) - first) / sizeof(control_block);
+    return base + first + sizeof(control_block) * blocks + offset + index * room;
+  }
+
+  static constexpr std::size_t cold_parts = 0;
+  static constexpr std::size_t bodies = cold_parts + cold_room * blocks;
+  static constexpr std::size_t results = bodies + small_body * blocks;
+  static constexpr std::size_t remote = results + small_result * blocks;
+};
+
+static_assert(alignof(cold_part) <= alignof(control_block));
+static_assert(block_slab::first % alignof(std::max_align_t) == 0 &&
+              block_slab::cold_room % alignof(std::max_align_t) == 0);
+
+inline cold_part* cold_if_any(const control_block& block) noexcept {
+  if (!block.has_cold_part) return nullptr;
+  return static_cast<cold_part*>(
+      block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room));
+}
+
+/// Returns: the fiber that runs as `block`: itself, or a traveller.
+inline control_block& identity_of(control_block& block) noexcept {
+  if (block.hosts) [[unlikely]]
+    return *cold_if_any(block)->hosted;
+  return block;
+}
+
+inline cold_part& cold(control_block& block) noexcept {
+  void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
+  if (block.has_cold_part) return *static_cast<cold_part*>(place);
+  auto* made = ::new (place) cold_part;
+  made->own_family.owner = &block;
+  made->own_family.closed = block.ending;
+  block.has_cold_part = true;
+  return *made;
+}
+
+inline void* small_body_of(const control_block& block) noexcept {
+  return block_slab::beside(block, block_slab::bodies, small_body);
+}
+
+/// Whether the body is, or was, there: not if the fiber had its stack from the start.
+inline bool body_is_beside(const control_block& block) noexcept {
+  return block.body == small_body_of(block);
+}
+
+inline void* small_result_of(const control_block& block) noexcept {
+  return block_slab::beside(block, block_slab::results, small_result);
+}
+
+/// A large result is elsewhere; where, is noted in the place of a small one.
+inline void*& large_result_of(const control_block& block) noexcept {
+  return *static_cast<void**>(small_result_of(block));
+}
+
+/// Returns: where the fiber's result is, or is to be.
+inline void* result_place(const control_block& block) noexcept {
+  return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

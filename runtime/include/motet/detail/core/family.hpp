@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// The fibers that must be over before a fiber, or one of its groups, is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <motet/detail/base/list.hpp>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/wait_record.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+struct room_tag;
+
+/// In the frame of a fiber that waits for room in a group.
+struct room_wait : tagged_link<room_tag> {
+  wait_record wait{"room in a group"};
+  bool group_ended = false;
+};
+
+/// What an owner waits for.
+enum class until : std::uint8_t {
+  all_over,      // no child is left
+  lasting_over,  // none but transient ones
+  news,          // the same; and is woken when one ends, or fails, that next() tells of
+};
+
+struct family {
+  control_block* owner = nullptr;
+  list<control_block, children_tag> children;
+  /// Children that are not transient; how many there are in all.
+  std::size_t lasting = 0;
+  std::size_t size = 0;
+  /// The owner, and what it waits for.
+  wait_record* waiter = nullptr;
+  until waits_until = until::all_over;
+  /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
+  bool is_group = false;
+  bool failing = false;
+  /// Nothing can be spun here any more.
+  bool closed = false;
+  /// The owner's next family.
+  family* next = nullptr;
+
+  bool satisfied(until goal) const noexcept {
+    return (goal == until::all_over ? size : lasting) == 0;
+  }
+};
+
+inline void join_family(control_block& child, family& joined) noexcept {
+  child.belongs_to = &joined;
+  joined.children.push_back(child);
+  ++joined.size;
+  if (!child.transient) ++joined.lasting;
+}
+
+struct group_family : family {
+  explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
+
+  std::size_t limit;  // 0: none
+  /// Its owner looks at how each of its fibers has ended: a failure cancels no other fiber, and is
+  /// not reported.
+  bool looked_after = false;
+  /// Its owner has waited for its fibers, or has asked them to end.
+  bool awaited = false;
+  list<room_wait, room_tag> for_room;
+  list<room_wait, room_tag> promised;  // given room, and about to take it
+  std::size_t promises = 0;
+  /// Dead fibers, in the order of their ends, for as long as there is a handle to them.
+  list<control_block, children_tag> ended;
+  /// Of the last round in which something failed; a dead fiber for each but the first.
+  std::exception_ptr first_failure;
+  control_block* other_failures = nullptr;
+};
+
+/// In a forked child: its fibers are the parent process's.
+[[gnu::noinline]] inline void abandon(family& left) noexcept {
+  left.children.abandon();
+  left.size = left.lasting = 0;
+  left.waiter = nullptr;
+  left.failing = false;
+  if (!left.is_group) return;
+  auto& group = static_cast<group_family&>(left);
+  while (group.ended.pop_front() != nullptr) {
+  }
+  group.for_room.abandon();
+  group.promised.abandon();
+  group.promises = 0;
+  group.other_failures = nullptr;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What a fiber inherits that is asked for on another thread: copies of the asking fiber's values,
+// made on its thread, before anything has happened.
+#pragma once
+
+#include <motet/detail/base/owned.hpp>
+#include <motet/detail/core/cold_part.hpp>
+#include <motet/detail/core/job_slot.hpp>
+#include <motet/detail/core/locals.hpp>
+#include <motet/detail/core/self.hpp>
+#include <motet/detail/core/switchpoint.hpp>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Makes them the running fiber's, which is new.
+void come_into(local_list&& heirlooms) noexcept;
+
+/// Returns: the copies; none on a thread without a runtime.
+/// Throws: what a copy throws. It may wait.
+inline local_list heirlooms_here() {
+  const thread_core* thread = self_core();
+  const cold_part* part = thread == nullptr ? nullptr : cold_if_any(thread->running());
+  if (part != nullptr && part->locals.has_values()) [[unlikely]]
+    return part->locals.copies();
+  return {};
+}
+
+/// A function that finds them when it is called.
+class heir {
+ public:
+  heir(local_list&& heirlooms, job_slot&& function)
+      : heirlooms_(std::move(heirlooms)), function_(new job_slot(std::move(function))) {}
+
+  void operator()() {
+    come_into(std::move(heirlooms_));
+    (*function_)();
+  }
+
+ private:
+  local_list heirlooms_;
+  owned<job_slot> function_;
+};
+
+/// Calls `leave(item)`, with an item that takes them along if there are any.
+/// Throws: std::bad_alloc.
+template <typename Leave>
+void leave_with(local_list&& heirlooms, job_slot&& item, Leave leave) {
+  if (heirlooms.empty()) [[likely]] {
+    leave(std::move(item));
+  } else {
+    const call_site site = item.site;
+    const bool movable = item.movable();
+    leave(job_slot::holding(heir(std::move(heirlooms), std::move(item)), site, movable));
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// What lies in a thread's inbox: a function of whatever type, in place if it is small; or a job
+// that has a fiber of its own kind.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/call_site.hpp>
+#include <motet/detail/base/taken.hpp>
+#include <motet/detail/core/job.hpp>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// Move-only. A function that is destroyed without having been called has been left undone.
+class job_slot {
+ public:
+  static constexpr std::size_t room = 40;
+
+  /// `movable`: another thread than the one that it is left for may call the function.
+  /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
+  template <typename F>
+  static job_slot holding(F&& function, call_site from, bool movable = false) {
+    using kept = std::decay_t<F>;
+    job_slot made(from);
+    if constexpr (fits<kept>) {
+      ::new (made.place_) kept(std::forward<F>(function));
+      made.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
+    } else {
+      ::new (made.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
+      made.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
+    }
+    return made;
+  }
+  /// A slot for a job, which is refused unless it is taken.
+  explicit job_slot(job& owned) noexcept : site(owned.site), kind_(&kind_of<owned_job>) {
+    ::new (place_) owned_job(owned);
+  }
+
+  job_slot(job_slot&& from) noexcept : site(from.site), kind_(taken(from.kind_)) {
+    if (kind_ != nullptr) kind_->move(place_, from.place_);
+  }
+  job_slot& operator=(job_slot&&) = delete;
+  ~job_slot() {
+    if (kind_ != nullptr) kind_->destroy(place_);
+  }
+
+  /// Returns: whether take_job() has something to give.
+  bool holds_job() const noexcept { return kind_ == &kind_of<owned_job>; }
+  job& take_job() noexcept {
+    kind_ = nullptr;
+    return *std::launder(reinterpret_cast<owned_job*>(place_))->item;
+  }
+  bool movable() const noexcept { return kind_->movable; }
+  /// Calls the function.
+  void operator()() { kind_->call(place_); }
+
+  const call_site site;
+
+ private:
+  explicit job_slot(call_site from) noexcept : site(from) {}
+
+  struct slot_kind {
+    void (*call)(void* function);
+    void (*move)(void* to, void* from) noexcept;  // and destroys what is left
+    void (*destroy)(void* function) noexcept;
+    bool movable;
+  };
+
+  template <typename F>
+  struct boxed {
+    std::unique_ptr<F> function;
+    void operator()() { (*function)(); }
+  };
+  struct owned_job {
+    explicit owned_job(job& owned) noexcept : item(&owned) {}
+    owned_job(owned_job&& from) noexcept : item(taken(from.item)) {}
+    owned_job& operator=(owned_job&&) = delete;
+    ~owned_job() {
+      if (item != nullptr) item->refuse(stopped());
+    }
+    void operator()() {}
+
+    job* item;
+  };
+
+  template <typename F>
+  static constexpr bool fits =
+      sizeof(F) <= room && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+
+  template <typename F>
+  static void call_as(void* function) {
+    static_cast<void>((*static_cast<F*>(function))());
+  }
+  template <typename F>
+  static void move_as(void* to, void* from) noexcept {
+    ::new (to) F(std::move(*static_cast<F*>(from)));
+    std::destroy_at(static_cast<F*>(from));
+  }
+  template <typename F>
+  static void destroy_as(void* function) noexcept {
+    std::destroy_at(static_cast<F*>(function));
+  }
+  template <typename F, bool Movable = false>
+  static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>, Movable};
+
+  const slot_kind* kind_ = nullptr;
+  alignas(void*) std::byte place_[room];
+};
+
+static_assert(sizeof(void*) != 8 || sizeof(job_slot) == 64);
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+// The switchpoint: a fiber that cannot go on takes the next runnable one and transfers to it. There
+// is nobody in between; when none is runnable, it runs the backend itself, on its own stack.
+// Inline, down into the program's own functions: what returns in another fiber than it was called
+// in is mispredicted, so nothing does.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <motet/detail/core/control_block.hpp>
+#include <motet/detail/core/run_queue.hpp>
+#include <motet/detail/core/self.hpp>
+#include <motet/detail/core/wait_record.hpp>
+#include <motet/detail/platform/exception_state.hpp>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// The part of a thread that every switch touches; the rest is in thread_state.
+struct thread_core {
+  /// A stack on which nothing will run any more, and what a sanitizer knows of it.
+  struct left_stack {
+    stack one;
+    [[no_unique_address]] sanitizer::context_state watched;
+  };
+
+  control_block& running() const noexcept { return *running_; }
+  bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
+  /// Returns: this_thread_mark() of its thread. Any thread.
+  std::uintptr_t mark() const noexcept { return mark_; }
+  mailbox& mail() const noexcept { return *mail_; }
+  /// The exceptions, and the errno, of the running fiber.
+  exception_state& exceptions() const noexcept { return *live_exceptions_; }
+  int& error_number() const noexcept { return *live_errno_; }
+  /// Returns: the time of the last poll that asked for it.
+  clock::time_point reading() const noexcept { return reading_; }
+  bool any_runnable() const noexcept { return !queue_.empty(); }
+  std::size_t runnable() const noexcept { return queue_.size(); }
+  std::size_t living() const noexcept { return living_; }  // spun fibers that are not dead
+  const control_block* first_runnable() const noexcept { return queue_.front(); }
+  /// Returns: after how many more switches the inbox is looked at.
+  int until_look() const noexcept { return until_look_ + held_back_; }
+  /// Whether each switch, and each fiber that becomes runnable, is told to its thread's recorder.
+  bool recorded() const noexcept { return recorded_; }
+  void recorded(bool now) noexcept {
+    const int left = until_look();
+    recorded_ = now;
+    wakes_are_told_ = now || alarm_ >= 0;
+    held_back_ = 0;
+    count_down_from(left);
+  }
+  /// From now on `alarm`, a timerfd, goes off when a fiber becomes runnable: a foreign loop waits
+  /// in this thread's place. -1: not any more.
+  void wakes_go_to(int alarm) noexcept {
+    alarm_ = alarm;
+    wakes_are_told_ = recorded_ || alarm >= 0;
+  }
+  /// What a foreign loop waits for has been looked at in its absence.
+  void have_loop_look() noexcept {
+    if (alarm_ >= 0) [[unlikely]]
+      sound_alarm();
+  }
+  /// From now on the running fiber may not leave, as a guard at `site` wants it; null: it may.
+  /// Returns: the `site` before.
+  const call_site* forbid_switches(const call_site* site) noexcept;
+  bool may_leave() const noexcept { return no_switch_ == nullptr; }
+  /// Ends the process if it may not.
+  void check_may_leave() const noexcept;
+  list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
+
+  /// Where another thread looks for the progress of this one.
+  struct watched_places {
+    control_block* const* running;
+    const int* until_look;
+    const int* held_back;
+    mailbox* const* mail;
+  };
+  watched_places watched() const noexcept { return {&running_, &until_look_, &held_back_, &mail_}; }
+
+  /// Something pends that may wake a fiber (a transient one's counts only for polling).
+  void pend(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
+  void unpend(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
+  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
+  bool lasting_pending() const noexcept { return pending_[0] > 0; }
+
+  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
+  /// Returns at once if something is pending that interrupts it.
+  wake_reason park(wait_record& wait) noexcept;
+  /// Goes to the back of the queue and hands the thread on.
+  void snooze() noexcept;
+  void make_runnable(control_block& fiber) noexcept;
+  /// Claims the wait that a fiber is in, and makes it runnable.
+  /// Returns: false if the wait was over.
+  bool resume(wait_record& wait, wake_reason reason) noexcept;
+
+  /// Returns: whether a switchpoint of the running fiber must throw now.
+  bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
+  /// The entry of every switchpoint: throws a pending interruption, also in a loop of calls that
+  /// never wait, for it looks around at every 256th.
+  void deliver() {
+    if (--calls_until_look_ == 0) [[unlikely]]
+      look_between_calls();
+    deliver_before_switch();
+  }
+  /// The same for a call that always hands the thread on: the switch looks around.
+  void deliver_before_switch() {
+    if (must_throw()) [[unlikely]]
+      throw_pending();
+  }
+  [[noreturn, gnu::noinline]] void throw_pending();
+  /// A fiber that has been made is one of this thread's from here on.
+  void start(control_block& fiber) noexcept {
+    fibers_.push_back(fiber);
+    ++living_;
+    make_runnable(fiber);
+  }
+  /// A fiber that has ended is one no more.
+  void forget(control_block& fiber) noexcept {
+    list<control_block, fibers_tag>::remove(fiber);
+    --living_;
+  }
+  /// The running fiber has ended. If the next one has a stack, this goes on there and does not
+  /// return.
+  /// Returns: the next fiber, which begins on this stack.
+  control_block& hand_on_for_good() noexcept;
+  /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
+  void give_back_left_stack() noexcept {
+    if (left_stack_.one.bottom != nullptr) [[unlikely]]
+      give_back_left_stack_now();
+  }
+  /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
+  bool backs_off() const noexcept { return backing_off_ == running_; }
+  void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
+
+ protected:
+  // Beside the path of a switch, and out of line: core/switchpoint.cpp, what is thrown in
+  // interruption/pending_throw.cpp, burial in life/fiber_end.cpp.
+  [[gnu::noinline]] void look_around() noexcept;
+  [[gnu::noinline]] void snooze_alone() noexcept;
+  [[gnu::noinline]] void rest() noexcept;
+  [[gnu::noinline]] void give_back_left_stack_now() noexcept;
+  [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
+  [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
+  [[gnu::noinline]] bool must_throw_slowly() noexcept;
+  [[gnu::noinline]] void sound_alarm() noexcept;
+  [[gnu::noinline]] void tell_of_wake(const control_block& fiber) noexcept;
+  bool interrupted_at_once() noexcept;
+  void look_between_calls() noexcept;
+  /// So many switches are to pass until the next look.
+  void count_down_from(int countdown) noexcept {
+    until_look_ = countdown;
+    if (recorded_ || no_switch_ != nullptr) [[unlikely]] {
+      held_back_ = countdown - 1;
+      until_look_ = 1;
+    }
+  }
+  /// At a switch that is recorded.
+  /// Returns: whether it is time for a look.
+  bool look_is_due() noexcept {
+    until_look_then_ = 0;
+    if (held_back_ == 0) return true;
+    --held_back_;
+    until_look_ = 1;
+    return false;
+  }
+
+  static constexpr int calls_between_looks = 256;
+
+  /// With as many more runnable, memory is fetched ahead.
+  static constexpr std::size_t most_in_cache = 16'384;
+  static constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
+
+  control_block* running_ = nullptr;
+  run_queue<control_block> queue_;
+  int until_look_ = 1;
+  int held_back_ = 0;  // of the countdown, at 1 while switches are recorded, or forbidden
+  const call_site* no_switch_ = nullptr;  // where that was asked for
+  bool recorded_ = false;
+  bool wakes_are_told_ = false;  // to the recorder, or to a foreign loop
+  int alarm_ = -1;               // of the latter
+  int calls_in_a_row_ = 0;       // that did not wait, since the last switch
+  int until_look_then_ = 0;      // at the last such call: a switch, or a poll, changes it
+  int calls_until_look_ = calls_between_looks;  // see deliver()
+  const control_block* backing_off_ = nullptr;
+  std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
+  exception_state* live_exceptions_ = nullptr;
+  int* live_errno_ = nullptr;
+  left_stack left_stack_;  // the fiber that ends next, or the next poll, gives it back
+  mailbox* mail_ = nullptr;
+  list<control_block, fibers_tag> fibers_;
+  std::size_t living_ = 0;       // spun fibers that are not dead
+  clock::time_point reading_{};  // of the clock, or of the counter, at the last poll that asked
+  const std::uintptr_t mark_ = this_thread_mark();
+
+ private:
+  void stand_in_line(control_block& fiber) noexcept;
+  void count_switch() noexcept;
+  control_block& next_runnable() noexcept;
+  control_block& take_first() noexcept;
+  void prefetch() noexcept;
+  void switch_to(control_block& next, control_block& left) noexcept;
+  void take_up(control_block& next, control_block& left) noexcept;
+};
+
+[[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
+  control_block& fiber = *running_;
+  wait.fiber = &fiber;
+  if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once() &&
+      wait.claim(wake_reason::interrupted)) [[unlikely]]
+    return wake_reason::interrupted;
+  wait.since = reading_;
+  fiber.wait = &wait;
+  fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
+  control_block& next = next_runnable();
+  if (&next != &fiber) switch_to(next, fiber);
+  fiber.wait = nullptr;
+  return wait.ended();
+}
+
+inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept {
+  if (!wait.claim(reason)) return false;
+  make_runnable(*wait.fiber);
+  return true;
+}
+
+inline void thread_core::make_runnable(control_block& fiber) noexcept {
+  if (wakes_are_told_) [[unlikely]]
+    tell_of_wake(fiber);
+  stand_in_line(fiber);
+}
+
+inline void thread_core::stand_in_line(control_block& fiber) noexcept {
+  fiber.state.store(fiber_state::runnable, std::memory_order_relaxed);
+  queue_.push_back(fiber);
+}
+
+[[gnu::always_inline]] inline void thread_core::snooze() noexcept {
+  control_block& fiber = *running_;
+  stand_in_line(fiber);
+  count_switch();
+  if (queue_.front() == &fiber) [[unlikely]] {
+    snooze_alone();
+  } else {
+    switch_to(take_first(), fiber);
+  }
+}
+
+[[gnu::always_inline]] inline void thread_core::count_switch() noexcept {
+  if (--until_look_ == 0) [[unlikely]]
+    look_around();
+}
+
+/// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
+[[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
+  count_switch();
+  while (queue_.empty()) [[unlikely]]
+    rest();
+  return take_first();
+}
+
+[[gnu::always_inline]] inline control_block& thread_core::take_first() noexcept {
+  control_block& next = queue_.pop_front();
+  if (queue_.size() >= most_in_cache) [[unlikely]]
+    prefetch();
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
+  return next;
+}
+
+/// Many fibers are not in the cache when it is their turn: so the stack of a fiber a few places
+/// behind is fetched, and the block of the next fiber after it.
+inline void thread_core::prefetch() noexcept {
+  if (queue_.size() == most_in_cache) return queue_.look_no_further();  // fewer are to come
+  const control_block* soon = queue_.look_ahead();
+  if (soon == nullptr) return;
+  const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
+  for (std::size_t line = 0; stack != nullptr && line < lines_of_a_stack; ++line)
+    __builtin_prefetch(stack + 64 * line, 1);
+  __builtin_prefetch(soon->queued_behind, 1);
+}
+
+[[gnu::always_inline]] inline void thread_core::switch_to(control_block& next,
+                                                          control_block& left) noexcept {
+  left.saved_errno = *live_errno_;
+  if (next.where.stack_pointer == nullptr) [[unlikely]]
+    give_stack(next);
+  take_up(next, left);
+  switch_context(left.where, next.where);
+}
+
+/// Makes `next` the running fiber in all but the context. Few fibers wait in a handler, or in a
+/// destructor that an exception runs.
+[[gnu::always_inline]] inline void thread_core::take_up(control_block& next,
+                                                        control_block& left) noexcept {
+  const exception_state& live = *live_exceptions_;
+  if ((bits_of(live.caught, live.uncaught) | bits_of(next.caught, next.uncaught)) != 0) [[unlikely]]
+    exchange_exceptions(next, left);
+  *live_errno_ = next.saved_errno;
+  running_ = &next;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
