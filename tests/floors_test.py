@@ -16,7 +16,7 @@ ROOMS = [
     "base",
     "platform",
     "core",
-    "failures",
+    "unhandled",
     "interruption",
     "waiting",
     "life",
@@ -28,7 +28,7 @@ ROOMS = [
     "http",
 ]
 # Above which a room also uses the public headers, as any program does.
-LAST_WITHOUT_PUBLIC = "failures"
+LAST_WITHOUT_PUBLIC = "unhandled"
 # Fills in what rooms call in rooms above them: see runtime/core/hooks.hpp.
 TOP = "runtime/hooks.cpp"
 # The public headers that even the lowest rooms use.

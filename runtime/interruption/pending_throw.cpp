@@ -14,9 +14,9 @@
 #include "base/saturating_time.hpp"
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
-#include "failures/exception_object.hpp"
-#include "failures/notice.hpp"
 #include "interruption/child_failures.hpp"
+#include "unhandled/exception_object.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

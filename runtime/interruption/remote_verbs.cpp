@@ -9,10 +9,10 @@
 
 #include "core/mail/ask.hpp"
 #include "core/thread_state.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

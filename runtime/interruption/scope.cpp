@@ -8,9 +8,9 @@
 
 #include "base/saturating_time.hpp"
 #include "core/thread_state.hpp"
-#include "failures/snapshots.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
+#include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

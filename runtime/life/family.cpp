@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "failures/notice.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "life/group_ends.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

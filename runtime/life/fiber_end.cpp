@@ -13,12 +13,12 @@
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/store/hand_on_for_good.hpp"
-#include "failures/origin.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
 #include "life/remote_fiber.hpp"
+#include "unhandled/origin.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -14,7 +14,6 @@
 #include "core/recording/recorder.hpp"
 #include "core/roster.hpp"
 #include "core/thread_state.hpp"
-#include "failures/origin.hpp"
 #include "interruption/scopes.hpp"
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
@@ -22,6 +21,7 @@
 #include "process/late_backend.hpp"
 #include "process/run.hpp"
 #include "process/stalls/stall_watch.hpp"
+#include "unhandled/origin.hpp"
 #include "waiting/static_guards.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -21,11 +21,11 @@
 #include "base/kept_errno.hpp"
 #include "base/saturating_time.hpp"
 #include "core/thread_state.hpp"
-#include "failures/notice.hpp"
 #include "interruption/interrupt.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/stalls/stall_watch.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "failures/notice.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -19,10 +19,10 @@
 #include "core/hooks.hpp"
 #include "core/mail/remote_wait.hpp"
 #include "core/thread_state.hpp"
-#include "failures/notice.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/signal_mask.hpp"
 #include "threads/await_thread.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -14,13 +14,13 @@
 #include "base/faults.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/asked.hpp"
 #include "interruption/remote_verbs.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/job_starter.hpp"
 #include "threads/thread_link.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

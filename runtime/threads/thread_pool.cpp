@@ -12,12 +12,12 @@
 #include "base/made_exception.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
-#include "failures/origin.hpp"
-#include "failures/unhandled.hpp"
 #include "life/fiber_end.hpp"
 #include "platform/cores.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
+#include "unhandled/origin.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/child_failures.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/scopes.hpp"
 #include "travel/journey.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/mail/mailbox.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/interrupt.hpp"
 #include "interruption/pending_throw.hpp"
 #include "travel/journey.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

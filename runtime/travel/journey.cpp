@@ -10,8 +10,8 @@
 
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
-#include "failures/unhandled.hpp"
 #include "life/family.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -28,10 +28,10 @@
 #include <utility>
 
 #include "core/thread_state.hpp"
-#include "failures/unhandled.hpp"
 #include "interruption/child_failures.hpp"
 #include "io/net/failure_log.hpp"
 #include "life/family.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 

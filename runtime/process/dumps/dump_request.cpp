@@ -17,10 +17,10 @@
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
 #include "core/thread_state.hpp"
-#include "failures/snapshots.hpp"
 #include "platform/interrupted_place.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/dumps/fiber_frames.hpp"
+#include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

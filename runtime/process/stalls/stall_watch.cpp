@@ -22,8 +22,6 @@
 
 #include "core/roster.hpp"
 #include "core/thread_state.hpp"
-#include "failures/notice.hpp"
-#include "failures/snapshots.hpp"
 #include "platform/signal_mask.hpp"
 #include "process/dumps/fiber_frames.hpp"
 #include "process/peek.hpp"
@@ -31,6 +29,8 @@
 #include "process/stalls/fiber_facts.hpp"
 #include "process/stalls/sighting.hpp"
 #include "process/stalls/stalled_frames.hpp"
+#include "unhandled/notice.hpp"
+#include "unhandled/snapshots.hpp"
 
 #if defined(MOTET_ASAN)
 #include <sanitizer/lsan_interface.h>

@@ -14,7 +14,7 @@
 
 #include "base/printable.hpp"
 #include "core/thread_state.hpp"
-#include "failures/notice.hpp"
+#include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -2,7 +2,7 @@
 // The origin of an exception is noted in a map by the address of the exception object. The pointer
 // in the object's header to the function that destroys it is replaced by one to a function that
 // removes the note first. So no note outlives its object, whose memory the next exception may get.
-#include "failures/origin.hpp"
+#include "unhandled/origin.hpp"
 
 #include <map>
 #include <motet/origin.hpp>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/thread_state.hpp"
-#include "failures/exception_object.hpp"
+#include "unhandled/exception_object.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See failures/notice.hpp.
-#include "failures/notice.hpp"
+// See unhandled/notice.hpp.
+#include "unhandled/notice.hpp"
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See failures/unhandled.hpp.
-#include "failures/unhandled.hpp"
+// See unhandled/unhandled.hpp.
+#include "unhandled/unhandled.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/printable.hpp"
-#include "failures/snapshots.hpp"
+#include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

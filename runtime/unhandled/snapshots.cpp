@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See failures/snapshots.hpp.
-#include "failures/snapshots.hpp"
+// See unhandled/snapshots.hpp.
+#include "unhandled/snapshots.hpp"
 
 #include <array>
 #include <atomic>
