@@ -2,8 +2,8 @@
 // See core/hooks.hpp. The one file that knows all rooms of the library.
 #include "core/hooks.hpp"
 
-#include "interruption/pending_throw.hpp"
-#include "interruption/remote_verbs.hpp"
+#include "cancellation/pending_throw.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "life/fiber_end.hpp"
 #include "process/run.hpp"
 #include "threads/await_thread.hpp"

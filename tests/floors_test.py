@@ -17,7 +17,7 @@ ROOMS = [
     "platform",
     "core",
     "unhandled",
-    "interruption",
+    "cancellation",
     "waiting",
     "life",
     "threads",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Fails when a public function that is documented as a switchpoint has no loop in the tables of
-tests/interruption/endless_*_test.cpp, which show that a loop of its calls can be ended.
+tests/cancellation/endless_*_test.cpp, which show that a loop of its calls can be ended.
 
 A row may be followed by words: "io::read, nothing" is a row of io::read. Overloads share a row, and
 so do a primitive and its form in motet::local. What nothing interrupts needs no row.

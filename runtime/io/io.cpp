@@ -14,8 +14,8 @@
 #include <string>
 
 #include "base/verb_table.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

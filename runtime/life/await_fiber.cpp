@@ -4,8 +4,8 @@
 #include <motet/detail/platform/thread_gate.hpp>
 #include <stdexcept>
 
-#include "interruption/child_failures.hpp"
-#include "interruption/remote_verbs.hpp"
+#include "cancellation/child_failures.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "waiting/remote_awaiter.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "interruption/asked.hpp"
-#include "interruption/child_failures.hpp"
-#include "interruption/interrupt.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/child_failures.hpp"
+#include "cancellation/interrupt.hpp"
 #include "life/group_ends.hpp"
 #include "unhandled/notice.hpp"
 

@@ -4,10 +4,10 @@
 #include <motet/fiber.hpp>
 #include <vector>
 
+#include "cancellation/asked.hpp"
+#include "cancellation/pending_throw.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "core/hooks.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/pending_throw.hpp"
-#include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

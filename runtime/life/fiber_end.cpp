@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
+#include "cancellation/child_failures.hpp"
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/store/hand_on_for_good.hpp"
-#include "interruption/child_failures.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
 #include "life/remote_fiber.hpp"

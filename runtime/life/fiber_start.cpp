@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cancellation/pending_throw.hpp"
 #include "core/store/make_fiber.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/pending_throw.hpp"
 #include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,10 +5,10 @@
 #include <stdexcept>
 
 #include "base/made_exception.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/child_failures.hpp"
+#include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/child_failures.hpp"
-#include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/group_ends.hpp"
 

@@ -5,8 +5,8 @@
 #include <motet/detail/core/handle.hpp>
 #include <utility>
 
-#include "interruption/asked.hpp"
-#include "interruption/pending_throw.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "life/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
+#include "cancellation/interrupt.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/interrupt.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

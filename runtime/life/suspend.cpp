@@ -4,8 +4,8 @@
 #include <motet/suspend.hpp>
 #include <stdexcept>
 
+#include "cancellation/remote_verbs.hpp"
 #include "core/resume_wait.hpp"
-#include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/remote_work.hpp"
+#include "cancellation/scopes.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/roster.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/scopes.hpp"
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/offload_threads.hpp"

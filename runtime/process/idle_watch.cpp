@@ -20,8 +20,8 @@
 
 #include "base/kept_errno.hpp"
 #include "base/saturating_time.hpp"
+#include "cancellation/interrupt.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/interrupt.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "process/dumps/dump.hpp"
 #include "process/stalls/stall_watch.hpp"

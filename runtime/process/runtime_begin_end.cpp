@@ -6,11 +6,11 @@
 
 #include "base/faults.hpp"
 #include "base/flag_guard.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/interrupt.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/job_starter.hpp"

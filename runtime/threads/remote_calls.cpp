@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
+#include "cancellation/asked.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/remote_verbs.hpp"
 #include "life/remote_fiber.hpp"
 #include "threads/thread_link.hpp"
 

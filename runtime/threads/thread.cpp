@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/faults.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/remote_verbs.hpp"
 #include "life/family.hpp"
 #include "life/fiber_end.hpp"
 #include "threads/job_starter.hpp"

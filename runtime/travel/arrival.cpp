@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/interrupt.hpp"
+#include "cancellation/pending_throw.hpp"
+#include "cancellation/scopes.hpp"
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/interrupt.hpp"
-#include "interruption/pending_throw.hpp"
-#include "interruption/scopes.hpp"
 #include "life/family.hpp"
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"

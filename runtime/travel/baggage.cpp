@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
-#include "interruption/child_failures.hpp"
-#include "interruption/interrupt.hpp"
-#include "interruption/scopes.hpp"
+#include "cancellation/child_failures.hpp"
+#include "cancellation/interrupt.hpp"
+#include "cancellation/scopes.hpp"
 #include "travel/journey.hpp"
 #include "unhandled/unhandled.hpp"
 

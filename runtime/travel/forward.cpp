@@ -6,9 +6,9 @@
 #include <mutex>
 #include <utility>
 
+#include "cancellation/interrupt.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "core/mail/mailbox.hpp"
-#include "interruption/interrupt.hpp"
-#include "interruption/pending_throw.hpp"
 #include "travel/journey.hpp"
 #include "unhandled/unhandled.hpp"
 

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cancellation/asked.hpp"
+#include "cancellation/scopes.hpp"
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/recording/recorder.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/scopes.hpp"
 #include "life/family.hpp"
 #include "process/dumps/leaks.hpp"
 #include "travel/journey.hpp"

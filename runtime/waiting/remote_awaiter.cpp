@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "cancellation/child_failures.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/child_failures.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "base/faults.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/pending_throw.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
 #include "io/whole_buffer.hpp"

@@ -27,8 +27,8 @@
 #include <system_error>
 #include <utility>
 
+#include "cancellation/child_failures.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/child_failures.hpp"
 #include "io/net/failure_log.hpp"
 #include "life/family.hpp"
 #include "unhandled/unhandled.hpp"

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 #include "http/talk.hpp"
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See interruption/pending_throw.hpp. A cancellation and an ended scope last: they are thrown again
+// See cancellation/pending_throw.hpp. A cancellation and an ended scope last: they are thrown again
 // and again until the body, or the scope, is left.
-#include "interruption/pending_throw.hpp"
+#include "cancellation/pending_throw.hpp"
 
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/core/handle.hpp>
@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "cancellation/child_failures.hpp"
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
-#include "interruption/child_failures.hpp"
 #include "unhandled/exception_object.hpp"
 #include "unhandled/notice.hpp"
 

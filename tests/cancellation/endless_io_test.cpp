@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loops of calls that never have to wait: motet/io.hpp.
-#include "interruption/endless_io.hpp"
+#include "cancellation/endless_io.hpp"
 
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

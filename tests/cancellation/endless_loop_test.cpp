@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loops of calls that never have to wait: fibers, groups, scopes and time.
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 #include <motet/debug.hpp>
 #include <motet/embed.hpp>

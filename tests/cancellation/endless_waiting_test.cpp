@@ -4,7 +4,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

@@ -2,18 +2,18 @@
 // How a fiber is interrupted: by an exception raised in it, its cancellation, a scope that has
 // ended, a child that has failed. All are levels or slots of the fiber, so that none can displace
 // another, and a wait that is over stays over. What a switchpoint throws is in
-// interruption/pending_throw.cpp.
-#include "interruption/interrupt.hpp"
+// cancellation/pending_throw.cpp.
+#include "cancellation/interrupt.hpp"
 
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/pending_throw.hpp"
+#include "cancellation/remote_verbs.hpp"
 #include "core/hooks.hpp"
 #include "core/resume_wait.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/pending_throw.hpp"
-#include "interruption/remote_verbs.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 #include "places.hpp"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <stop_token>
 #include <system_error>
 
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 #include "io/servers.hpp"
 #include "sockets.hpp"
 

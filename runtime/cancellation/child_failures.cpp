@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// See interruption/child_failures.hpp.
-#include "interruption/child_failures.hpp"
+// See cancellation/child_failures.hpp.
+#include "cancellation/child_failures.hpp"
 
 #include <motet/detail/core/handle.hpp>
 #include <utility>
 
+#include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/pending_throw.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

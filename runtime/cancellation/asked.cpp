@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See interruption/asked.hpp.
-#include "interruption/asked.hpp"
+// See cancellation/asked.hpp.
+#include "cancellation/asked.hpp"
 
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"

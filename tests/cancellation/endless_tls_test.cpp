@@ -4,8 +4,8 @@
 #include <system_error>
 #include <vector>
 
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 #include "tls/pairs.hpp"
 
 namespace {

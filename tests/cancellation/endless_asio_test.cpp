@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

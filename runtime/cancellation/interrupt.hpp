@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How a fiber is interrupted, or handed something. All are called on the fiber's home thread; for
-// any thread there is interruption/remote_verbs.hpp.
+// any thread there is cancellation/remote_verbs.hpp.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 
 namespace {
 

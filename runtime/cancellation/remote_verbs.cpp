@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// See interruption/remote_verbs.hpp. A fiber's foreign requests coalesce: of two exceptions the
+// See cancellation/remote_verbs.hpp. A fiber's foreign requests coalesce: of two exceptions the
 // first counts, of two tokens the last, and the node is in the inbox at most once. Values that are
 // displaced are not destroyed under the lock, nor in a poll.
-#include "interruption/remote_verbs.hpp"
+#include "cancellation/remote_verbs.hpp"
 
 #include <mutex>
 #include <utility>
 
+#include "cancellation/asked.hpp"
+#include "cancellation/interrupt.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "core/mail/ask.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/asked.hpp"
-#include "interruption/interrupt.hpp"
-#include "interruption/pending_throw.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Entering scopes, ending them, leaving them. What an ended scope does to its fiber is in
-// interruption/interrupt.cpp.
+// cancellation/interrupt.cpp.
 #include <algorithm>
 #include <motet/cancel.hpp>
 #include <optional>
 #include <stdexcept>
 
 #include "base/saturating_time.hpp"
+#include "cancellation/interrupt.hpp"
+#include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
-#include "interruption/interrupt.hpp"
-#include "interruption/pending_throw.hpp"
 #include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

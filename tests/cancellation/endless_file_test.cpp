@@ -5,8 +5,8 @@
 
 #include <system_error>
 
-#include "interruption/endless_io.hpp"
-#include "interruption/endless_loop.hpp"
+#include "cancellation/endless_io.hpp"
+#include "cancellation/endless_loop.hpp"
 #include "io/scratch.hpp"
 
 namespace {
