@@ -18,7 +18,7 @@ ROOMS = [
     "core",
     "unhandled",
     "cancellation",
-    "waiting",
+    "sync",
     "life",
     "threads",
     "io",

@@ -16,8 +16,8 @@ import sys
 # Parts of the public interface that are in namespace detail.
 SHOWN = ("detail/io/datagram_socket.hpp", "detail/io/file_verbs.hpp", "detail/io/moving_verbs.hpp",
          "detail/io/socket_listener.hpp", "detail/io/socket_stream.hpp", "detail/life/group.hpp",
-         "detail/threads/executor.hpp", "detail/waiting/basic_cases.hpp",
-         "detail/waiting/pop_iterator.hpp")
+         "detail/threads/executor.hpp", "detail/sync/basic_cases.hpp",
+         "detail/sync/pop_iterator.hpp")
 
 # Bases of public classes, which a program knows by the name of a class that has them.
 KNOWN_AS = {"socket_stream": "net::tcp_stream", "socket_listener": "net::tcp_listener",

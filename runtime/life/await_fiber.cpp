@@ -6,7 +6,7 @@
 
 #include "cancellation/child_failures.hpp"
 #include "cancellation/remote_verbs.hpp"
-#include "waiting/remote_awaiter.hpp"
+#include "sync/remote_awaiter.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -4,7 +4,7 @@
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/life/coroutine_driver.hpp>
-#include <motet/detail/waiting/room_cases.hpp>
+#include <motet/detail/sync/room_cases.hpp>
 #include <motet/fiber.hpp>
 #include <motet/local.hpp>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The branch of a select() that waits for a fiber's end. See detail/waiting/select_branch.hpp.
+// The branch of a select() that waits for a fiber's end. See detail/sync/select_branch.hpp.
 #include <motet/detail/life/await_fiber.hpp>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <utility>
 
-#include "waiting/remote_awaiter.hpp"
+#include "sync/remote_awaiter.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

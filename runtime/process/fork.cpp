@@ -21,8 +21,8 @@
 #include "process/late_backend.hpp"
 #include "process/run.hpp"
 #include "process/stalls/stall_watch.hpp"
+#include "sync/static_guards.hpp"
 #include "unhandled/origin.hpp"
-#include "waiting/static_guards.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

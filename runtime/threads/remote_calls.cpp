@@ -3,7 +3,7 @@
 // keeper: a fiber on its parent's thread that stands in the family in the child's place, ends the
 // child, and fails for it.
 #include <motet/detail/core/heirlooms.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <motet/thread.hpp>
 #include <new>
 #include <utility>

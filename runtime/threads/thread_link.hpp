@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/detail/platform/process.hpp>
-#include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/sync/sharing.hpp>
 #include <motet/thread.hpp>
 #include <optional>
 

@@ -13,8 +13,8 @@
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/platform/process.hpp>
+#include <motet/detail/sync/sharing.hpp>
 #include <motet/detail/threads/executor.hpp>
-#include <motet/detail/waiting/sharing.hpp>
 #include <optional>
 
 #include "core/thread_state.hpp"

@@ -33,10 +33,10 @@ FAMILIES = {
 # What a header has only to pass it on.
 SHOWN_BY = {
     "group": ["detail/life/group", "detail/life/group_start"],
-    "select": ["detail/waiting/basic_cases"],
+    "select": ["detail/sync/basic_cases"],
     "executor": ["detail/threads/executor"],
-    "broadcast": ["detail/waiting/subscription"],
-    "watch": ["detail/waiting/subscription"],
+    "broadcast": ["detail/sync/subscription"],
+    "watch": ["detail/sync/subscription"],
     "file": ["detail/io/file_verbs", "detail/io/moving_verbs"],
 }
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/sync/sharing.hpp>
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <motet/detail/life/group.hpp>
 #include <motet/detail/life/race.hpp>
-#include <motet/detail/waiting/awaitable.hpp>
+#include <motet/detail/sync/awaitable.hpp>
 #include <optional>
 #include <tuple>
 #include <type_traits>

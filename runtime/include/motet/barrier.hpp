@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/platform/process.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/detail/waiting/subscription.hpp>
+#include <motet/detail/sync/subscription.hpp>
 #include <optional>
 #include <utility>
 #include <vector>

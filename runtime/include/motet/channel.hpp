@@ -8,8 +8,8 @@
 #include <limits>
 #include <memory>
 #include <motet/detail/base/item_queue.hpp>
-#include <motet/detail/waiting/pop_iterator.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/pop_iterator.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <motet/errors.hpp>
 #include <mutex>
 #include <optional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <motet/notification.hpp>
 
 namespace motet { inline namespace MOTET_ABI {

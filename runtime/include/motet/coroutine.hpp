@@ -11,7 +11,7 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/life/coroutine_driver.hpp>
-#include <motet/detail/waiting/room_cases.hpp>
+#include <motet/detail/sync/room_cases.hpp>
 #include <motet/fiber.hpp>
 #include <motet/future.hpp>
 #include <optional>

@@ -2,7 +2,7 @@
 // An event has happened or not yet. It stays set, unlike a notification.
 #pragma once
 
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/core/cold_part.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {

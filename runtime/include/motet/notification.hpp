@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {

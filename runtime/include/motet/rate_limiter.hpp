@@ -10,7 +10,7 @@
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/platform/thread_gate.hpp>
-#include <motet/detail/waiting/co_owned.hpp>
+#include <motet/detail/sync/co_owned.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>

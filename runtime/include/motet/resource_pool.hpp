@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <motet/detail/waiting/co_owned.hpp>
+#include <motet/detail/sync/co_owned.hpp>
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <iterator>
 #include <motet/channel_ends.hpp>
-#include <motet/detail/waiting/basic_cases.hpp>
-#include <motet/detail/waiting/channel_cases.hpp>
-#include <motet/detail/waiting/room_cases.hpp>
+#include <motet/detail/sync/basic_cases.hpp>
+#include <motet/detail/sync/channel_cases.hpp>
+#include <motet/detail/sync/room_cases.hpp>
 #include <span>
 #include <type_traits>
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <motet/detail/base/taken.hpp>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI {

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 #include <memory>
-#include <motet/detail/waiting/basic_cases.hpp>
+#include <motet/detail/sync/basic_cases.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <motet/clock.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/sync/sharing.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

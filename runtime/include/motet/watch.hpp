@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <motet/detail/waiting/subscription.hpp>
+#include <motet/detail/sync/subscription.hpp>
 #include <optional>
 #include <utility>
 

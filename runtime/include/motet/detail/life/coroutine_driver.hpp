@@ -8,7 +8,7 @@
 
 #include <exception>
 #include <memory>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <motet/event.hpp>
 #include <utility>
 #include <vector>

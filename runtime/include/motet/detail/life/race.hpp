@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <motet/detail/life/group.hpp>
-#include <motet/detail/waiting/awaitable.hpp>
+#include <motet/detail/sync/awaitable.hpp>
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
 #include <optional>

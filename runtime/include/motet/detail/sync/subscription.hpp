@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <utility>

@@ -16,7 +16,7 @@
 #include "catch.hpp"
 #include "settle.hpp"
 #include "support.hpp"
-#include "waiting/forms.hpp"
+#include "sync/forms.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

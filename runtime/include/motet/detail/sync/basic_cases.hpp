@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <motet/fiber.hpp>
 #include <utility>
 

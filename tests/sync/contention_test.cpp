@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "waiting/chaos.hpp"
+#include "sync/chaos.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

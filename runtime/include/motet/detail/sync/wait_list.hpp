@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of the waiters on a primitive, and how the primitive serves them one by one, or all at
-// once. See detail/waiting/ticket.hpp.
+// once. See detail/sync/ticket.hpp.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/detail/waiting/sharing.hpp>
-#include <motet/detail/waiting/ticket.hpp>
+#include <motet/detail/sync/sharing.hpp>
+#include <motet/detail/sync/ticket.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <motet/detail/base/taken.hpp>
-#include <motet/detail/waiting/sharing.hpp>
+#include <motet/detail/sync/sharing.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <motet/channel.hpp>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <mutex>
 #include <optional>
 #include <type_traits>

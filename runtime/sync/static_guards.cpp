@@ -5,7 +5,7 @@
 // call for this: a fiber that finds another fiber in the initialisation waits for it as a fiber.
 // Everything else is left to the real functions.
 // Source: Itanium C++ ABI, 3.3.3; pthread_once(3).
-#include "waiting/static_guards.hpp"
+#include "sync/static_guards.hpp"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -18,7 +18,7 @@
 #include "fixtures.hpp"
 #include "settle.hpp"
 #include "support.hpp"
-#include "waiting/forms.hpp"
+#include "sync/forms.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The rare and the long parts of waiting on a primitive. See detail/waiting/ticket.hpp,
-// detail/waiting/wait_list.hpp.
+// The rare and the long parts of waiting on a primitive. See detail/sync/ticket.hpp,
+// detail/sync/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <motet/detail/waiting/wait_list.hpp>
+#include <motet/detail/sync/wait_list.hpp>
 #include <stdexcept>
 
 #include "core/mail/mailbox.hpp"

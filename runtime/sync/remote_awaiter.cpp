@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See waiting/remote_awaiter.hpp.
-#include "waiting/remote_awaiter.hpp"
+// See sync/remote_awaiter.hpp.
+#include "sync/remote_awaiter.hpp"
 
 #include <utility>
 

@@ -11,7 +11,7 @@
 #include "fixtures.hpp"
 #include "settle.hpp"
 #include "support.hpp"
-#include "waiting/forms.hpp"
+#include "sync/forms.hpp"
 
 using namespace motet;
 using testing::settle;

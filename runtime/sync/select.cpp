@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <exception>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <motet/io.hpp>
 #include <motet/select.hpp>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Round a fork; see waiting/static_guards.cpp.
+// Round a fork; see sync/static_guards.cpp.
 #pragma once
 
 #include <motet/detail/base/abi.hpp>

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <motet/broadcast.hpp>
-#include <motet/detail/waiting/select_branch.hpp>
+#include <motet/detail/sync/select_branch.hpp>
 #include <motet/event.hpp>
 #include <motet/future.hpp>
 #include <motet/latch.hpp>

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "waiting/chaos.hpp"
+#include "sync/chaos.hpp"
 
 using namespace motet;
 using testing::chaos;

@@ -9,7 +9,7 @@
 
 #include "catch.hpp"
 #include "settle.hpp"
-#include "waiting/forms.hpp"
+#include "sync/forms.hpp"
 
 using namespace motet;
 using namespace std::chrono_literals;

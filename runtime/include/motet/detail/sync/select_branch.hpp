@@ -7,7 +7,7 @@
 #include <motet/clock.hpp>
 #include <motet/detail/core/pending_operation.hpp>
 #include <motet/detail/core/timer.hpp>
-#include <motet/detail/waiting/ticket.hpp>
+#include <motet/detail/sync/ticket.hpp>
 #include <motet/fiber.hpp>
 #include <span>
 #include <vector>
