@@ -4,7 +4,7 @@
 
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/remote_verbs.hpp"
-#include "life/fiber_end.hpp"
+#include "fibers/fiber_end.hpp"
 #include "process/run.hpp"
 #include "threads/await_thread.hpp"
 #include "travel/journey.hpp"

@@ -19,7 +19,7 @@ ROOMS = [
     "unhandled",
     "cancellation",
     "sync",
-    "life",
+    "fibers",
     "threads",
     "io",
     "process",

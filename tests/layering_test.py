@@ -71,11 +71,11 @@ def self_test():
 
     table = "_ZN5motet5abi_06detail5hooksE"
     house = [
-        ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("life_fiber_end.cpp", "start", "T"),
-        ("core_poll.cpp", table, "U"), ("core_poll.cpp", "poll", "T"), ("life_fiber_end.cpp", "poll", "U"),
+        ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("fibers_fiber_end.cpp", "start", "T"),
+        ("core_poll.cpp", table, "U"), ("core_poll.cpp", "poll", "T"), ("fibers_fiber_end.cpp", "poll", "U"),
         ("process_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
         (".._backends_backends.cpp", "fail", "U"), ("base_errors.cpp", "fail", "T"),
-        ("core_poll.cpp", "memcpy", "U"), ("life_fiber_end.cpp", "inline_function", "W"),
+        ("core_poll.cpp", "memcpy", "U"), ("fibers_fiber_end.cpp", "inline_function", "W"),
         ("core_poll.cpp", "inline_function", "U"),
     ]
     assert list(problems(listed(*house))) == [], list(problems(listed(*house)))

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include <motet/copy.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/fiber.hpp>
 #include <system_error>
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include <motet/cancel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/run.hpp>
 #include <motet/run_until_signal.hpp>
 #include <motet/signal_set.hpp>

@@ -11,8 +11,8 @@
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
-#include "life/family.hpp"
-#include "life/fiber_end.hpp"
+#include "fibers/family.hpp"
+#include "fibers/fiber_end.hpp"
 #include "threads/job_starter.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

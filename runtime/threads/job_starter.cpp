@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <chrono>
 #include <motet/cancel.hpp>
-#include <motet/detail/life/fiber_start.hpp>
+#include <motet/detail/fibers/fiber_start.hpp>
 #include <motet/time.hpp>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "core/hooks.hpp"
-#include "life/family.hpp"
-#include "life/fiber_end.hpp"
+#include "fibers/family.hpp"
+#include "fibers/fiber_end.hpp"
 #include "threads/thread_link.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -11,7 +11,7 @@
 #include "cancellation/asked.hpp"
 #include "cancellation/remote_verbs.hpp"
 #include "core/thread_state.hpp"
-#include "life/remote_fiber.hpp"
+#include "fibers/remote_fiber.hpp"
 #include "threads/thread_link.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -12,7 +12,7 @@
 #include "base/made_exception.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
-#include "life/fiber_end.hpp"
+#include "fibers/fiber_end.hpp"
 #include "platform/cores.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/detail/life/fiber_start.hpp>
+#include <motet/detail/fibers/fiber_start.hpp>
 #include <optional>
 #include <utility>
 
@@ -14,7 +14,7 @@
 #include "cancellation/scopes.hpp"
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
-#include "life/family.hpp"
+#include "fibers/family.hpp"
 #include "process/foreign_visit.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
-#include "life/family.hpp"
+#include "fibers/family.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -10,7 +10,7 @@
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/recording/recorder.hpp"
-#include "life/family.hpp"
+#include "fibers/family.hpp"
 #include "process/dumps/leaks.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"

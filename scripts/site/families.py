@@ -32,7 +32,7 @@ FAMILIES = {
 
 # What a header has only to pass it on.
 SHOWN_BY = {
-    "group": ["detail/life/group", "detail/life/group_start"],
+    "group": ["detail/fibers/group", "detail/fibers/group_start"],
     "select": ["detail/sync/basic_cases"],
     "executor": ["detail/threads/executor"],
     "broadcast": ["detail/sync/subscription"],

@@ -4,7 +4,7 @@
 
 #include <exception>
 #include <motet/cancel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
 #include <stop_token>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/detail/life/group.hpp>
-#include <motet/detail/life/race.hpp>
+#include <motet/detail/fibers/group.hpp>
+#include <motet/detail/fibers/race.hpp>
 #include <motet/detail/sync/awaitable.hpp>
 #include <optional>
 #include <tuple>

@@ -10,7 +10,7 @@
 #include <coroutine>
 #include <exception>
 #include <memory>
-#include <motet/detail/life/coroutine_driver.hpp>
+#include <motet/detail/fibers/coroutine_driver.hpp>
 #include <motet/detail/sync/room_cases.hpp>
 #include <motet/fiber.hpp>
 #include <motet/future.hpp>

@@ -12,9 +12,9 @@
 #include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/token.hpp>
-#include <motet/detail/life/await_fiber.hpp>
-#include <motet/detail/life/bad_body.hpp>
-#include <motet/detail/life/fiber_start.hpp>
+#include <motet/detail/fibers/await_fiber.hpp>
+#include <motet/detail/fibers/bad_body.hpp>
+#include <motet/detail/fibers/fiber_start.hpp>
 #include <motet/errors.hpp>
 #include <optional>
 #include <stdexcept>

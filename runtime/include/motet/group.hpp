@@ -2,5 +2,5 @@
 // A set of fibers that are over before the group is, and the calls that wait for several fibers.
 #pragma once
 
-#include <motet/await.hpp>                    // await_all(), await_any(), first_value()
-#include <motet/detail/life/group_start.hpp>  // class group
+#include <motet/await.hpp>                      // await_all(), await_any(), first_value()
+#include <motet/detail/fibers/group_start.hpp>  // class group

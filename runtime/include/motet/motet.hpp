@@ -14,7 +14,7 @@
 #include <motet/channel_ends.hpp>
 #include <motet/condition_variable.hpp>
 #include <motet/copy.hpp>
-#include <motet/detail/life/group_start.hpp>  // class group, as group.hpp has it
+#include <motet/detail/fibers/group_start.hpp>  // class group, as group.hpp has it
 #include <motet/directory.hpp>
 #include <motet/directory_walk.hpp>
 #include <motet/dns.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/cancel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <stop_token>
 #include <utility>
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <motet/cancel.hpp>
 #include <motet/channel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <optional>
 #include <utility>
 

@@ -13,7 +13,7 @@
 #include <limits>
 #include <motet/call_site.hpp>
 #include <motet/cancel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/errors.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
@@ -29,8 +29,8 @@
 
 #include "cancellation/child_failures.hpp"
 #include "core/thread_state.hpp"
+#include "fibers/family.hpp"
 #include "io/net/failure_log.hpp"
-#include "life/family.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <motet/cancel.hpp>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/errors.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <motet/thread.hpp>

@@ -133,7 +133,7 @@ struct thread_core {
 
  protected:
   // Beside the path of a switch, and out of line: core/switchpoint.cpp, what is thrown in
-  // cancellation/pending_throw.cpp, burial in life/fiber_end.cpp.
+  // cancellation/pending_throw.cpp, burial in fibers/fiber_end.cpp.
   [[gnu::noinline]] void look_around() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void rest() noexcept;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <motet/call_site.hpp>
 #include <motet/detail/base/owned.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/detail/life/group.hpp>
 #include <motet/mutex.hpp>
 #include <span>
 #include <string_view>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/fiber.hpp>
 #include <motet/supervise.hpp>
 #include <motet/suspend.hpp>

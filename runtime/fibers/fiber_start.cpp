@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a fiber may spin, and when: see motet/detail/life/fiber_start.hpp.
+// What a fiber may spin, and when: see motet/detail/fibers/fiber_start.hpp.
 #include <cstdio>
 #include <cstdlib>
 #include <motet/fiber.hpp>
@@ -10,7 +10,7 @@
 #include "cancellation/pending_throw.hpp"
 #include "core/store/make_fiber.hpp"
 #include "core/thread_state.hpp"
-#include "life/family.hpp"
+#include "fibers/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// See life/group_ends.hpp.
-#include "life/group_ends.hpp"
+// See fibers/group_ends.hpp.
+#include "fibers/group_ends.hpp"
 
 #include <motet/detail/core/handle.hpp>
 #include <utility>
 
 #include "cancellation/asked.hpp"
 #include "cancellation/pending_throw.hpp"
-#include "life/family.hpp"
+#include "fibers/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

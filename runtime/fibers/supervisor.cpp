@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How supervised children are started and ended, and what follows when one has ended by itself.
-#include "life/supervisor.hpp"
+#include "fibers/supervisor.hpp"
 
 #include <algorithm>
 #include <motet/cancel.hpp>

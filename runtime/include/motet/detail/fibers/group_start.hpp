@@ -3,7 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/future.hpp>
 #include <type_traits>
 #include <utility>

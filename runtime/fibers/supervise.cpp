@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "life/supervisor.hpp"
+#include "fibers/supervisor.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waiting for the end of a fiber of another thread; a thread without fibers blocks.
-#include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/fibers/await_fiber.hpp>
 #include <motet/detail/platform/thread_gate.hpp>
 #include <stdexcept>
 

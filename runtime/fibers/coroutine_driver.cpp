@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/life/coroutine_driver.hpp.
+// See motet/detail/fibers/coroutine_driver.hpp.
 #include <algorithm>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/detail/life/coroutine_driver.hpp>
+#include <motet/detail/fibers/coroutine_driver.hpp>
 #include <motet/detail/sync/room_cases.hpp>
 #include <motet/fiber.hpp>
 #include <motet/local.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See life/family.hpp.
-#include "life/family.hpp"
+// See fibers/family.hpp.
+#include "fibers/family.hpp"
 
 #include <atomic>
 #include <motet/fiber.hpp>
@@ -11,7 +11,7 @@
 #include "cancellation/asked.hpp"
 #include "cancellation/child_failures.hpp"
 #include "cancellation/interrupt.hpp"
-#include "life/group_ends.hpp"
+#include "fibers/group_ends.hpp"
 #include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

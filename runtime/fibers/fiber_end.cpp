@@ -2,7 +2,7 @@
 // A fiber from its first run to burial. Its epilogue runs on its own stack: the body is left, the
 // children are ended, the locals and the captures of the body are destroyed, the outcome is
 // published.
-#include "life/fiber_end.hpp"
+#include "fibers/fiber_end.hpp"
 
 #include <cstdlib>
 #include <new>
@@ -14,9 +14,9 @@
 #include "core/hooks.hpp"
 #include "core/recording/recorder.hpp"
 #include "core/store/hand_on_for_good.hpp"
-#include "life/family.hpp"
-#include "life/group_ends.hpp"
-#include "life/remote_fiber.hpp"
+#include "fibers/family.hpp"
+#include "fibers/group_ends.hpp"
+#include "fibers/remote_fiber.hpp"
 #include "unhandled/origin.hpp"
 #include "unhandled/unhandled.hpp"
 

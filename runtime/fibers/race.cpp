@@ -2,7 +2,7 @@
 // Races: which attempt was the first to win, and how the others end.
 #include <algorithm>
 #include <motet/await.hpp>
-#include <motet/detail/life/race.hpp>
+#include <motet/detail/fibers/race.hpp>
 #include <stdexcept>
 #include <string>
 

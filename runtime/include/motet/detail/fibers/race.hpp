@@ -6,7 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <motet/detail/life/group.hpp>
+#include <motet/detail/fibers/group.hpp>
 #include <motet/detail/sync/awaitable.hpp>
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The branch of a select() that waits for a fiber's end. See detail/sync/select_branch.hpp.
-#include <motet/detail/life/await_fiber.hpp>
+#include <motet/detail/fibers/await_fiber.hpp>
 #include <motet/detail/sync/select_branch.hpp>
 #include <utility>
 

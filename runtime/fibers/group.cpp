@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Groups: a group is a family that its owner can wait for, and end.
 #include <future>
-#include <motet/detail/life/group_start.hpp>
+#include <motet/detail/fibers/group_start.hpp>
 #include <stdexcept>
 
 #include "base/made_exception.hpp"
@@ -9,8 +9,8 @@
 #include "cancellation/child_failures.hpp"
 #include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"
-#include "life/family.hpp"
-#include "life/group_ends.hpp"
+#include "fibers/family.hpp"
+#include "fibers/group_ends.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "fibers/task.hpp"
 #include "fixtures.hpp"
-#include "life/task.hpp"
 #include "settle.hpp"
 #include "support.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See life/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
-#include "life/remote_fiber.hpp"
+// See fibers/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
+#include "fibers/remote_fiber.hpp"
 
 #include <motet/detail/base/jitter.hpp>
 #include <motet/errors.hpp>
