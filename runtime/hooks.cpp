@@ -5,7 +5,7 @@
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/remote_verbs.hpp"
 #include "fibers/fiber_end.hpp"
-#include "process/run.hpp"
+#include "runtime/run.hpp"
 #include "threads/await_thread.hpp"
 #include "travel/journey.hpp"
 

@@ -22,7 +22,7 @@ ROOMS = [
     "fibers",
     "threads",
     "io",
-    "process",
+    "runtime",
     "travel",
     "tls",
     "http",
@@ -102,7 +102,7 @@ def may_include(file, target):
     if own == "backends":
         return other in ("backends", "base")
     if other == "backends":
-        return own == "process" and target == "backends/backends.hpp"
+        return own == "runtime" and target == "backends/backends.hpp"
     if other == "public":
         return ROOMS.index(own) > ROOMS.index(LAST_WITHOUT_PUBLIC)
     return other in ROOMS and ROOMS.index(other) <= ROOMS.index(own)
@@ -204,7 +204,7 @@ def self_test():
         "runtime/platform/stack_pool.hpp": "#include <motet/errors.hpp>\n",
         "runtime/core/mailbox.hpp": '#include "platform/stack_pool.hpp"\n',
         "runtime/core/context/x86_64.cpp": '#include "core/mailbox.hpp"\n',
-        "runtime/process/run.cpp": '#include "backends.hpp"\n#include <motet/fiber.hpp>\n',
+        "runtime/runtime/run.cpp": '#include "backends.hpp"\n#include <motet/fiber.hpp>\n',
         "backends/backends.hpp": "#include <motet/errors.hpp>\n",
         "backends/backends.cpp": '#include "factories.hpp"\n',
         "tests/support.hpp": "#include <motet/fiber.hpp>\n",

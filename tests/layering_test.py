@@ -38,7 +38,7 @@ def may_use(own, other):
     if own == "backends":
         return other == "base"
     if other == "backends":
-        return own == "process"
+        return own == "runtime"
     return other != TOP and ROOMS.index(other) < ROOMS.index(own)
 
 
@@ -73,7 +73,7 @@ def self_test():
     house = [
         ("hooks.cpp", table, "R"), ("hooks.cpp", "start", "U"), ("fibers_fiber_end.cpp", "start", "T"),
         ("core_poll.cpp", table, "U"), ("core_poll.cpp", "poll", "T"), ("fibers_fiber_end.cpp", "poll", "U"),
-        ("process_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
+        ("runtime_run.cpp", "make_backend", "U"), (".._backends_backends.cpp", "make_backend", "T"),
         (".._backends_backends.cpp", "fail", "U"), ("base_errors.cpp", "fail", "T"),
         ("core_poll.cpp", "memcpy", "U"), ("fibers_fiber_end.cpp", "inline_function", "W"),
         ("core_poll.cpp", "inline_function", "U"),

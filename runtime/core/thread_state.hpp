@@ -90,7 +90,7 @@ class thread_state : public thread_core {
     if (foreign) throw std::logic_error("a fiber cannot wait on a foreign executor");
   }
 
-  // process/runtime_begin_end.cpp
+  // runtime/runtime_begin_end.cpp
   /// Returns: why run() may not take its place; or null.
   const char* in_use() const noexcept;
   /// Ends every fiber and the mailbox. The running fiber is the main one.
@@ -111,7 +111,7 @@ class thread_state : public thread_core {
   bool left_out(const control_block& fiber) const noexcept {
     return main_left_out_ && &fiber == main_;
   }
-  // process/fork.cpp
+  // runtime/fork.cpp
   void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
   /// In a forked child: the running fiber is the main one, and the only one.
   void start_over() noexcept;

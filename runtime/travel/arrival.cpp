@@ -15,7 +15,7 @@
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "fibers/family.hpp"
-#include "process/foreign_visit.hpp"
+#include "runtime/foreign_visit.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
 

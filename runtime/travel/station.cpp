@@ -11,7 +11,7 @@
 #include "core/mail/mailbox.hpp"
 #include "core/recording/recorder.hpp"
 #include "fibers/family.hpp"
-#include "process/dumps/leaks.hpp"
+#include "runtime/dumps/leaks.hpp"
 #include "travel/journey.hpp"
 #include "travel/visit.hpp"
 

@@ -80,7 +80,7 @@ class waiting_backend final : public motet::backend {
   int wake_ = -1;
 };
 
-/// A thread's state, made without process/run.cpp.
+/// A thread's state, made without runtime/run.cpp.
 class core {
  public:
   core() : thread_({}, std::make_unique<waiting_backend>(), nullptr) {

@@ -23,8 +23,8 @@
 #include "cancellation/interrupt.hpp"
 #include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/stalls/stall_watch.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/stalls/stall_watch.hpp"
 #include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/traces/tracing.hpp.
-#include "process/traces/tracing.hpp"
+// See runtime/traces/tracing.hpp.
+#include "runtime/traces/tracing.hpp"
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/dump_threads.hpp. A post asks each thread, which writes its text where it looks
+// See runtime/dumps/dump_threads.hpp. A post asks each thread, which writes its text where it looks
 // at its inbox: no other thread may follow the list of its fibers, or the stacks of fibers that may
 // run.
-#include "process/dumps/dump_threads.hpp"
+#include "runtime/dumps/dump_threads.hpp"
 
 #include <unistd.h>
 
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/thread_state.hpp"
-#include "process/dumps/dump.hpp"
+#include "runtime/dumps/dump.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/blocked_call.hpp.
-#include "process/stalls/blocked_call.hpp"
+// See runtime/stalls/blocked_call.hpp.
+#include "runtime/stalls/blocked_call.hpp"
 
 #include <sys/syscall.h>
 

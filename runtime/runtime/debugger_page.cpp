@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/debugger_page.hpp.
-#include "process/debugger_page.hpp"
+// See runtime/debugger_page.hpp.
+#include "runtime/debugger_page.hpp"
 
 #include <array>
 #include <atomic>

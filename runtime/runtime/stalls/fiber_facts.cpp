@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/fiber_facts.hpp. Blocks and names are copied bit by bit, and the copies never
+// See runtime/stalls/fiber_facts.hpp. Blocks and names are copied bit by bit, and the copies never
 // destroyed.
-#include "process/stalls/fiber_facts.hpp"
+#include "runtime/stalls/fiber_facts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <motet/detail/core/cold_part.hpp>
 #include <span>
 
-#include "process/peek.hpp"
+#include "runtime/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -18,9 +18,9 @@
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/offload_threads.hpp"
-#include "process/late_backend.hpp"
-#include "process/run.hpp"
-#include "process/stalls/stall_watch.hpp"
+#include "runtime/late_backend.hpp"
+#include "runtime/run.hpp"
+#include "runtime/stalls/stall_watch.hpp"
 #include "sync/static_guards.hpp"
 #include "unhandled/origin.hpp"
 

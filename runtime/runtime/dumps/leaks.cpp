@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/leaks.hpp. A fiber that waits for a lock, or for the end of another fiber, can
+// See runtime/dumps/leaks.hpp. A fiber that waits for a lock, or for the end of another fiber, can
 // go on only when that one does: so from each fiber leads at most one step to another, and a walk
 // ends at a fiber that something else may wake, at one that nothing can, or where it has been.
-#include "process/dumps/leaks.hpp"
+#include "runtime/dumps/leaks.hpp"
 
 #include <ostream>
 #include <unordered_map>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/thread_state.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/dumps/lock_holders.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/dumps/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

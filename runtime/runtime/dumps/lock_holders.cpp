@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/lock_holders.hpp.
-#include "process/dumps/lock_holders.hpp"
+// See runtime/dumps/lock_holders.hpp.
+#include "runtime/dumps/lock_holders.hpp"
 
 #include "core/thread_state.hpp"
-#include "process/peek.hpp"
+#include "runtime/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

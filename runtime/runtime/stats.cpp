@@ -10,7 +10,7 @@
 #include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/ticks.hpp"
-#include "process/stalls/stall_watch.hpp"
+#include "runtime/stalls/stall_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

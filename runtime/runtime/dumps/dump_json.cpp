@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thread's fibers as JSON. See process/dumps/dump.hpp.
+// A thread's fibers as JSON. See runtime/dumps/dump.hpp.
 #include <unistd.h>
 
 #include <array>
@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/thread_state.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/dumps/fiber_frames.hpp"
-#include "process/dumps/json_text.hpp"
-#include "process/dumps/lock_holders.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
+#include "runtime/dumps/json_text.hpp"
+#include "runtime/dumps/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/stall_watch.hpp. What is on the watched thread may change, or go, at any
-// moment: so everything there is looked at through the kernel (process/peek.hpp), and what was seen
+// See runtime/stalls/stall_watch.hpp. What is on the watched thread may change, or go, at any
+// moment: so everything there is looked at through the kernel (runtime/peek.hpp), and what was seen
 // counts only if the thread has made no progress meanwhile. While something is told the runtime
 // that it is about cannot end.
-#include "process/stalls/stall_watch.hpp"
+#include "runtime/stalls/stall_watch.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -23,12 +23,12 @@
 #include "core/roster.hpp"
 #include "core/thread_state.hpp"
 #include "platform/signal_mask.hpp"
-#include "process/dumps/fiber_frames.hpp"
-#include "process/peek.hpp"
-#include "process/stalls/blocked_call.hpp"
-#include "process/stalls/fiber_facts.hpp"
-#include "process/stalls/sighting.hpp"
-#include "process/stalls/stalled_frames.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
+#include "runtime/peek.hpp"
+#include "runtime/stalls/blocked_call.hpp"
+#include "runtime/stalls/fiber_facts.hpp"
+#include "runtime/stalls/sighting.hpp"
+#include "runtime/stalls/stalled_frames.hpp"
 #include "unhandled/notice.hpp"
 #include "unhandled/snapshots.hpp"
 

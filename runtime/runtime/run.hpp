@@ -13,13 +13,13 @@ struct fork_reserve;
 struct thread_core;
 class thread_state;
 
-// process/run.cpp
+// runtime/run.cpp
 
 thread_core& begin_runtime();
 control_block& begin_session(const options& chosen);
 std::exception_ptr end_session(control_block& main, bool leave_first) noexcept;
 
-// process/fork.cpp
+// runtime/fork.cpp
 
 /// Returns: what the runtime of a forked child begins with.
 /// Throws: std::bad_alloc.

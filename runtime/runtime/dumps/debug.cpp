@@ -6,9 +6,9 @@
 
 #include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/dumps/dump_threads.hpp"
-#include "process/dumps/leaks.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/dumps/dump_threads.hpp"
+#include "runtime/dumps/leaks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

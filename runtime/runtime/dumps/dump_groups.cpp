@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The dump of a crowd: all fibers that were spun at one place have one line. See
-// process/dumps/dump.hpp.
+// runtime/dumps/dump.hpp.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/thread_state.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/dumps/fiber_frames.hpp"
-#include "process/dumps/json_text.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
+#include "runtime/dumps/json_text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

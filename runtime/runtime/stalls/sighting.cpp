@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/sighting.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
+// See runtime/stalls/sighting.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
 // of a thread by its number.
-#include "process/stalls/sighting.hpp"
+#include "runtime/stalls/sighting.hpp"
 
 #include <time.h>
 
@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/thread_state.hpp"
-#include "process/peek.hpp"
+#include "runtime/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

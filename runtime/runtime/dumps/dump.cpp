@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/dump.hpp.
-#include "process/dumps/dump.hpp"
+// See runtime/dumps/dump.hpp.
+#include "runtime/dumps/dump.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 #include "base/printable.hpp"
 #include "core/thread_state.hpp"
 #include "platform/parked_frames.hpp"
-#include "process/dumps/fiber_frames.hpp"
-#include "process/dumps/lock_holders.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
+#include "runtime/dumps/lock_holders.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,7 +9,7 @@
 #include <motet/detail/base/abi.hpp>
 #include <span>
 
-#include "process/stalls/blocked_call.hpp"
+#include "runtime/stalls/blocked_call.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

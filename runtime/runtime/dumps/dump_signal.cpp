@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/dump_signal.hpp. The thread that gets the signal sends it on to each thread of
-// the roster. What happens there is in process/dumps/dump_request.cpp. Source: signal-safety(7);
+// See runtime/dumps/dump_signal.hpp. The thread that gets the signal sends it on to each thread of
+// the roster. What happens there is in runtime/dumps/dump_request.cpp. Source: signal-safety(7);
 // backtrace(3) is safe once it has been called.
-#include "process/dumps/dump_signal.hpp"
+#include "runtime/dumps/dump_signal.hpp"
 
 #include <execinfo.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 #include "base/signal_safe_text.hpp"
 #include "core/thread_state.hpp"
-#include "process/shared_signal.hpp"
+#include "runtime/shared_signal.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

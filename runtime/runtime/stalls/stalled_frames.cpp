@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See process/stalls/stalled_frames.hpp. Source: signal-safety(7); Intel SDM, 3.2, CALL; Arm ARM,
+// See runtime/stalls/stalled_frames.hpp. Source: signal-safety(7); Intel SDM, 3.2, CALL; Arm ARM,
 // BL and BLR.
-#include "process/stalls/stalled_frames.hpp"
+#include "runtime/stalls/stalled_frames.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -19,8 +19,8 @@
 
 #include "core/thread_state.hpp"
 #include "platform/interrupted_place.hpp"
-#include "process/peek.hpp"
-#include "process/shared_signal.hpp"
+#include "runtime/peek.hpp"
+#include "runtime/shared_signal.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

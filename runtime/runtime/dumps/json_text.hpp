@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "process/dumps/fiber_frames.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -18,8 +18,8 @@
 #include "base/signal_safe_text.hpp"
 #include "core/thread_state.hpp"
 #include "platform/interrupted_place.hpp"
-#include "process/dumps/dump.hpp"
-#include "process/dumps/fiber_frames.hpp"
+#include "runtime/dumps/dump.hpp"
+#include "runtime/dumps/fiber_frames.hpp"
 #include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

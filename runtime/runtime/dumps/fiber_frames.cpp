@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See process/dumps/fiber_frames.hpp.
-#include "process/dumps/fiber_frames.hpp"
+// See runtime/dumps/fiber_frames.hpp.
+#include "runtime/dumps/fiber_frames.hpp"
 
 #include <cxxabi.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
 // with run(), or by a hook when the thread, or the process, does.
-#include "process/run.hpp"
+#include "runtime/run.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,13 +18,13 @@
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/valgrind.hpp"
-#include "process/debugger_page.hpp"
-#include "process/dumps/dump_signal.hpp"
-#include "process/foreign_backend.hpp"
-#include "process/foreign_visit.hpp"
-#include "process/late_backend.hpp"
-#include "process/stalls/stall_watch.hpp"
-#include "process/traces/tracing.hpp"
+#include "runtime/debugger_page.hpp"
+#include "runtime/dumps/dump_signal.hpp"
+#include "runtime/foreign_backend.hpp"
+#include "runtime/foreign_visit.hpp"
+#include "runtime/late_backend.hpp"
+#include "runtime/stalls/stall_watch.hpp"
+#include "runtime/traces/tracing.hpp"
 
 extern "C" {
 /// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
