@@ -5,9 +5,9 @@
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/remote_verbs.hpp"
 #include "fibers/fiber_end.hpp"
+#include "migration/journey.hpp"
 #include "runtime/run.hpp"
 #include "threads/await_thread.hpp"
-#include "travel/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -23,7 +23,7 @@ ROOMS = [
     "threads",
     "io",
     "runtime",
-    "travel",
+    "migration",
     "tls",
     "http",
 ]

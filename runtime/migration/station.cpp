@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See travel/journey.hpp: how a traveller is let run on a thread, leaves it, and is awaited there.
-// A traveller passes from one thread to another by one atomic operation, or one post; the thread
-// that gave it away does not touch the traveller, or the journey's unlocked state, again.
+// See migration/journey.hpp: how a traveller is let run on a thread, leaves it, and is awaited
+// there. A traveller passes from one thread to another by one atomic operation, or one post; the
+// thread that gave it away does not touch the traveller, or the journey's unlocked state, again.
 #include <cstdlib>
 #include <utility>
 
@@ -11,9 +11,9 @@
 #include "core/mail/mailbox.hpp"
 #include "core/recording/recorder.hpp"
 #include "fibers/family.hpp"
+#include "migration/journey.hpp"
+#include "migration/visit.hpp"
 #include "runtime/dumps/leaks.hpp"
-#include "travel/journey.hpp"
-#include "travel/visit.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

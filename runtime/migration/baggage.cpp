@@ -8,7 +8,7 @@
 #include "cancellation/child_failures.hpp"
 #include "cancellation/interrupt.hpp"
 #include "cancellation/scopes.hpp"
-#include "travel/journey.hpp"
+#include "migration/journey.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -15,9 +15,9 @@
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "fibers/family.hpp"
+#include "migration/journey.hpp"
+#include "migration/visit.hpp"
 #include "runtime/foreign_visit.hpp"
-#include "travel/journey.hpp"
-#include "travel/visit.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

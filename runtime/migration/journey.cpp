@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See travel/journey.hpp: how a fiber leaves a thread for an executor, and how it comes back.
-#include "travel/journey.hpp"
+// See migration/journey.hpp: how a fiber leaves a thread for an executor, and how it comes back.
+#include "migration/journey.hpp"
 
 #include <cstdlib>
 #include <motet/cancel.hpp>

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "core/thread_state.hpp"
+#include "migration/journey.hpp"
 #include "threads/job_starter.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
-#include "travel/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -9,7 +9,7 @@
 #include "cancellation/interrupt.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/mail/mailbox.hpp"
-#include "travel/journey.hpp"
+#include "migration/journey.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

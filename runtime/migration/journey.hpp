@@ -121,7 +121,7 @@ struct station {
   bool call_back() noexcept;
   clock::time_point recall_at() noexcept;
   bool try_to_leave() noexcept;
-  // travel/baggage.cpp
+  // migration/baggage.cpp
   void board() noexcept;
   void alight() noexcept;
   void unpack_scopes() noexcept;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/made_exception.hpp"
-#include "travel/journey.hpp"
+#include "migration/journey.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
