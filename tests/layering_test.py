@@ -23,7 +23,7 @@ STRONG = "TDBRSG"
 
 
 def room_of(file):
-    """Of an object file: heart_mail_mailbox.cpp is in the heart. None for a file of no room."""
+    """Of an object file: core_mail_mailbox.cpp is in the core. None for a file of no room."""
     if file == TOP:
         return TOP
     if re.match(r"(\.\._)*backends_", file):

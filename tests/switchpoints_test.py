@@ -209,7 +209,7 @@ def main():
             if is_switchpoint(comment):
                 promised[public_name(name)] = header.relative_to(public)
     rows = set()
-    for table in sorted((root / "tests/interruption").glob("endless_*_test.cpp")):
+    for table in sorted((root / "tests/cancellation").glob("endless_*_test.cpp")):
         for name in re.findall(r'^\s*\{"([^"]+)",', table.read_text(), re.MULTILINE):
             rows.add(name.split(",")[0])
     problems = [f"{header}: {name} is a switchpoint, and no table of endless loops has it"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the heart asks of the kernel. A backend knows no fibers; it takes
+// The seam: what the core asks of the kernel. A backend knows no fibers; it takes
 // operations and hands each back exactly once.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the heart runs, destroys and gets the result of a callable whose type it does not know.
+// How the core runs, destroys and gets the result of a callable whose type it does not know.
 #pragma once
 
 #include <cstddef>
