@@ -6,7 +6,7 @@
 #include <motet/detail/core/control_block.hpp>
 #include <motet/detail/platform/stack.hpp>
 
-#include "core/roster.hpp"
+#include "core/thread_registry.hpp"
 #include "platform/stack_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -28,7 +28,7 @@ class dump_request {
 
   /// Before there can be a signal: to know in the handler whether the main fiber is on its stack.
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
-  /// Returns: those in the thread's place in the roster.
+  /// Returns: those in the thread's place in the thread registry.
   thread_counters& counters() const noexcept { return place_.counters(); }
   /// Returns: whether the stall watch looks at the thread; also there.
   std::atomic<bool>& watched() const noexcept { return place_.watched(); }
@@ -45,7 +45,7 @@ class dump_request {
   thread_state& thread_;
   std::atomic<bool> wanted_{false};  // set by a signal handler on this thread
   stack own_stack_;                  // the thread's; empty where no dump signal was chosen
-  roster_entry place_;
+  registered_thread place_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

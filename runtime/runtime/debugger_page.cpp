@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <motet/detail/core/cold_part.hpp>
 
-#include "core/roster.hpp"
+#include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -13,7 +13,7 @@
 #include "base/remote_work.hpp"
 #include "cancellation/scopes.hpp"
 #include "core/recording/recorder.hpp"
-#include "core/roster.hpp"
+#include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
@@ -115,7 +115,7 @@ void lock_all() {
   offload_threads::lock();
   mailbox::lock_all();
   origins::lock();
-  roster_entry::lock_all();
+  registered_thread::lock_all();
   trace_file::beginning().lock();
   static_guards::lock();
 }
@@ -123,7 +123,7 @@ void lock_all() {
 void unlock_all() {
   static_guards::unlock();
   trace_file::beginning().unlock();
-  roster_entry::unlock_all();
+  registered_thread::unlock_all();
   origins::unlock();
   mailbox::unlock_all();
   offload_threads::unlock();
@@ -135,7 +135,7 @@ void start_over_in_child() {
   count_threads_anew();
   static_guards::unlock();
   mapping_guard::unlock();
-  roster_entry::unlock_all();
+  registered_thread::unlock_all();
   watch_nobody();
   trace_file::abandon();
   trace_file::beginning().unlock();
@@ -143,7 +143,7 @@ void start_over_in_child() {
   mailbox::abandon_all();
   offload_threads::abandon();
   remote_work::abandon();
-  roster_entry::abandon_all();
+  registered_thread::abandon_all();
   if (thread_state* thread = self()) thread->start_over();
 }
 

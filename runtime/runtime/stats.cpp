@@ -6,7 +6,7 @@
 #include <motet/stats.hpp>
 #include <numeric>
 
-#include "core/roster.hpp"
+#include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "platform/offload/offload_threads.hpp"
 #include "platform/ticks.hpp"

@@ -17,7 +17,7 @@ class thread_state;
 
 class counting {
  public:
-  /// `place`: the thread's, in the roster.
+  /// `place`: the thread's, in the thread registry.
   explicit counting(thread_counters& place) noexcept : numbers_(place) {}
 
   bool on() const noexcept { return on_; }

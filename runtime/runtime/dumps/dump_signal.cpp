@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See runtime/dumps/dump_signal.hpp. The thread that gets the signal sends it on to each thread of
-// the roster. What happens there is in runtime/dumps/dump_request.cpp. Source: signal-safety(7);
+// the thread registry. What happens there is in runtime/dumps/dump_request.cpp. Source: signal-safety(7);
 // backtrace(3) is safe once it has been called.
 #include "runtime/dumps/dump_signal.hpp"
 
@@ -45,7 +45,7 @@ void ask_all_others(int signal) noexcept {
   if (!any) (line<64>() << "motet: no thread of this process has fibers\n").write();
 }
 
-/// If the kernel had no room to note the sender, the thread's place in the roster knows.
+/// If the kernel had no room to note the sender, the thread's place in the thread registry knows.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int kept = errno;
   thread_state* thread = self();

@@ -20,7 +20,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/roster.hpp"
+#include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "platform/signal_mask.hpp"
 #include "runtime/dumps/fiber_frames.hpp"
@@ -74,7 +74,7 @@ watch_state& state() {
   return *found;
 }
 
-/// A thread that a fiber holds, as it was seen under the roster's lock.
+/// A thread that a fiber holds, as it was seen under the thread registry's lock.
 struct held_thread {
   const roster_place* place;
   pid_t number;

@@ -17,7 +17,7 @@ class thread_state;
 inline constexpr char name_of_stall_watch[] = "motet watch";
 
 /// Begins to watch as often as `chosen` wants it, if nobody does yet. Threads are watched from when
-/// their place in the roster says so.
+/// their place in the thread registry says so.
 /// Throws: std::system_error; std::bad_alloc.
 void watch_stalls(const options& chosen);
 /// The runtime of this thread is about to end: returns when nothing is told of it any more.

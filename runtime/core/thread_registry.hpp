@@ -32,13 +32,13 @@ void for_each_runtime(const std::function<void(roster_place&)>& f);
 void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f);
 
 /// A runtime's place, for as long as it lives.
-class roster_entry {
+class registered_thread {
  public:
   /// Throws: std::bad_alloc.
-  explicit roster_entry(thread_state& runtime);
-  roster_entry(const roster_entry&) = delete;
-  roster_entry& operator=(const roster_entry&) = delete;
-  ~roster_entry();
+  explicit registered_thread(thread_state& runtime);
+  registered_thread(const registered_thread&) = delete;
+  registered_thread& operator=(const registered_thread&) = delete;
+  ~registered_thread();
 
   // Round a fork.
   static void lock_all() noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See core/roster.hpp.
-#include "core/roster.hpp"
+// See core/thread_registry.hpp.
+#include "core/thread_registry.hpp"
 
 #include <unistd.h>
 
@@ -42,12 +42,12 @@ roster_place* add_place(pid_t thread) {
 
 }  // namespace
 
-roster_entry::roster_entry(thread_state& runtime) : place_(take_free_place(::gettid())) {
+registered_thread::registered_thread(thread_state& runtime) : place_(take_free_place(::gettid())) {
   if (place_ == nullptr) place_ = add_place(::gettid());
   enter(runtime);
 }
 
-void roster_entry::enter(thread_state& runtime) noexcept {
+void registered_thread::enter(thread_state& runtime) noexcept {
   const std::lock_guard guard(beginning);
   place_->dump_asked = false;
   place_->watched = false;
@@ -55,7 +55,7 @@ void roster_entry::enter(thread_state& runtime) noexcept {
   place_->thread = ::gettid();
 }
 
-roster_entry::~roster_entry() {
+registered_thread::~registered_thread() {
   const std::lock_guard guard(beginning);
   thread_counters& own = place_->counters;
   own.forget_present();
@@ -76,7 +76,7 @@ void for_each_runtime(const std::function<void(roster_place&)>& f) {
   call_for_each(f);
 }
 
-void roster_entry::abandon_all() noexcept {
+void registered_thread::abandon_all() noexcept {
   of_ended.clear();
   for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
     each->counters.clear();
@@ -86,11 +86,11 @@ void roster_entry::abandon_all() noexcept {
   }
 }
 
-void roster_entry::lock_all() noexcept {
+void registered_thread::lock_all() noexcept {
   beginning.lock();
 }
 
-void roster_entry::unlock_all() noexcept {
+void registered_thread::unlock_all() noexcept {
   beginning.unlock();
 }
 
