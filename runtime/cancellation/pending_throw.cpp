@@ -133,23 +133,23 @@ void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
 /// From the inside outwards: the outermost that is not held speaks. A scope can interrupt only what
 /// is no deeper in unwinding and shields than when the scope was entered: so nothing from outside
 /// reaches a destructor, but a time limit within it works.
-speaker speaker_of(const control_block& fiber) noexcept {
-  speaker found;
+effective_interruption effective_interruption_of(const control_block& fiber) noexcept {
+  effective_interruption found;
   cold_part* part = cold_if_any(fiber);
   const unsigned depth = unwind_depth(fiber, *fiber.home);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
-  if (cancelled_now && part->insisted && depth == 0) return {speaks::cancellation, nullptr};
+  if (cancelled_now && part->insisted && depth == 0) return {interruption_kind::cancellation, nullptr};
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->depth < depth || each->kind == scope_kind::shields) return found;
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     if (!entered.ended || held(fiber, entered.about)) continue;
-    if (!silenced(entered, depth)) found = {speaks::scope, &entered};
+    if (!silenced(entered, depth)) found = {interruption_kind::scope, &entered};
   }
   if (depth > 0) return found;
-  if (fiber.raised != nullptr) return {speaks::raised, nullptr};
-  if (cancelled_now && !held(fiber, part->cancellation)) return {speaks::cancellation, nullptr};
-  if ((fiber.interrupts & interrupt_failure) != 0) return {speaks::failure, nullptr};
+  if (fiber.raised != nullptr) return {interruption_kind::raised, nullptr};
+  if (cancelled_now && !held(fiber, part->cancellation)) return {interruption_kind::cancellation, nullptr};
+  if ((fiber.interrupts & interrupt_failure) != 0) return {interruption_kind::failure, nullptr};
   return found;
 }
 
@@ -159,7 +159,7 @@ bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   if (fiber.home->recorded()) home_of(fiber).recording->note_interrupt(fiber, why);
   fiber.interrupts |= why;
   wait_record* wait = fiber.wait;
-  if (wait == nullptr || !wait->interruptible || !speaker_of(fiber)) return false;
+  if (wait == nullptr || !wait->interruptible || !effective_interruption_of(fiber)) return false;
   thread_state& home = home_of(fiber);
   if (home.resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
@@ -187,13 +187,13 @@ bool thread_core::must_throw_slowly() noexcept {
   if ((running_->interrupts & interrupt_kernel) != 0) [[unlikely]] {
     if (lacks_kernel(static_cast<thread_state&>(*this), *running_)) return true;
   }
-  return static_cast<bool>(speaker_of(*running_));
+  return static_cast<bool>(effective_interruption_of(*running_));
 }
 
 /// A wait in a handler goes on, and ends with the handler's grace.
 bool interrupted_at_once(thread_state& home) noexcept {
   control_block& fiber = home.running();
-  if (home.foreign || speaker_of(fiber)) return true;
+  if (home.foreign || effective_interruption_of(fiber)) return true;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
@@ -212,25 +212,25 @@ void thread_core::throw_pending() {
   control_block& fiber = *running_;
   if ((fiber.interrupts & interrupt_kernel) != 0 && home.kernel_refusal != nullptr) [[unlikely]]
     std::rethrow_exception(std::exchange(home.kernel_refusal, nullptr));
-  speaker speaking = speaker_of(fiber);
-  if (speaking.what == speaks::scope) {
-    let_others_run_before(home, speaking.which->about);
-    speaking = speaker_of(fiber);
-  } else if (speaking.what == speaks::cancellation) {
+  effective_interruption effective = effective_interruption_of(fiber);
+  if (effective.what == interruption_kind::scope) {
+    let_others_run_before(home, effective.which->about);
+    effective = effective_interruption_of(fiber);
+  } else if (effective.what == interruption_kind::cancellation) {
     let_others_run_before(home, cold(fiber).cancellation);
-    speaking = speaker_of(fiber);
+    effective = effective_interruption_of(fiber);
   }
-  switch (speaking.what) {
-    case speaks::raised:
+  switch (effective.what) {
+    case interruption_kind::raised:
       fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_raised);
       std::rethrow_exception(std::exchange(fiber.raised, nullptr));
-    case speaks::failure:
+    case interruption_kind::failure:
       throw_failure(fiber);
-    case speaks::scope:
-      throw_end_of(home, *speaking.which);
-    case speaks::cancellation:
+    case interruption_kind::scope:
+      throw_end_of(home, *effective.which);
+    case interruption_kind::cancellation:
       throw_cancellation(home);
-    case speaks::nobody:
+    case interruption_kind::none:
       break;
   }
   home.check_may_wait();

@@ -5,12 +5,12 @@
 
 #include <motet/detail/core/scope.hpp>
 
-#include "core/speaker.hpp"
+#include "core/effective_interruption.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-speaker speaker_of(const control_block& fiber) noexcept;
+effective_interruption effective_interruption_of(const control_block& fiber) noexcept;
 
 /// Notes why a fiber is to throw, and ends its wait unless something forbids it.
 /// Returns: whether that ended a wait of the fiber.

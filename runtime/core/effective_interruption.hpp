@@ -8,11 +8,11 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Whose word a switchpoint throws.
-enum class speaks : std::uint8_t { nobody, raised, cancellation, failure, scope };
-struct speaker {
-  speaks what = speaks::nobody;
+enum class interruption_kind : std::uint8_t { none, raised, cancellation, failure, scope };
+struct effective_interruption {
+  interruption_kind what = interruption_kind::none;
   scope* which = nullptr;
-  explicit operator bool() const noexcept { return what != speaks::nobody; }
+  explicit operator bool() const noexcept { return what != interruption_kind::none; }
 };
 
 }}}  // namespace motet::MOTET_ABI::detail
