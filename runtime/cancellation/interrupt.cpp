@@ -43,16 +43,16 @@ bool has_children(const control_block& fiber) noexcept {
 }
 
 /// The grace is over.
-void insist(control_block& fiber) noexcept {
-  cold(fiber).insisted = true;
+void escalate(control_block& fiber) noexcept {
+  cold(fiber).escalated = true;
   interrupt_fiber(fiber, interrupt_cancel);
-  insist_below(fiber);
+  escalate_below(fiber);
 }
 
 }  // namespace
 
 /// The alarms of the others go off at once, so that a deep tree takes no stack.
-void insist_below(control_block& fiber) noexcept {
+void escalate_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
   const cancel_reason why = termination_by(fiber);
   for (control_block* other : {part.stands_for, part.callee}) {
@@ -72,12 +72,12 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace,
   cold_part& part = cold(fiber);
   timers& time = home_of(fiber).time;
   const clock::time_point due = time.after(grace);
-  timer& alarm = part.insistence;
-  if (part.insisted || (alarm.armed() && alarm.due <= due)) return answer;
+  timer& alarm = part.termination_timer;
+  if (part.escalated || (alarm.armed() && alarm.due <= due)) return answer;
   time.disarm(alarm);
   alarm.due = due;
   alarm.fiber = &fiber;
-  alarm.fire = [](timer& due_now) noexcept { insist(*due_now.fiber); };
+  alarm.fire = [](timer& due_now) noexcept { escalate(*due_now.fiber); };
   time.arm(alarm);
   return answer;
 }

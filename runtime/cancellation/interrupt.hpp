@@ -22,7 +22,7 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace,
                              const cancel_reason& why) noexcept;
 void terminate_family(family& children, clock::duration grace, const cancel_reason& why) noexcept;
 /// The grace of the fiber's termination is over, and so is that of all whose end it waits for.
-void insist_below(control_block& fiber) noexcept;
+void escalate_below(control_block& fiber) noexcept;
 
 bool give_token(control_block& fiber, value_slot&& token) noexcept;
 /// Cancels the fiber and decides what its result is.

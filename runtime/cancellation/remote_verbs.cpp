@@ -34,7 +34,7 @@ struct requests_taken {
     taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
     taken.resumer_broken = from.resumer_broken;
     if (taken.cancel_at != 0) taken.why = from.why;
-    taken.insists = std::exchange(from.insists, false);
+    taken.escalates = std::exchange(from.escalates, false);
     taken.grace = from.grace;
     taken.resume_number = std::exchange(from.resume_number, 0);
     taken.raised = std::exchange(from.raised, nullptr);
@@ -59,7 +59,7 @@ void do_requests(post& item, thread_state& home) noexcept {
       } else {
         cancel_here(fiber, now.why);
       }
-      if (now.insists) terminate_here(fiber, now.grace, now.why);
+      if (now.escalates) terminate_here(fiber, now.grace, now.why);
     }
     if (place == now.stop_at) end_stopped_scopes(fiber);
     if (place == now.token_at) give_token(fiber, std::move(now.token));
@@ -140,13 +140,13 @@ cancel_result cancel(control_block& fiber, const cancel_reason& why) noexcept {
 cancel_result terminate(control_block& fiber, clock::duration grace,
                         const cancel_reason& why) noexcept {
   if (at_home(fiber)) return terminate_here(fiber, grace, why);
-  const auto insist = [&](remote_requests& requests, bool) {
-    if (requests.insists && requests.grace <= grace) return false;
-    requests.insists = true;
+  const auto escalate = [&](remote_requests& requests, bool) {
+    if (requests.escalates && requests.grace <= grace) return false;
+    requests.escalates = true;
     requests.grace = grace;
     return true;
   };
-  return ask_to_cancel(fiber, why, insist);
+  return ask_to_cancel(fiber, why, escalate);
 }
 
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {

@@ -26,7 +26,7 @@ void cancel_family(family& children, const cancel_reason& why) noexcept {
 void end_family(family& children, const char* reason) noexcept {
   control_block& owner = *children.owner;
   if (children.size > 0) cancel_family(children, asked_by(owner, reason));
-  if (cold(owner).insisted) {
+  if (cold(owner).escalated) {
     terminate_family(children, clock::duration::zero(), termination_by(owner));
   }
   await_family(children, until::all_over, false);

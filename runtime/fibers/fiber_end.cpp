@@ -113,7 +113,7 @@ void give_up_raised(control_block& fiber) noexcept {
 
 void disarm_own(timers& time, cold_part& part) noexcept {
   time.disarm(part.grace);
-  time.disarm(part.insistence);
+  time.disarm(part.termination_timer);
 }
 
 bool notify_awaiters(control_block& ended) noexcept {

@@ -139,9 +139,9 @@ void station::lend_end() noexcept {
   cold_part& part = cold(block);
   if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
   block.interrupts |= interrupt_cancel;
-  if (!part.insisted && trip.end.insisted) {
-    part.insisted = true;
-    insist_below(block);
+  if (!part.escalated && trip.end.escalated) {
+    part.escalated = true;
+    escalate_below(block);
   }
 }
 
@@ -153,12 +153,12 @@ void station::take_back_end() noexcept {
     cancelled = true;
     return;
   }
-  trip.end = {true, part.insisted, part.cancellation};
+  trip.end = {true, part.escalated, part.cancellation};
   lent_end = false;
   if (is_home()) return;
   block.to_end_for = nullptr;
   part.cancellation = {};
-  part.insisted = false;
+  part.escalated = false;
 }
 
 void station::pass_on() noexcept {
@@ -168,7 +168,7 @@ void station::pass_on() noexcept {
   const bool cancelled_here = (block.interrupts & interrupt_cancel) != 0;
   cancelled = cancelled || (cancelled_here && !is_home());
   if (cancelled_here && is_home()) {
-    news.end = {true, part.insisted, part.cancellation};
+    news.end = {true, part.escalated, part.cancellation};
   }
   while (std::exception_ptr error = take_error_of_child(block)) {
     try {

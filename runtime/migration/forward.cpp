@@ -91,7 +91,7 @@ void forward(journey& to, forwarded&& news) noexcept {
 void station::apply(forwarded&& news) noexcept {
   if (news.end.asked) {
     if (!trip.end.asked) trip.end = news.end;
-    trip.end.insisted = trip.end.insisted || news.end.insisted;
+    trip.end.escalated = trip.end.escalated || news.end.escalated;
     lend_end();
     interrupt_fiber(block, interrupt_cancel);
   }

@@ -39,7 +39,7 @@ struct baggage {
 /// A cancellation of the traveller.
 struct end_request {
   bool asked = false;
-  bool insisted = false;
+  bool escalated = false;
   lasting_interruption about;
 };
 

@@ -52,7 +52,7 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
   return run(chosen, [&] {
     int first = 0;
     std::stop_source drain;
-    std::stop_source insist;
+    std::stop_source escalate;
     std::optional<int> status;
     {
       std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
@@ -62,9 +62,9 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
         drain.request_stop();
         if (drains) signals->next();
         signals.reset();
-        insist.request_stop();
+        escalate.request_stop();
       });
-      status = move_on_when_stopped(insist.get_token(), [&] { return f(drain.get_token()); });
+      status = move_on_when_stopped(escalate.get_token(), [&] { return f(drain.get_token()); });
       end(signalled);
     }
     if (status.value_or(0) != 0) return *status;

@@ -30,7 +30,7 @@ bool remote_link::await_end(const char* reason) noexcept {
   }
   cold_part& part = cold(self()->running());
   part.callee = fiber.get();
-  if (part.insisted) terminate(*part.callee, clock::duration::zero(), termination_here());
+  if (part.escalated) terminate(*part.callee, clock::duration::zero(), termination_here());
   over.await_end();
   part.callee = nullptr;
   return true;

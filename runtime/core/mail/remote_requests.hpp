@@ -26,7 +26,7 @@ struct remote_requests : post {
   bool cancelled = false;  // has been asked for, perhaps long ago; `why` tells the reason
   int references = 0;
   cancel_reason why = interruption::reason("");
-  bool insists = false;  // terminate(), with this grace
+  bool escalates = false;  // terminate(), with this grace
   clock::duration grace{};
   std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
   std::exception_ptr raised;
@@ -37,7 +37,7 @@ struct remote_requests : post {
   /// In a forked child: what other threads have asked for is forgotten.
   void abandon() noexcept {
     queued = false;
-    if (cancel_at != 0) cancelled = insists = false;
+    if (cancel_at != 0) cancelled = escalates = false;
     asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
     raised = nullptr;
     token.reset();

@@ -45,8 +45,8 @@ struct cold_part {
   lasting_interruption cancellation;  // once the fiber has been cancelled
   std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
   timer grace;                        // of a handler of that
-  timer insistence;                   // of terminate()
-  bool insisted = false;
+  timer termination_timer;                   // of terminate()
+  bool escalated = false;
   remote_link* caller = nullptr;        // on another thread: told of the end
   control_block* callee = nullptr;      // there: its end, which the fiber has asked for, is awaited
   bool keeps = false;                   // the fiber is a keeper, which no listing shows
