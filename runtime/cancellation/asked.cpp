@@ -31,7 +31,7 @@ cancel_reason asked_by(control_block& asker, const char* text, call_site site) n
   if (asker.to_end_for != nullptr && part->keeps) return *asker.to_end_for;
   lasting_interruption* own = end_of(asker);
   if (own != nullptr && !own->as_cause) own->as_cause = interruption::share(own->why);
-  return interruption::reason(text, site, identity_of(asker).id,
+  return interruption::reason(text, site, traveller_of(asker).id,
                               own == nullptr ? shared_cause() : own->as_cause);
 }
 

@@ -16,12 +16,12 @@ namespace detail {
 
 stop_scope::stop_scope(std::stop_token token, call_site site, const cancel_reason* why)
     : scope(site, "a stop was requested", &asked_, why),
-      owner_(identity_of(*fiber)),
+      owner_(traveller_of(*fiber)),
       callback_(std::move(token), end_scope{this}) {}
 
 void stop_scope::stop_requested() noexcept {
   thread_state* here = self();
-  const bool by_owner = here != nullptr && &identity_of(here->running()) == &owner_;
+  const bool by_owner = here != nullptr && &traveller_of(here->running()) == &owner_;
   if (by_owner || (owner_.home == here && !is_away(owner_))) {
     end();
   } else {

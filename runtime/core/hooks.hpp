@@ -87,7 +87,7 @@ inline bool is_away(const control_block& fiber) noexcept {
 }
 
 inline void go_to(const control_block& owner) noexcept {
-  if (journey* trip = journey_of_any(identity_of(self()->running()))) hooks.go_to(*trip, owner);
+  if (journey* trip = journey_of_any(traveller_of(self()->running()))) hooks.go_to(*trip, owner);
 }
 
 /// In the frame of what must end where it began: the body of a fiber.

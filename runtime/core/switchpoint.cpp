@@ -59,7 +59,7 @@ namespace {
 
 /// Of the fiber, or of the traveller that runs as it, whose block is another thread's.
 std::string name_for_people(control_block& fiber) {
-  const control_block& seen = identity_of(fiber);
+  const control_block& seen = traveller_of(fiber);
   const std::string name = copied_name_of(seen);
   return name.empty() ? std::to_string(seen.id) : printable{name}.string();
 }

@@ -35,7 +35,7 @@ void await_on_plain_thread(control_block& fiber) {
 }
 
 void await_from_another_thread(thread_state& thread, control_block& fiber) {
-  if (&fiber == &identity_of(thread.running())) refuse_to_await_oneself();
+  if (&fiber == &traveller_of(thread.running())) refuse_to_await_oneself();
   thread.deliver();
   control_block& self = thread.running();
   remote_awaiter* waiting = remote_awaiter::send(fiber, self);

@@ -176,12 +176,12 @@ control_block& outcome_of(const fiber_ref& dead) {
 }
 
 const control_block& fiber_here() {
-  return identity_of(here_core().running());
+  return traveller_of(here_core().running());
 }
 
 std::exception_ptr failure_for(const control_block& awaiting) noexcept {
   const thread_core* thread = self_core();
-  if (thread != nullptr && &identity_of(thread->running()) == &awaiting) {
+  if (thread != nullptr && &traveller_of(thread->running()) == &awaiting) {
     return std::current_exception();
   }
   return as_seen_by_others(std::current_exception(), "that ran a coroutine");

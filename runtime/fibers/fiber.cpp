@@ -42,7 +42,7 @@ std::vector<control_block*> children_by_age(control_block& parent) {
 
 void refuse_self(const control_block& fiber) {
   thread_state* thread = self();
-  if (thread != nullptr && &identity_of(thread->running()) == &fiber) {
+  if (thread != nullptr && &traveller_of(thread->running()) == &fiber) {
     throw std::logic_error("a fiber cannot schedule itself");
   }
 }
@@ -149,7 +149,7 @@ cancel_result fiber_ref::terminate(detail::timespan grace, call_site site) const
 }
 
 fiber_ref current() {
-  return fiber_ref(detail::refer_to(detail::identity_of(detail::here().running())));
+  return fiber_ref(detail::refer_to(detail::traveller_of(detail::here().running())));
 }
 
 void checkpoint() {

@@ -130,7 +130,7 @@ station* go(const executor& to, bool returns) {
   if (part != nullptr && part->sends) {
     throw std::logic_error("an executor's post() cannot go anywhere itself");
   }
-  control_block& fiber = identity_of(thread.running());
+  control_block& fiber = traveller_of(thread.running());
   if (!returns) check_comes_home(fiber);
   if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);

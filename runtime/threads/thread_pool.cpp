@@ -49,14 +49,14 @@ std::exception_ptr left_undone() noexcept {
 
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
   worker.failed.fetch_add(1, std::memory_order_relaxed);
-  origins::note(error, identity_of(self()->running()));
+  origins::note(error, traveller_of(self()->running()));
 }
 
 /// While the worker does not rest, the last one to finish a job announces that when it begins to.
 void count_finished(worker_load& worker, bool has_room) noexcept {
   pool_state& pool = *worker.pool;
   // What the job captured may have gone elsewhere to be destroyed.
-  if (self()->load != &worker) come_home(identity_of(self()->running()));
+  if (self()->load != &worker) come_home(traveller_of(self()->running()));
   if (worker.dry.load(std::memory_order_relaxed)) {
     worker.finished.fetch_add(1);
     pool.announce_idle();

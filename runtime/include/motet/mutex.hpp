@@ -39,7 +39,7 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
   control_block& block = thread->running();
   if (!block.hosts) [[likely]]
     return mark_at(*thread, block);
-  const control_block& traveller = identity_of(block);
+  const control_block& traveller = traveller_of(block);
   return mark_at(*traveller.home, traveller);
 }
 
@@ -48,7 +48,7 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
 inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
   if (holder == holder_mark(thread)) [[likely]]
     return true;
-  return thread != nullptr && holder == mark_of(identity_of(thread->running()));
+  return thread != nullptr && holder == mark_of(traveller_of(thread->running()));
 }
 
 [[noreturn]] void refuse_to_unlock();

@@ -98,7 +98,7 @@ inline cold_part* cold_if_any(const control_block& block) noexcept {
 }
 
 /// Returns: the fiber that runs as `block`: itself, or a traveller.
-inline control_block& identity_of(control_block& block) noexcept {
+inline control_block& traveller_of(control_block& block) noexcept {
   if (block.hosts) [[unlikely]]
     return *cold_if_any(block)->hosted;
   return block;
