@@ -28,7 +28,7 @@ lasting_interruption* end_of(const control_block& fiber) noexcept {
 
 cancel_reason asked_by(control_block& asker, const char* text, call_site site) noexcept {
   const cold_part* part = cold_if_any(asker);
-  if (asker.to_end_for != nullptr && part->keeps) return *asker.to_end_for;
+  if (asker.to_end_for != nullptr && part->is_proxy) return *asker.to_end_for;
   lasting_interruption* own = end_of(asker);
   if (own != nullptr && !own->as_cause) own->as_cause = interruption::share(own->why);
   return interruption::reason(text, site, traveller_of(asker).id,

@@ -58,8 +58,8 @@ void spare_keeper_of(const control_block& failed, const thread_core& thread) noe
   }
   auto& children = part->own_family.children;
   for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
-    cold_part* keeper = cold_if_any(*each);
-    if (keeper != nullptr && keeper->stands_for == &failed) keeper->spared = true;
+    cold_part* proxy_fiber = cold_if_any(*each);
+    if (proxy_fiber != nullptr && proxy_fiber->proxy_for == &failed) proxy_fiber->spared = true;
   }
 }
 

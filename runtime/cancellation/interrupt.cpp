@@ -55,7 +55,7 @@ void escalate(control_block& fiber) noexcept {
 void escalate_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
   const cancel_reason why = termination_by(fiber);
-  for (control_block* other : {part.stands_for, part.callee}) {
+  for (control_block* other : {part.proxy_for, part.callee}) {
     if (other != nullptr) terminate(*other, clock::duration::zero(), why);
   }
   for (family* each = &part.own_family; each != nullptr; each = each->next) {

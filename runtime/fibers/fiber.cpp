@@ -21,8 +21,8 @@ namespace {
 ///          not begun yet, or is dead already; for any other fiber `child` itself.
 control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);
-  if (part == nullptr || !part->keeps) return &child;
-  return part->stands_for != nullptr && part->stands_for->dead() ? nullptr : part->stands_for;
+  if (part == nullptr || !part->is_proxy) return &child;
+  return part->proxy_for != nullptr && part->proxy_for->dead() ? nullptr : part->proxy_for;
 }
 
 /// Returns: the children in all families of `parent`, oldest first.

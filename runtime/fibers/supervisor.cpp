@@ -35,11 +35,11 @@ void ask_to_end(supervised& child) {
 /// Makes the keeper's parent the parent of `child`, so that no other fiber sees the running fiber,
 /// the keeper, in between.
 void stand_aside_for(control_block& child) noexcept {
-  control_block& keeper = *child.parent;
-  control_block& parent = *keeper.parent;
+  control_block& proxy_fiber = *child.parent;
+  control_block& parent = *proxy_fiber.parent;
   retain(parent);
   child.parent = &parent;
-  release(keeper);
+  release(proxy_fiber);
 }
 
 /// While this object lives, the running fiber, a keeper, is shown as its child.
@@ -47,11 +47,11 @@ class standing_for {
  public:
   explicit standing_for(control_block& child) noexcept
       : keeper_part_(cold(home_of(child).running())) {
-    keeper_part_.stands_for = &child;
+    keeper_part_.proxy_for = &child;
   }
   standing_for(const standing_for&) = delete;
   standing_for& operator=(const standing_for&) = delete;
-  ~standing_for() { keeper_part_.stands_for = nullptr; }
+  ~standing_for() { keeper_part_.proxy_for = nullptr; }
 
  private:
   cold_part& keeper_part_;
@@ -88,10 +88,10 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  const fiber_ref keeper =
+  const fiber_ref proxy_fiber =
       child.keepers.spin({.name = "keeper of " + child.label},
                          [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
-  cold(block_of(keeper)).keeps = true;
+  cold(block_of(proxy_fiber)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
   child.was_cancelled = true;

@@ -74,13 +74,13 @@ struct request {
   std::exception_ptr refused;
 };
 
-class keeper {
+class proxy_fiber {
  public:
-  keeper(std::shared_ptr<thread_link> to, owned_job item, std::shared_ptr<request> asked) noexcept
+  proxy_fiber(std::shared_ptr<thread_link> to, owned_job item, std::shared_ptr<request> asked) noexcept
       : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
-  keeper(keeper&&) noexcept = default;
+  proxy_fiber(proxy_fiber&&) noexcept = default;
   /// The keeper may have been ended before its body ran.
-  ~keeper() {
+  ~proxy_fiber() {
     if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
   }
 
@@ -99,9 +99,9 @@ class keeper {
     answer(beginning.fiber, beginning.refused);
     if (beginning.refused != nullptr) return;
     cold_part& keeper_part = cold(self()->running());
-    keeper_part.stands_for = beginning.fiber.get();
+    keeper_part.proxy_for = beginning.fiber.get();
     link.await_end("its parent has ended");
-    keeper_part.stands_for = nullptr;
+    keeper_part.proxy_for = nullptr;
     if (link.failed && !keeper_part.spared) std::rethrow_exception(link.fiber.get()->error);
   }
 
@@ -147,8 +147,8 @@ handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned) {
   const auto asked = std::make_shared<request>();
   remote_wait answered("the spin of a fiber on another thread");
   adopt(*item);
-  const auto its_keeper = spin({.name = "keeper"}, keeper(to, std::move(item), asked), owned->site);
-  cold(block_of(its_keeper)).keeps = true;
+  const auto its_keeper = spin({.name = "keeper"}, proxy_fiber(to, std::move(item), asked), owned->site);
+  cold(block_of(its_keeper)).is_proxy = true;
   asked->spinner = &answered;
   if (!answered.await()) leave_unless_begun(*asked, its_keeper, answered);
   if (asked->refused != nullptr) std::rethrow_exception(asked->refused);

@@ -49,8 +49,8 @@ struct cold_part {
   bool escalated = false;
   remote_link* caller = nullptr;        // on another thread: told of the end
   control_block* callee = nullptr;      // there: its end, which the fiber has asked for, is awaited
-  bool keeps = false;                   // the fiber is a keeper, which no listing shows
-  control_block* stands_for = nullptr;  // the fiber that it keeps, once there is one
+  bool is_proxy = false;                   // the fiber is a keeper, which no listing shows
+  control_block* proxy_for = nullptr;  // the fiber that it keeps, once there is one
   bool spared = false;                  // another fiber has claimed the failure of the kept one
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
