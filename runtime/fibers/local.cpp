@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See detail/core/locals.hpp.
 #include <atomic>
-#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/core/locals.hpp>
 
 #include "core/thread_state.hpp"
@@ -21,8 +21,8 @@ void add_local(local_value& made) noexcept {
   cold(self()->running()).locals.add(made);
 }
 
-void come_into(local_list&& heirlooms) noexcept {
-  cold(self()->running()).locals = std::move(heirlooms);
+void come_into(local_list&& inherited_locals) noexcept {
+  cold(self()->running()).locals = std::move(inherited_locals);
 }
 
 std::uint64_t next_local_key() noexcept {

@@ -28,7 +28,7 @@ void remote_job::begin(control_block& fiber) noexcept {
     release_at_home(*fiber.parent);
     fiber.parent = parent;
   }
-  if (!heirlooms.empty()) cold(fiber).locals = std::move(heirlooms);
+  if (!inherited_locals.empty()) cold(fiber).locals = std::move(inherited_locals);
   if (link != nullptr) {
     cold(fiber).caller = link;
     link->fiber = refer_to(fiber);

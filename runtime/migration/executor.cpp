@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
 // a pool with a limit, and the job that lets it run.
-#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/executor.hpp>
 #include <motet/thread.hpp>
 #include <stdexcept>
@@ -93,8 +93,8 @@ std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
 /// How a runtime is an executor.
 constexpr executor_kind of_a_runtime{
     [](void* where, std::function<void()>&& f) {
-      local_list heirlooms = heirlooms_here();
-      leave_with(std::move(heirlooms), job_slot::holding(std::move(f), call_site::here()),
+      local_list inherited_locals = heirlooms_here();
+      leave_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
                  [&](job_slot&& item) { leave(inbox_at(where), std::move(item)); });
     },
     [](const void* where) {

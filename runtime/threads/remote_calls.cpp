@@ -2,7 +2,7 @@
 // How a fiber gets a child on another thread, or has a function called there. A remote child has a
 // keeper: a fiber on its parent's thread that stands in the family in the child's place, ends the
 // child, and fails for it.
-#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/sync/wait_list.hpp>
 #include <motet/thread.hpp>
 #include <new>
@@ -58,7 +58,7 @@ void send(thread_link& to, owned_job item) noexcept {
 /// inherits its locals.
 /// Throws: as heirlooms_here(), before anything has happened.
 void adopt(remote_job& item) {
-  item.heirlooms = heirlooms_here();
+  item.inherited_locals = heirlooms_here();
   thread_state* thread = self();
   if (thread == nullptr) return;
   retain(thread->running());

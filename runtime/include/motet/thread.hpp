@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/core/job.hpp>
 #include <motet/detail/core/job_slot.hpp>
 #include <motet/fiber.hpp>
@@ -99,8 +99,8 @@ class thread {
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::local_list heirlooms = detail::heirlooms_here();
-    detail::leave_with(std::move(heirlooms), detail::job_slot::holding(std::forward<F>(f), site),
+    detail::local_list inherited_locals = detail::heirlooms_here();
+    detail::leave_with(std::move(inherited_locals), detail::job_slot::holding(std::forward<F>(f), site),
                        [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
   }
 
@@ -125,7 +125,7 @@ class thread {
   friend class thread_pool;
   friend bool detail::runs_here(const thread& where);
   friend void detail::give(const thread& where, const detail::arrival& fiber);
-  thread(const options& how, detail::local_list&& heirlooms, detail::job_slot&& body);
+  thread(const options& how, detail::local_list&& inherited_locals, detail::job_slot&& body);
   /// Waits for the end of the main fiber, also if it ends by an exception.
   void await_main() const;
   /// Waits until nothing of the thread's runtime is left; nothing interrupts this wait.

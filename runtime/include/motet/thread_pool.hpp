@@ -7,7 +7,7 @@
 #include <exception>
 #include <memory>
 #include <motet/call_site.hpp>
-#include <motet/detail/core/heirlooms.hpp>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/threads/pool_task.hpp>
 #include <motet/future.hpp>
 #include <optional>
@@ -107,10 +107,10 @@ class thread_pool {
   auto submit(F&& f, call_site site = call_site::here()) {
     using body = std::decay_t<F>;
     using result = std::invoke_result_t<body&>;
-    detail::local_list heirlooms = detail::heirlooms_here();
+    detail::local_list inherited_locals = detail::heirlooms_here();
     auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
     future<result> outcome(job);
-    give(detail::submitted_work<body, result>(std::move(job)), std::move(heirlooms), site);
+    give(detail::submitted_work<body, result>(std::move(job)), std::move(inherited_locals), site);
     return outcome;
   }
 
@@ -119,9 +119,9 @@ class thread_pool {
   /// Throws: as submit().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::local_list heirlooms = detail::heirlooms_here();
+    detail::local_list inherited_locals = detail::heirlooms_here();
     give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
-         std::move(heirlooms), site);
+         std::move(inherited_locals), site);
   }
 
   /// Waits until the pool has nothing to do: all functions have been called and destroyed. A result
@@ -176,17 +176,17 @@ class thread_pool {
   void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
   std::size_t next_for_strand() const noexcept;
   template <typename Work>
-  void give_to(detail::worker_load& chosen, Work&& work, detail::local_list&& heirlooms,
+  void give_to(detail::worker_load& chosen, Work&& work, detail::local_list&& inherited_locals,
                call_site site, bool movable = false) const {
     detail::pool_task<Work> task(chosen, std::move(work));
-    detail::leave_with(std::move(heirlooms),
+    detail::leave_with(std::move(inherited_locals),
                        detail::job_slot::holding(std::move(task), site, movable),
                        [&](detail::job_slot&& item) { hand_over(chosen, std::move(item)); });
   }
   template <typename Work>
-  void give(Work&& work, detail::local_list&& heirlooms, call_site site) {
+  void give(Work&& work, detail::local_list&& inherited_locals, call_site site) {
     enter();
-    give_to(choose(), std::move(work), std::move(heirlooms), site, true);
+    give_to(choose(), std::move(work), std::move(inherited_locals), site, true);
   }
   bool on_own_thread() const;
   bool in_this_process() const noexcept;

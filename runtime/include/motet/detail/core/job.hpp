@@ -54,7 +54,7 @@ class remote_job : public job {
   remote_start* beginning = nullptr;
   remote_link* link = nullptr;
   control_block* parent = nullptr;  // counted for the fiber; null: the main one there
-  local_list heirlooms;
+  local_list inherited_locals;
 
  protected:
   ~remote_job() = default;

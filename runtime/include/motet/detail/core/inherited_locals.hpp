@@ -14,7 +14,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Makes them the running fiber's, which is new.
-void come_into(local_list&& heirlooms) noexcept;
+void come_into(local_list&& inherited_locals) noexcept;
 
 /// Returns: the copies; none on a thread without a runtime.
 /// Throws: what a copy throws. It may wait.
@@ -29,8 +29,8 @@ inline local_list heirlooms_here() {
 /// A function that finds them when it is called.
 class heir {
  public:
-  heir(local_list&& heirlooms, job_slot&& function)
-      : heirlooms_(std::move(heirlooms)), function_(new job_slot(std::move(function))) {}
+  heir(local_list&& inherited_locals, job_slot&& function)
+      : heirlooms_(std::move(inherited_locals)), function_(new job_slot(std::move(function))) {}
 
   void operator()() {
     come_into(std::move(heirlooms_));
@@ -45,13 +45,13 @@ class heir {
 /// Calls `leave(item)`, with an item that takes them along if there are any.
 /// Throws: std::bad_alloc.
 template <typename Leave>
-void leave_with(local_list&& heirlooms, job_slot&& item, Leave leave) {
-  if (heirlooms.empty()) [[likely]] {
+void leave_with(local_list&& inherited_locals, job_slot&& item, Leave leave) {
+  if (inherited_locals.empty()) [[likely]] {
     leave(std::move(item));
   } else {
     const call_site site = item.site;
     const bool movable = item.movable();
-    leave(job_slot::holding(heir(std::move(heirlooms), std::move(item)), site, movable));
+    leave(job_slot::holding(heir(std::move(inherited_locals), std::move(item)), site, movable));
   }
 }
 
