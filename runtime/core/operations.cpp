@@ -66,7 +66,7 @@ operations::operations(thread_state& thread) noexcept
   table_.add(pending);
   if (thread_.counted.on()) [[unlikely]]
     thread_.counted.numbers().in_flight_of(*pending.op).add(1);
-  thread_.pend(thread_.running());
+  thread_.add_pending(thread_.running());
   return true;
 }
 
@@ -141,7 +141,7 @@ void operations::complete(operation& op) noexcept {
   in_flight::remove(pending);
   if (thread.counted.on()) [[unlikely]]
     thread.counted.numbers().in_flight_of(op).subtract(1);
-  thread.unpend(*pending.wait.fiber);
+  thread.remove_pending(*pending.wait.fiber);
   pending.done = true;
   if (pending.won != nullptr) {
     pending.won(pending, thread);

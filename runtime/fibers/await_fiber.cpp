@@ -40,9 +40,9 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
   control_block& self = thread.running();
   remote_awaiter* waiting = remote_awaiter::send(fiber, self);
   if (waiting == nullptr) return;
-  thread.pend(self);
+  thread.add_pending(self);
   thread.park(waiting->wait);
-  thread.unpend(self);
+  thread.remove_pending(self);
   if (!waiting->over()) {
     if (waiting->give_up()) thread.throw_pending();
     thread.park_until_over(waiting->wait);  // the news is under way

@@ -35,7 +35,7 @@ bool end_case::enter(thread_core& thread) {
   }
   remote_ = remote_awaiter::send(*block_, thread.running(), this);
   if (remote_ == nullptr) return true;
-  thread.pend(thread.running());
+  thread.add_pending(thread.running());
   return false;
 }
 
@@ -44,7 +44,7 @@ void end_case::leave_list() noexcept {
     list<awaiter, awaiters_tag>::remove(*this);
     return;
   }
-  present_core().unpend(*of->fiber);
+  present_core().remove_pending(*of->fiber);
   remote_awaiter* left = std::exchange(remote_, nullptr);
   if (left->give_up()) return;
   if (left->over()) {
@@ -56,7 +56,7 @@ void end_case::leave_list() noexcept {
 
 void end_case::finish() {
   if (remote_ == nullptr) return;
-  present_core().unpend(*of->fiber);
+  present_core().remove_pending(*of->fiber);
   std::exchange(remote_, nullptr)->dispose();
 }
 

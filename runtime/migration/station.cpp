@@ -199,9 +199,9 @@ void station::await_news() noexcept {
   family& children = cold(block).own_family;
   children.waits_until = until::all_over;
   if (only_for_children()) children.waiter = &wait;
-  thread.pend(block);
+  thread.add_pending(block);
   thread.park(wait);
-  thread.unpend(block);
+  thread.remove_pending(block);
   children.waiter = nullptr;
   away = nullptr;
 }

@@ -166,9 +166,9 @@ TEST_CASE("mailbox::push() of another thread ends a sleep", "[core]") {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(mail.push(sent));
   });
-  here.thread().pend(here.thread().running());
+  here.thread().add_pending(here.thread().running());
   CHECK(here.thread().park(sent.wait) == motet::detail::wake_reason::handed);
-  here.thread().unpend(here.thread().running());
+  here.thread().remove_pending(here.thread().running());
   sender.join();
 }
 

@@ -50,9 +50,9 @@ void remote_wait::wait(Park park) noexcept {
 bool remote_wait::await() noexcept {
   wait([this] {
     wait_.reopen();  // its alarm may have ended it before
-    home_->pend(*fiber_);
+    home_->add_pending(*fiber_);
     home_->park(wait_);
-    home_->unpend(*fiber_);
+    home_->remove_pending(*fiber_);
   });
   return over_;
 }
@@ -83,9 +83,9 @@ remote_wait::result remote_wait::await_until(clock::time_point when) noexcept {
     wait_.reopen();
     alarm late(*fiber_, wait_, when);
     if (when != clock::time_point::max()) home_->time.arm(late);
-    home_->pend(*fiber_);
+    home_->add_pending(*fiber_);
     home_->park(wait_);
-    home_->unpend(*fiber_);
+    home_->remove_pending(*fiber_);
     home_->time.disarm(late);
   });
   if (over_) return result::over;

@@ -49,12 +49,12 @@ class timers {
   /// reserve() must have made room.
   void arm(timer& alarm) noexcept {
     queue_.push(alarm);
-    alarm.fiber->home->pend(*alarm.fiber);
+    alarm.fiber->home->add_pending(*alarm.fiber);
   }
   void disarm(timer& alarm) noexcept {
     if (!alarm.armed()) return;
     queue_.remove(alarm);
-    alarm.fiber->home->unpend(*alarm.fiber);
+    alarm.fiber->home->remove_pending(*alarm.fiber);
   }
   /// Moves an armed timer to where its changed `due` belongs.
   void rearm(timer& alarm) noexcept { queue_.update(alarm); }
