@@ -167,7 +167,7 @@ void thread_state::poll(bool wait) noexcept {
 }
 
 /// No fiber is runnable: sleeps until one may be.
-void thread_state::rest_now() noexcept {
+void thread_state::wait_for_work_now() noexcept {
   if (!lasting_pending() && !mail_->filled() && hooks.end_idle(idle)) {
     if (recorded_) recording->note_next(queue_.front());
     return;

@@ -88,8 +88,8 @@ bool thread_core::interrupted_at_once() noexcept {
   return hooks.interrupted_at_once(static_cast<thread_state&>(*this));
 }
 
-void thread_core::rest() noexcept {
-  static_cast<thread_state*>(this)->rest_now();
+void thread_core::wait_for_work() noexcept {
+  static_cast<thread_state*>(this)->wait_for_work_now();
 }
 
 void thread_core::tell_of_wake(const control_block& fiber) noexcept {

@@ -81,7 +81,7 @@ class thread_state : public thread_core {
   // core/poll.cpp
   void look_around_now() noexcept;
   void poll(bool wait) noexcept;
-  void rest_now() noexcept;
+  void wait_for_work_now() noexcept;
   void collect_mail() noexcept;  // looks at the inbox
 
   /// For what waits also when it is interrupted.

@@ -136,7 +136,7 @@ struct thread_core {
   // cancellation/pending_throw.cpp, burial in fibers/fiber_end.cpp.
   [[gnu::noinline]] void look_around() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
-  [[gnu::noinline]] void rest() noexcept;
+  [[gnu::noinline]] void wait_for_work() noexcept;
   [[gnu::noinline]] void give_back_left_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
@@ -253,7 +253,7 @@ inline void thread_core::stand_in_line(control_block& fiber) noexcept {
 [[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
   count_switch();
   while (queue_.empty()) [[unlikely]]
-    rest();
+    wait_for_work();
   return take_first();
 }
 
