@@ -87,7 +87,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (!hand_over(pending)) {
     if (op.result == operation::would_block_thread) [[unlikely]]
       return perform_on_thread(pending);
-    thread_.give_way();
+    thread_.yield_after_budget();
     return op.result;
   }
   const bool interrupted = thread_.park(pending.wait) == wake_reason::interrupted;

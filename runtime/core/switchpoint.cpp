@@ -102,7 +102,7 @@ void thread_core::sound_alarm() noexcept {
   wakes_go_to(-1);
 }
 
-void thread_state::give_way() noexcept {
+void thread_state::yield_after_budget() noexcept {
   if (!may_leave()) return;
   if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
   if (++calls_in_a_row_ < most_calls_in_a_row) return;

@@ -72,7 +72,7 @@ class thread_state : public thread_core {
 
   // core/switchpoint.cpp
   /// After a call that did not wait: every 16th in a row looks around, and switches if it can.
-  void give_way() noexcept;
+  void yield_after_budget() noexcept;
   /// snooze() if 500 us have passed since the last poll; submits what is queued.
   void checkpoint() noexcept;
   /// Waits again, for the end of what another thread or the kernel does, after an interruption.

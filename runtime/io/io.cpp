@@ -45,7 +45,7 @@ std::int32_t perform_now(thread_state& thread, operation& op, const char* what) 
 
 bool refused_by_pending() {
   thread_state& thread = here();
-  thread.give_way();
+  thread.yield_after_budget();
   return refuses(thread);
 }
 

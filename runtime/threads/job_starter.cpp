@@ -48,7 +48,7 @@ class caller {
       if (!could_be_new(*home_)) return;  // its children end before what the function captured
       end_function(fiber);
       if (!could_be_new(*home_) || !step_forward()) return;
-      home_->give_way();
+      home_->yield_after_budget();
     }
     step_back();
   }

@@ -82,7 +82,7 @@ std::size_t move_some(int fd, std::size_t count, const char* what, First first, 
   const used_descriptor used(fd);
   std::int32_t moved = rest(fd, std::size_t{0});
   if (moved != -EAGAIN && moved != -EINTR) {
-    thread.give_way();
+    thread.yield_after_budget();
     return settled(moved, what, fd);
   }
   settled(first(fd), what, fd);
