@@ -64,7 +64,7 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
 
 }  // namespace
 
-void thread_state::look_around_now() noexcept {
+void thread_state::tick_now() noexcept {
   if (!may_leave() && !goes_on(*this)) [[unlikely]]
     check_may_leave();
   if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]

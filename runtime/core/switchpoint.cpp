@@ -22,15 +22,15 @@ constexpr int most_calls_in_a_row = 16;
 
 }  // namespace
 
-void thread_core::look_around() noexcept {
-  static_cast<thread_state*>(this)->look_around_now();
+void thread_core::tick() noexcept {
+  static_cast<thread_state*>(this)->tick_now();
 }
 
 void thread_core::look_between_calls() noexcept {
   calls_until_look_ = calls_between_looks;
   const bool no_switch = until_look_then_ == until_look_;
   const flag_guard look(static_cast<thread_state*>(this)->looks_aside);
-  look_around();
+  tick();
   if (no_switch) until_look_then_ = until_look_;
 }
 
@@ -109,7 +109,7 @@ void thread_state::yield_after_budget() noexcept {
   calls_in_a_row_ = 0;
   if (queue_.empty()) {
     const flag_guard look(looks_aside);
-    look_around();
+    tick();
   }
   if (!queue_.empty()) snooze();
 }

@@ -79,7 +79,7 @@ class thread_state : public thread_core {
   void park_until_over(wait_record& wait) noexcept;
 
   // core/poll.cpp
-  void look_around_now() noexcept;
+  void tick_now() noexcept;
   void poll(bool wait) noexcept;
   void wait_for_work_now() noexcept;
   void collect_mail() noexcept;  // looks at the inbox

@@ -134,7 +134,7 @@ struct thread_core {
  protected:
   // Beside the path of a switch, and out of line: core/switchpoint.cpp, what is thrown in
   // cancellation/pending_throw.cpp, burial in fibers/fiber_end.cpp.
-  [[gnu::noinline]] void look_around() noexcept;
+  [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
   [[gnu::noinline]] void give_back_left_stack_now() noexcept;
@@ -246,7 +246,7 @@ inline void thread_core::stand_in_line(control_block& fiber) noexcept {
 
 [[gnu::always_inline]] inline void thread_core::count_switch() noexcept {
   if (--until_look_ == 0) [[unlikely]]
-    look_around();
+    tick();
 }
 
 /// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
