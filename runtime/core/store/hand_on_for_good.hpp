@@ -41,13 +41,13 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   if (fresh && may_pass_stack_on(stacks, ended)) {
     next.runs_on = std::exchange(ended.runs_on, stack());
     next.where = ended.where;
-    take_up(next, ended);
+    install(next, ended);
     stacks.take_back_promise();
     release_ended(ended);
     return next;
   }
   if (fresh) give_stack(next);
-  take_up(next, ended);
+  install(next, ended);
   const left_stack left{ended.runs_on, ended.where.watched};
   const bool gives_back = may_give_back_own_stack(stacks, ended);
   release_ended(ended);

@@ -192,13 +192,13 @@ struct thread_core {
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
-  void stand_in_line(control_block& fiber) noexcept;
+  void enqueue(control_block& fiber) noexcept;
   void count_switch() noexcept;
   control_block& next_runnable() noexcept;
   control_block& take_first() noexcept;
   void prefetch() noexcept;
   void switch_to(control_block& next, control_block& left) noexcept;
-  void take_up(control_block& next, control_block& left) noexcept;
+  void install(control_block& next, control_block& left) noexcept;
 };
 
 [[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
@@ -225,17 +225,17 @@ inline bool thread_core::resume(wait_record& wait, wake_reason reason) noexcept 
 inline void thread_core::make_runnable(control_block& fiber) noexcept {
   if (wakes_are_told_) [[unlikely]]
     tell_of_wake(fiber);
-  stand_in_line(fiber);
+  enqueue(fiber);
 }
 
-inline void thread_core::stand_in_line(control_block& fiber) noexcept {
+inline void thread_core::enqueue(control_block& fiber) noexcept {
   fiber.state.store(fiber_state::runnable, std::memory_order_relaxed);
   queue_.push_back(fiber);
 }
 
 [[gnu::always_inline]] inline void thread_core::snooze() noexcept {
   control_block& fiber = *running_;
-  stand_in_line(fiber);
+  enqueue(fiber);
   count_switch();
   if (queue_.front() == &fiber) [[unlikely]] {
     snooze_alone();
@@ -282,13 +282,13 @@ inline void thread_core::prefetch() noexcept {
   left.saved_errno = *live_errno_;
   if (next.where.stack_pointer == nullptr) [[unlikely]]
     give_stack(next);
-  take_up(next, left);
+  install(next, left);
   switch_context(left.where, next.where);
 }
 
 /// Makes `next` the running fiber in all but the context. Few fibers wait in a handler, or in a
 /// destructor that an exception runs.
-[[gnu::always_inline]] inline void thread_core::take_up(control_block& next,
+[[gnu::always_inline]] inline void thread_core::install(control_block& next,
                                                         control_block& left) noexcept {
   const exception_state& live = *live_exceptions_;
   if ((bits_of(live.caught, live.uncaught) | bits_of(next.caught, next.uncaught)) != 0) [[unlikely]]
