@@ -69,7 +69,7 @@ void thread_state::tick_now() noexcept {
     check_may_leave();
   if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
     return;
-  give_back_left_stack();
+  give_back_retired_stack();
   schedule.looked();
   if (mail_->filled()) collect_mail();
   if (anything_pending() && schedule.due()) {
@@ -128,7 +128,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 void thread_state::poll(bool wait) noexcept {
   const kept_errno here(*live_errno_);
   have_loop_look();
-  give_back_left_stack();
+  give_back_retired_stack();
   if (mail_->filled()) {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for

@@ -78,7 +78,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
   if (counted.on()) tell(*this);
-  give_back_left_stack();
+  give_back_retired_stack();
   if (jobs.taken) --worker_threads;
   {
     const mapping_guard guard;

@@ -35,7 +35,7 @@ inline bool may_give_back_own_stack(const stack_pool& stacks, const control_bloc
 inline control_block& thread_core::hand_on_for_good() noexcept {
   control_block& ended = *running_;
   control_block& next = next_runnable();
-  give_back_left_stack();
+  give_back_retired_stack();
   stack_pool& stacks = static_cast<thread_state*>(this)->store.stacks;
   const bool fresh = next.where.stack_pointer == nullptr;
   if (fresh && may_pass_stack_on(stacks, ended)) {
@@ -48,13 +48,13 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   }
   if (fresh) give_stack(next);
   install(next, ended);
-  const left_stack left{ended.runs_on, ended.where.watched};
+  const retired_stack left{ended.runs_on, ended.where.watched};
   const bool gives_back = may_give_back_own_stack(stacks, ended);
   release_ended(ended);
   if (gives_back) {
     stacks.give_back(left.one);
   } else {
-    left_stack_ = left;
+    retired_stack_ = left;
   }
   leave_context(next.where);
 }

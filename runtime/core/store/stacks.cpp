@@ -13,9 +13,9 @@ void thread_core::give_stack(control_block& fresh) noexcept {
   lay_out_stack(fresh, fresh.runs_on.top);
 }
 
-void thread_core::give_back_left_stack_now() noexcept {
+void thread_core::give_back_retired_stack_now() noexcept {
   const kept_errno here(*live_errno_);
-  left_stack left = std::exchange(left_stack_, left_stack());
+  retired_stack left = std::exchange(retired_stack_, retired_stack());
   sanitizer::forget(left.watched, left.one.bottom, left.one.size());
   static_cast<thread_state*>(this)->store.stacks.give_back(left.one);
 }

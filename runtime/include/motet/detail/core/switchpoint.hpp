@@ -18,7 +18,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// The part of a thread that every switch touches; the rest is in thread_state.
 struct thread_core {
   /// A stack on which nothing will run any more, and what a sanitizer knows of it.
-  struct left_stack {
+  struct retired_stack {
     stack one;
     [[no_unique_address]] sanitizer::context_state watched;
   };
@@ -123,9 +123,9 @@ struct thread_core {
   /// Returns: the next fiber, which begins on this stack.
   control_block& hand_on_for_good() noexcept;
   /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
-  void give_back_left_stack() noexcept {
-    if (left_stack_.one.bottom != nullptr) [[unlikely]]
-      give_back_left_stack_now();
+  void give_back_retired_stack() noexcept {
+    if (retired_stack_.one.bottom != nullptr) [[unlikely]]
+      give_back_retired_stack_now();
   }
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
   bool backs_off() const noexcept { return backing_off_ == running_; }
@@ -137,7 +137,7 @@ struct thread_core {
   [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
-  [[gnu::noinline]] void give_back_left_stack_now() noexcept;
+  [[gnu::noinline]] void give_back_retired_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
@@ -184,7 +184,7 @@ struct thread_core {
   std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
-  left_stack left_stack_;  // the fiber that ends next, or the next poll, gives it back
+  retired_stack retired_stack_;  // the fiber that ends next, or the next poll, gives it back
   mailbox* mail_ = nullptr;
   list<control_block, fibers_tag> fibers_;
   std::size_t living_ = 0;       // spun fibers that are not dead

@@ -49,7 +49,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   fiber.awaiters.push_back(waiting);
   if (thread.park(waiting.wait) == wake_reason::handed) {
     // To the awaiting fiber the stack is gone, also where the ended one could not give it back.
-    present_core().give_back_left_stack();
+    present_core().give_back_retired_stack();
     return;
   }
   waiting.unlink();
