@@ -164,7 +164,7 @@ bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   if (home.resume(*wait, wake_reason::interrupted)) return true;
   if (why == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
     wait->end_instead(wake_reason::interrupted);
-    home.cleaner.drop_later(std::move(cold(fiber).token));
+    home.cleaner.destroy_later(std::move(cold(fiber).token));
   }
   return false;
 }

@@ -69,12 +69,12 @@ void do_requests(post& item, thread_state& home) noexcept {
   }
   // Tokens and exceptions that came too late, or were displaced.
   if (now.raised != nullptr) {
-    home.cleaner.drop_later(
+    home.cleaner.destroy_later(
         value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
   }
-  home.cleaner.drop_later(std::move(now.token));
-  home.cleaner.drop_later(std::move(now.result));
-  home.cleaner.drop_later(std::move(now.resumed));
+  home.cleaner.destroy_later(std::move(now.token));
+  home.cleaner.destroy_later(std::move(now.result));
+  home.cleaner.destroy_later(std::move(now.resumed));
   release_later(fiber);
 }
 

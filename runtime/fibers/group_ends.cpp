@@ -66,7 +66,7 @@ bool note_failure(group_family& group, control_block& failed) noexcept {
     return false;
   }
   if (group.first_failure != nullptr) {
-    home_of(failed).cleaner.drop_later(
+    home_of(failed).cleaner.destroy_later(
         value_slot::holding(std::exchange(group.first_failure, nullptr)));
   }
   while (control_block* old = group.other_failures) {

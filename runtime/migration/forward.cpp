@@ -21,7 +21,7 @@ void merge(forwarded& into, forwarded&& more) noexcept {
   if (into.raised == nullptr) std::swap(into.raised, more.raised);
   if (more.raised != nullptr) {
     thread_state& thread = *self();
-    thread.cleaner.drop_later(
+    thread.cleaner.destroy_later(
         value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
   }
   into.failures.splice(into.failures.end(), more.failures);
@@ -105,7 +105,7 @@ void station::apply(forwarded&& news) noexcept {
   }
   if (news.token_given) {
     give_token(block, std::move(news.token));
-    thread.cleaner.drop_later(std::move(news.token));
+    thread.cleaner.destroy_later(std::move(news.token));
   }
   const std::lock_guard in(trip.sharing);
   merge(trip.news, std::move(later));

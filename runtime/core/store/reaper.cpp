@@ -14,7 +14,7 @@ void reaper::reap_later(control_block& dead) noexcept {
   start_reaping();
 }
 
-void reaper::drop_later(value_slot&& value) noexcept {
+void reaper::destroy_later(value_slot&& value) noexcept {
   if (value.trivial()) {
     value.reset();  // its slot must not give it to anybody
     return;

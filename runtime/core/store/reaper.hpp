@@ -25,7 +25,7 @@ class reaper {
 
   /// Leaves a block to which nobody refers.
   [[gnu::noinline]] void reap_later(control_block& dead) noexcept;
-  void drop_later(value_slot&& value) noexcept;
+  void destroy_later(value_slot&& value) noexcept;
   /// Destroys what has been left, in the running fiber.
   void reap() noexcept;
   /// No other fiber will run: what is left now is destroyed by reap() alone.
