@@ -20,11 +20,11 @@ std::int32_t call_and_block(operation& op) noexcept {
 
 void file_call::await_end() noexcept {
   if (hooks.await_thread(end_, *this)) return;
-  call_off();
+  withdraw();
   end_.await_end();
 }
 
-void file_call::call_off() noexcept {
+void file_call::withdraw() noexcept {
   if (!offload_threads::withdraw(*this)) return;
   op_->result = -ECANCELED;
   notify();

@@ -24,7 +24,7 @@ class file_call final : public blocking_call {
   /// Waits until it is over. If the fiber is interrupted, it is called off first.
   void await_end() noexcept;
   /// Ends it, with -ECANCELED, if no thread has begun it.
-  void call_off() noexcept;
+  void withdraw() noexcept;
 
  private:
   bool run() noexcept override;

@@ -74,7 +74,7 @@ bool operations::begin(pending_operation& pending) noexcept {
   return hand_over(pending);
 }
 
-void operations::call_off(pending_operation& pending) noexcept {
+void operations::cancel_and_wait(pending_operation& pending) noexcept {
   thread_.kernel().cancel(*pending.op);
   thread_.park_until_over(pending.wait);
 }
@@ -91,7 +91,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
     return op.result;
   }
   const bool interrupted = thread_.park(pending.wait) == wake_reason::interrupted;
-  if (!pending.done) call_off(pending);
+  if (!pending.done) cancel_and_wait(pending);
   if (op.result == operation::would_block_thread) [[unlikely]]
     return perform_on_thread(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
@@ -161,7 +161,7 @@ bool operations::being_closed(int fd) noexcept {
 void operations::end_early(pending_operation& pending) noexcept {
   pending.closed = true;
   if (pending.plain_call != nullptr) {
-    pending.plain_call->call_off();
+    pending.plain_call->withdraw();
   } else {
     thread_.kernel().cancel(*pending.op);
   }

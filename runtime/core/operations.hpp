@@ -30,7 +30,7 @@ class operations {
   /// Returns: false if it was over at once.
   bool begin(pending_operation& pending) noexcept;
   /// Has the kernel end an operation that is not done, and waits until it has.
-  void call_off(pending_operation& pending) noexcept;
+  void cancel_and_wait(pending_operation& pending) noexcept;
   /// The kernel has ended it.
   void complete(operation& op) noexcept;
 

@@ -181,7 +181,7 @@ bool ready_case::enter(thread_core& thread) {
 void ready_case::leave_list() noexcept {
   if (pending_.done) return;
   pending_.won = nullptr;
-  full(present_core()).calls.call_off(pending_);
+  full(present_core()).calls.cancel_and_wait(pending_);
   pending_.won = win_at_end;
 }
 
