@@ -46,8 +46,8 @@ struct upward_calls {
   /// Returns: null; or why there is none.
   std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;
   /// See idle_watch.
-  bool (*end_idle)(idle_watch& watch) noexcept;
-  void (*look_whether_stuck)(idle_watch& watch) noexcept;
+  bool (*end_idle)(deadlock_detector& watch) noexcept;
+  void (*look_whether_stuck)(deadlock_detector& watch) noexcept;
   /// See dump_request.
   void (*write_dump)(dump_request& request) noexcept;
 

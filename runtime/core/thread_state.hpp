@@ -13,7 +13,7 @@
 
 #include "core/counting/counting.hpp"
 #include "core/dump_request.hpp"
-#include "core/idle_watch.hpp"
+#include "core/deadlock_detector.hpp"
 #include "core/job_intake.hpp"
 #include "core/mail/remote_requests.hpp"
 #include "core/operations.hpp"
@@ -53,7 +53,7 @@ class thread_state : public thread_core {
   timers time;
   poll_schedule schedule;
   operations calls;
-  idle_watch idle;
+  deadlock_detector idle;
   fiber_store store;
   reaper cleaner;
   dump_request dumps;

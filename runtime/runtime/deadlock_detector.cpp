@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See core/idle_watch.hpp.
-#include "core/idle_watch.hpp"
+// See core/deadlock_detector.hpp.
+#include "core/deadlock_detector.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -111,7 +111,7 @@ void notice_later(thread_state& thread, std::string line) {
 
 }  // namespace
 
-bool idle_watch::end_idle() noexcept {
+bool deadlock_detector::end_idle() noexcept {
   const kept_errno here(thread_.error_number());
   wait_record* wait = thread_.main_fiber().wait;
   if (wait != nullptr && wait->ends_when_idle && thread_.resume(*wait, wake_reason::idle)) {
@@ -136,7 +136,7 @@ bool idle_watch::end_idle() noexcept {
 }
 
 /// All fibers wait for one another, unless there are other threads.
-bool idle_watch::end_stuck(clock::time_point present) {
+bool deadlock_detector::end_stuck(clock::time_point present) {
   const company with = company_in_process();
   if (with == company::none) {
     if (thread_.mail().filled()) return false;  // by a thread that ended after we had looked
@@ -160,7 +160,7 @@ bool idle_watch::end_stuck(clock::time_point present) {
   return report_deadlock();
 }
 
-bool idle_watch::raise_deadlock() {
+bool deadlock_detector::raise_deadlock() {
   std::string report = deadlock_report(thread_);
   const bool raised = raise_here(thread_.main_fiber(), std::make_exception_ptr(deadlock(report)));
   if (raised && thread_.any_runnable()) return true;
@@ -168,12 +168,12 @@ bool idle_watch::raise_deadlock() {
   return reported_ = true;
 }
 
-bool idle_watch::report_deadlock() {
+bool deadlock_detector::report_deadlock() {
   notice_later(thread_, deadlock_report(thread_));
   return reported_ = true;
 }
 
-void idle_watch::look_whether_stuck() noexcept {
+void deadlock_detector::look_whether_stuck() noexcept {
   if (!thread_.lasting_pending() && !thread_.any_runnable()) return;
   stuck_ = false;
   thread_.kernel().keep_pace(false);

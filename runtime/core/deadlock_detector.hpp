@@ -8,11 +8,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-class idle_watch {
+class deadlock_detector {
  public:
-  explicit idle_watch(thread_state& thread) noexcept : thread_(thread) {}
-  idle_watch(const idle_watch&) = delete;
-  idle_watch& operator=(const idle_watch&) = delete;
+  explicit deadlock_detector(thread_state& thread) noexcept : thread_(thread) {}
+  deadlock_detector(const deadlock_detector&) = delete;
+  deadlock_detector& operator=(const deadlock_detector&) = delete;
 
   /// Ends the wait of the main fiber if it is one for just this; otherwise looks whether the fibers
   /// wait for one another, and says so.
