@@ -17,7 +17,7 @@
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"
 #include "migration/visit.hpp"
-#include "runtime/foreign_visit.hpp"
+#include "runtime/guest_runtime.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -47,7 +47,7 @@ namespace {
 /// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
 /// the executor has called this one.
 void visit_foreign_thread(const hop& jump) noexcept {
-  std::optional<foreign_visit> visited;
+  std::optional<guest_runtime> visited;
   try {
     visited.emplace();
   } catch (...) {

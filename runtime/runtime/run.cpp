@@ -21,7 +21,7 @@
 #include "runtime/debugger_page.hpp"
 #include "runtime/dumps/dump_signal.hpp"
 #include "runtime/foreign_backend.hpp"
-#include "runtime/foreign_visit.hpp"
+#include "runtime/guest_runtime.hpp"
 #include "runtime/late_backend.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 #include "runtime/traces/tracing.hpp"
@@ -180,12 +180,12 @@ thread_local std::uint64_t numbers_used = 0;
 
 }  // namespace
 
-foreign_visit::foreign_visit() : before_(read_self()) {
+guest_runtime::guest_runtime() : before_(read_self()) {
   const foreign_thread visited{std::exchange(numbers_used, 0)};
   set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &visited));
 }
 
-foreign_visit::~foreign_visit() {
+guest_runtime::~guest_runtime() {
   numbers_used = self()->store.numbers_used();
   finish(before_, false);
 }

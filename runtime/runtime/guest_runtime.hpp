@@ -9,13 +9,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The runtime that a visiting fiber finds on that thread; there may be an earlier visitor's, which
 /// is put back at the end.
-class foreign_visit {
+class guest_runtime {
  public:
   /// Throws: std::bad_alloc; stack_unavailable if there is no memory for what it needs.
-  foreign_visit();
-  foreign_visit(const foreign_visit&) = delete;
-  foreign_visit& operator=(const foreign_visit&) = delete;
-  ~foreign_visit();
+  guest_runtime();
+  guest_runtime(const guest_runtime&) = delete;
+  guest_runtime& operator=(const guest_runtime&) = delete;
+  ~guest_runtime();
 
  private:
   const std::uintptr_t before_;  // what stood in the runtime's place
