@@ -18,7 +18,7 @@
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/offload_threads.hpp"
-#include "runtime/late_backend.hpp"
+#include "runtime/lazy_backend.hpp"
 #include "runtime/run.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 #include "sync/static_guards.hpp"
@@ -32,7 +32,7 @@ struct fork_reserve {
   fork_reserve& operator=(const fork_reserve&) = delete;
   ~fork_reserve() { ::operator delete(inbox); }
 
-  std::unique_ptr<late_backend> kernel = std::make_unique<late_backend>();
+  std::unique_ptr<lazy_backend> kernel = std::make_unique<lazy_backend>();
   void* inbox = ::operator new(sizeof(mailbox));
 };
 
@@ -48,7 +48,7 @@ void thread_state::make_fork_reserve() {
 
 std::exception_ptr make_kernel_of_child(thread_state& child) noexcept {
   try {
-    static_cast<late_backend&>(child.kernel()).make();
+    static_cast<lazy_backend&>(child.kernel()).make();
     child.make_fork_reserve();
     return nullptr;
   } catch (...) {

@@ -22,7 +22,7 @@
 #include "runtime/dumps/dump_signal.hpp"
 #include "runtime/foreign_backend.hpp"
 #include "runtime/guest_runtime.hpp"
-#include "runtime/late_backend.hpp"
+#include "runtime/lazy_backend.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 #include "runtime/traces/tracing.hpp"
 

@@ -22,7 +22,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen);
 
 /// The first switchpoint of the child makes the real one, and throws if that fails. Until then, and
 /// where nothing can be thrown, operations fail and polls are pauses between two attempts.
-class late_backend final : public backend {
+class lazy_backend final : public backend {
  public:
   /// Of a thread with these options, which outlive it. The mailbox gets its descriptor with the
   /// real backend.
@@ -85,7 +85,7 @@ class late_backend final : public backend {
   bool made_now() const noexcept {
     if (making_) return false;
     try {
-      const_cast<late_backend&>(*this).make();
+      const_cast<lazy_backend&>(*this).make();
     } catch (const std::exception&) {
     }
     return real_ != nullptr;
