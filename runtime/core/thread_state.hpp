@@ -90,7 +90,7 @@ class thread_state : public thread_core {
     if (foreign) throw std::logic_error("a fiber cannot wait on a foreign executor");
   }
 
-  // runtime/runtime_begin_end.cpp
+  // runtime/runtime_lifetime.cpp
   /// Returns: why run() may not take its place; or null.
   const char* in_use() const noexcept;
   /// Ends every fiber and the mailbox. The running fiber is the main one.
