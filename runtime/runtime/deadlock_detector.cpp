@@ -48,7 +48,7 @@ bool wakes_nobody(const char* thread) noexcept {
 }
 
 /// The process's threads, as its directory lists them.
-struct census {
+struct thread_counts {
   std::size_t threads = 0;
   std::size_t workers = 0;  // that wake nobody
   bool whole = false;
@@ -57,9 +57,9 @@ struct census {
 /// A listing that meets a thread which is just ending can miss the threads behind it: so it must
 /// have found as many as the directory says it holds.
 /// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
-census count_threads() noexcept {
+thread_counts count_threads() noexcept {
   constexpr const char* place = "/proc/self/task";
-  census found;
+  thread_counts found;
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(place), &::closedir);
   if (threads == nullptr) return found;
   while (const dirent* entry = ::readdir(threads.get())) {
@@ -80,19 +80,19 @@ constexpr auto shortest_between_looks = std::chrono::milliseconds(100);
 constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 
 /// The threads of the process that could wake a fiber of this one.
-enum class company : std::uint8_t { none, workers, others };
+enum class other_threads : std::uint8_t { none, workers, others };
 
-company company_in_process() noexcept {
+other_threads company_in_process() noexcept {
   const offload_threads::standstill still;
-  census found = count_threads();
+  thread_counts found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
-  if (found.threads == 0) return company::others;
+  if (found.threads == 0) return other_threads::others;
   constexpr std::size_t main_and_sanitizer =
       sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
   const std::size_t accounted = main_and_sanitizer + found.workers + still.idle();
   const std::size_t strangers = found.threads - std::min(found.threads, accounted);
-  if (strangers <= idle_workers.load()) return company::none;
-  return strangers <= worker_threads.load() ? company::workers : company::others;
+  if (strangers <= idle_workers.load()) return other_threads::none;
+  return strangers <= worker_threads.load() ? other_threads::workers : other_threads::others;
 }
 
 std::string deadlock_report(thread_state& thread) {
@@ -137,8 +137,8 @@ bool deadlock_detector::end_idle() noexcept {
 
 /// All fibers wait for one another, unless there are other threads.
 bool deadlock_detector::end_stuck(clock::time_point present) {
-  const company with = company_in_process();
-  if (with == company::none) {
+  const other_threads with = company_in_process();
+  if (with == other_threads::none) {
     if (thread_.mail().filled()) return false;  // by a thread that ended after we had looked
     return raise_deadlock();
   }
@@ -146,7 +146,7 @@ bool deadlock_detector::end_stuck(clock::time_point present) {
   between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
                                                longest_between_looks);
   look_for_others_at_ = present + between_looks_;
-  if (with == company::workers) {  // one may be about to answer, or to become idle
+  if (with == other_threads::workers) {  // one may be about to answer, or to become idle
     idle_until_ = look_for_others_at_;
     return false;
   }
