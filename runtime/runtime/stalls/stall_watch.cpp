@@ -27,7 +27,7 @@
 #include "runtime/peek.hpp"
 #include "runtime/stalls/blocked_call.hpp"
 #include "runtime/stalls/fiber_facts.hpp"
-#include "runtime/stalls/sighting.hpp"
+#include "runtime/stalls/stall_timer.hpp"
 #include "runtime/stalls/stalled_frames.hpp"
 #include "unhandled/notice.hpp"
 #include "unhandled/snapshots.hpp"
@@ -40,7 +40,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-using clock = sighting::clock;
+using clock = stall_timer::clock;
 
 class watcher;
 
@@ -204,14 +204,14 @@ class watcher {
       if (!place.watched.load()) return;
       const thread_state& thread = *place.runtime.load();
       const auto seen = progress_of(thread);
-      sighting& sight = seen_[&place];
+      stall_timer& sight = seen_[&place];
       if (!sight.note(seen, place.thread, now, thread.settings().stall_report)) return;
       found.push_back({&place, place.thread, &thread, *seen, sight.held(now), sight.is_new()});
     });
     return found;
   }
 
-  std::map<const roster_place*, sighting> seen_;
+  std::map<const roster_place*, stall_timer> seen_;
 };
 
 void* watch_main(void*) noexcept {

@@ -34,7 +34,7 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept;
 ///          does not say.
 char state_of(pid_t thread) noexcept;
 
-class sighting {
+class stall_timer {
  public:
   using clock = std::chrono::steady_clock;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See runtime/stalls/sighting.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
+// See runtime/stalls/stall_timer.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
 // of a thread by its number.
-#include "runtime/stalls/sighting.hpp"
+#include "runtime/stalls/stall_timer.hpp"
 
 #include <time.h>
 
@@ -62,7 +62,7 @@ char state_of(pid_t thread) noexcept {
   return end == std::string_view::npos || end + 2 >= text.size() ? '?' : text[end + 2];
 }
 
-bool sighting::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
+bool stall_timer::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
                     clock::duration limit) noexcept {
   if (!seen || seen != seen_) {
     seen_ = seen;
