@@ -112,7 +112,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
   thread_core* notifier = self_core();
   patience leaving;
   for (;;) {
-    chosen_ones waiters;
+    wake_list waiters;
     bool left = false;
     sharing.lock_at_end();
     forget_gone();

@@ -87,7 +87,7 @@ class basic_barrier {
   /// Called under the lock by the last arrival, which releases the lock.
   void end_round(thread_core* thread) {
     const bool possible = missing_ > 0;
-    chosen_ones all;
+    wake_list all;
     missing_ = parties_;
     ++round_;
     while (wait_node* next = waiting_.choose(thread)) all.add(*next);

@@ -146,7 +146,7 @@ class basic_channel {
   /// Not a switchpoint.
   void close() {
     thread_core* thread = self_core();
-    chosen_ones refused;
+    wake_list refused;
     sharing_.lock();
     closed_ = true;
     for (wait_list* each : {&givers_, &takers_}) {

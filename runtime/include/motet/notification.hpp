@@ -47,7 +47,7 @@ class basic_notification {
   /// Not a switchpoint.
   bool notify_all() {
     thread_core* thread = self_core();
-    chosen_ones all;
+    wake_list all;
     sharing_.lock();
     while (wait_node* next = waiting_.choose(thread)) all.add(*next);
     sharing_.unlock();

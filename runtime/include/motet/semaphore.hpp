@@ -57,7 +57,7 @@ class basic_semaphore {
     waiting_.push_back(waiting);
     sharing_.unlock();
     // Waiters behind an interrupted one may want less than it did.
-    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
+    stand_by(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
     if (waiting.refused) throw_semaphore_closed();
   }
 
@@ -100,7 +100,7 @@ class basic_semaphore {
   /// Not a switchpoint.
   void close() {
     thread_core* thread = self_core();
-    chosen_ones refused;
+    wake_list refused;
     sharing_.lock();
     closed_ = true;
     while (wait_node* next = waiting_.choose(thread)) {
@@ -134,7 +134,7 @@ class basic_semaphore {
   template <typename Change>
   void change(Change how) {
     thread_core* thread = self_core();
-    chosen_ones freed;
+    wake_list freed;
     sharing_.lock();
     const bool possible = how();
     if (possible) choose(freed, thread);
@@ -151,7 +151,7 @@ class basic_semaphore {
     return true;
   }
 
-  void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
+  void choose(wake_list& freed, const thread_core* chooser) noexcept {
     while (wait_node* next = waiting_.first_left()) {
       const auto wanted = static_cast<std::ptrdiff_t>(next->number);
       if (wanted > free_) return;

@@ -130,7 +130,7 @@ class basic_shared_mutex {
   /// First in line: takes it if it still can, or waits in front of all others.
   void lock_again(thread_core* thread, way wanted, std::uintptr_t me) {
     for (;;) {
-      chosen_ones freed;
+      wake_list freed;
       sharing_.lock();
       waiting_.arrived();
       if (free_for(wanted)) {
@@ -151,7 +151,7 @@ class basic_shared_mutex {
   template <typename Change>
   void give_up(Change change) {
     thread_core* thread = self_core();
-    chosen_ones freed;
+    wake_list freed;
     sharing_.lock();
     if (!change(thread, *this)) {
       sharing_.unlock();
@@ -180,11 +180,11 @@ class basic_shared_mutex {
 
   void wait_in_line(candidate& waiting, thread_core* thread) {
     // Readers behind an interrupted writer may be able to go on.
-    stand_by(sharing_, waiting, [&](chosen_ones& freed) { choose(freed, thread); });
+    stand_by(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
   }
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.
-  void choose(chosen_ones& freed, const thread_core* chooser) noexcept {
+  void choose(wake_list& freed, const thread_core* chooser) noexcept {
     while (wait_node* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
@@ -195,7 +195,7 @@ class basic_shared_mutex {
 
   /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
   /// looks again.
-  void invite(chosen_ones& freed, const thread_core* chooser) noexcept {
+  void invite(wake_list& freed, const thread_core* chooser) noexcept {
     while (wait_node* next = waiting_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now

@@ -73,7 +73,7 @@ struct acquire_case final : select_branch {
   }
   void leave_list() noexcept override {
     thread_core* thread = self_core();
-    chosen_ones freed;
+    wake_list freed;
     detail::leave(permits.sharing_, *this, [&] { permits.choose(freed, thread); });
     freed.notify(thread);
   }

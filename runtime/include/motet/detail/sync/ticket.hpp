@@ -159,7 +159,7 @@ struct single_wait : wait_node {
 [[noreturn]] void throw_interruption();
 
 /// Waiters that were chosen, and are to be told once the primitive's lock has been released.
-class chosen_ones {
+class wake_list {
  public:
   void add(wait_node& one) noexcept { waiting_.push_back(one); }
   /// Returns: how many waiters there were.
@@ -197,7 +197,7 @@ template <typename Sharing, typename Choose>
       throw_destroyed();
     return;
   }
-  chosen_ones freed;
+  wake_list freed;
   leave(sharing, one, [&] { choose(freed); });
   freed.notify(self_core());
   throw_interruption();
@@ -206,7 +206,7 @@ template <typename Sharing, typename Choose>
 /// The same for primitives on which no waiter holds up those behind it.
 template <typename Sharing>
 [[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one) {
-  stand_by(sharing, one, [](chosen_ones&) {});
+  stand_by(sharing, one, [](wake_list&) {});
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -204,7 +204,7 @@ class waiting_room {
   /// Called under the lock, which is released.
   void release(bool all) noexcept {
     thread_core* thread = self_core();
-    chosen_ones released;
+    wake_list released;
     while (wait_node* next = all ? waiting_.choose(thread) : nullptr) released.add(*next);
     sharing_.unlock();
     released.notify(thread);
