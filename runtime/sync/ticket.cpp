@@ -108,7 +108,7 @@ void ticket::notify_remotely() noexcept {
 }
 
 template <typename Sharing>
-void wait_list::send_away(Sharing& sharing) noexcept {
+void wait_list::detach_all(Sharing& sharing) noexcept {
   thread_core* notifier = self_core();
   patience leaving;
   for (;;) {
@@ -121,7 +121,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
       if (take(*each, notifier)) {
         each->of->destroyed = true;
         waiters.add(*each);
-      } else if (!each->send_away(true)) {
+      } else if (!each->detach_all(true)) {
         left = true;
       }
     }
@@ -132,7 +132,7 @@ void wait_list::send_away(Sharing& sharing) noexcept {
   }
 }
 
-template void wait_list::send_away(any_thread&) noexcept;
-template void wait_list::send_away(one_thread&) noexcept;
+template void wait_list::detach_all(any_thread&) noexcept;
+template void wait_list::detach_all(one_thread&) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

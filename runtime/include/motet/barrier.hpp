@@ -26,7 +26,7 @@ class basic_barrier {
   basic_barrier(const basic_barrier&) = delete;
   basic_barrier& operator=(const basic_barrier&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_barrier() { waiting_.send_away(sharing_); }
+  ~basic_barrier() { waiting_.detach_all(sharing_); }
 
   /// Arrives, and waits until as many have arrived as there are parties. The last of them ends the
   /// round, without waiting. An interrupted wait takes its arrival back.

@@ -58,8 +58,8 @@ class basic_channel {
   basic_channel& operator=(const basic_channel&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_channel() {
-    givers_.send_away(sharing_);
-    takers_.send_away(sharing_);
+    givers_.detach_all(sharing_);
+    takers_.detach_all(sharing_);
   }
 
   /// Hands `item` to the pop() that has waited longest, or leaves it in the channel, waiting for

@@ -61,7 +61,7 @@ class basic_mutex {
   basic_mutex(const basic_mutex&) = delete;
   basic_mutex& operator=(const basic_mutex&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_mutex() { waiting_.send_away(sharing_); }
+  ~basic_mutex() { waiting_.detach_all(sharing_); }
 
   /// Waits until the mutex is free, and takes it: in the order in which fibers and threads asked.
   /// Switchpoint.

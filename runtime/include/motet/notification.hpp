@@ -17,7 +17,7 @@ class basic_notification {
   basic_notification(const basic_notification&) = delete;
   basic_notification& operator=(const basic_notification&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_notification() { waiting_.send_away(sharing_); }
+  ~basic_notification() { waiting_.detach_all(sharing_); }
 
   /// Waits for the next notification.
   /// Switchpoint.

@@ -32,7 +32,7 @@ class basic_semaphore {
   basic_semaphore(const basic_semaphore&) = delete;
   basic_semaphore& operator=(const basic_semaphore&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_semaphore() { waiting_.send_away(sharing_); }
+  ~basic_semaphore() { waiting_.detach_all(sharing_); }
 
   /// Waits until `count` permits are free and all earlier callers have got theirs, and takes them.
   /// A caller that asks for more permits than the limit waits, and so do all later callers, until

@@ -19,7 +19,7 @@ class basic_shared_mutex {
   basic_shared_mutex(const basic_shared_mutex&) = delete;
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_shared_mutex() { waiting_.send_away(sharing_); }
+  ~basic_shared_mutex() { waiting_.detach_all(sharing_); }
 
   /// Waits until there is neither a reader nor a writer, and takes the mutex as the writer.
   /// Switchpoint.

@@ -121,7 +121,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   }
   /// Takes the waiter, whose ticket has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is just doing so.
-  bool send_away(bool list_ends = false) noexcept {
+  bool detach_all(bool list_ends = false) noexcept {
     place expected = place::listed;
     if (!place_.compare_exchange_strong(expected, place::being_sent)) return false;
     unlink();

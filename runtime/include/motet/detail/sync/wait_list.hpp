@@ -95,7 +95,7 @@ class wait_list {
 
   /// Called when the primitive ends: ends every wait, which then throws std::logic_error.
   template <typename Sharing>
-  void send_away(Sharing& sharing) noexcept;
+  void detach_all(Sharing& sharing) noexcept;
 
  private:
   wait_node* first() noexcept {
@@ -124,7 +124,7 @@ class wait_list {
   /// Returns: the waiter behind `ended`, or null.
   wait_node* next_after_ended(wait_node& ended) noexcept {
     wait_node* next = waiting_.next(ended);
-    ended.send_away();
+    ended.detach_all();
     return next;
   }
 
@@ -133,8 +133,8 @@ class wait_list {
   std::uint32_t filled_in_ = 0;  // the process that filled the list, and the flag `expecting`
 };
 
-extern template void wait_list::send_away(any_thread&) noexcept;
-extern template void wait_list::send_away(one_thread&) noexcept;
+extern template void wait_list::detach_all(any_thread&) noexcept;
+extern template void wait_list::detach_all(one_thread&) noexcept;
 
 /// The lock of a primitive, and the waits for its state, which the primitive reads and changes only
 /// in the functions that it passes here. They are called under the lock: they are short, call no
@@ -146,7 +146,7 @@ class waiting_room {
   waiting_room(const waiting_room&) = delete;
   waiting_room& operator=(const waiting_room&) = delete;
   /// Waits that are still open throw std::logic_error.
-  ~waiting_room() { waiting_.send_away(sharing_); }
+  ~waiting_room() { waiting_.detach_all(sharing_); }
 
   /// Returns what `read()` returned.
   template <typename Read>
