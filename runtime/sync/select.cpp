@@ -76,7 +76,7 @@ class selection {
       if (error != nullptr) std::rethrow_exception(error);
       return nullptr;
     }
-    const bool served = ticket_.stand_by();
+    const bool served = ticket_.park();
     leave_all();
     if (!served) throw_interruption();
     if (ticket_.destroyed) throw_destroyed();

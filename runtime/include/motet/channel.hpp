@@ -80,7 +80,7 @@ class basic_channel {
     waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
     sharing_.unlock();
-    stand_by(sharing_, waiting);
+    park(sharing_, waiting);
     if (waiting.refused) throw_channel_closed();
   }
   /// The same with a copy.
@@ -126,7 +126,7 @@ class basic_channel {
     waiting.slot = std::addressof(item);
     takers_.push_back(waiting);
     sharing_.unlock();
-    stand_by(sharing_, waiting);
+    park(sharing_, waiting);
     return item;
   }
 

@@ -30,7 +30,7 @@ class basic_condition_variable {
       withdraw(waiting);
       throw;
     }
-    const bool notified = waiting.lone_ticket.stand_by();
+    const bool notified = waiting.lone_ticket.park();
     if (waiting.lone_ticket.destroyed) throw_destroyed();  // the mutex may be gone as well
     if (!notified) leave(changed_.sharing_, waiting, [] {});
     {
@@ -65,7 +65,7 @@ class basic_condition_variable {
       return;
     }
     const internal_shield safe;
-    waiting.lone_ticket.stand_by();
+    waiting.lone_ticket.park();
     if (!waiting.lone_ticket.destroyed) notify_one();
   }
 

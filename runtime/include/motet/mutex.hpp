@@ -140,7 +140,7 @@ class basic_mutex {
     waiting.number = me;
     waiting_.push_back(waiting);
     sharing_.unlock();
-    stand_by(sharing_, waiting);
+    park(sharing_, waiting);
     if (waiting.refused) [[unlikely]]
       lock_again(what, thread, me);
   }
@@ -163,7 +163,7 @@ class basic_mutex {
       waiting.number = me;
       waiting_.push_front(waiting);
       sharing_.unlock();
-      stand_by(sharing_, waiting);
+      park(sharing_, waiting);
       if (!waiting.refused) return;
     }
   }

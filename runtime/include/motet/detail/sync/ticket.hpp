@@ -32,7 +32,7 @@ class ticket : public post {
 
   /// Waits until the ticket is told, or the wait is interrupted.
   /// Returns: whether the ticket was told.
-  [[gnu::always_inline]] bool stand_by() noexcept {
+  [[gnu::always_inline]] bool park() noexcept {
     if (home_ == nullptr) [[unlikely]]
       return block();
     if (notified_) [[unlikely]] {
@@ -191,8 +191,8 @@ void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
 ///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
 ///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one, Choose&& choose) {
-  if (one.lone_ticket.stand_by()) [[likely]] {
+[[gnu::always_inline]] inline void park(Sharing& sharing, single_wait& one, Choose&& choose) {
+  if (one.lone_ticket.park()) [[likely]] {
     if (one.lone_ticket.destroyed) [[unlikely]]
       throw_destroyed();
     return;
@@ -205,8 +205,8 @@ template <typename Sharing, typename Choose>
 
 /// The same for primitives on which no waiter holds up those behind it.
 template <typename Sharing>
-[[gnu::always_inline]] inline void stand_by(Sharing& sharing, single_wait& one) {
-  stand_by(sharing, one, [](wake_list&) {});
+[[gnu::always_inline]] inline void park(Sharing& sharing, single_wait& one) {
+  park(sharing, one, [](wake_list&) {});
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

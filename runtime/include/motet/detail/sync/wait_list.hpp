@@ -170,7 +170,7 @@ class waiting_room {
     single_wait waiting(what, subject, thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    stand_by(sharing_, waiting);
+    park(sharing_, waiting);
   }
 
   /// Calls `change()`, and ends every wait, in order, if it returns true.
