@@ -7,7 +7,7 @@
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/handle.hpp>
 #include <motet/detail/core/wait_record.hpp>
-#include <motet/detail/sync/ticket.hpp>
+#include <motet/detail/sync/waiter.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

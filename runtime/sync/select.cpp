@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See select.hpp. First each branch is asked whether it can proceed. Only if none can, the fiber
-// joins the lists of all branches with one ticket; when a branch is chosen, the fiber leaves the
+// joins the lists of all branches with one waiter; when a branch is chosen, the fiber leaves the
 // lists of the others. If another thread makes a branch ready meanwhile, select() starts again.
 #include <poll.h>
 
@@ -49,7 +49,7 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
   return nullptr;
 }
 
-/// One attempt to wait: a ticket, and the branches whose lists it has entered.
+/// One attempt to wait: a waiter, and the branches whose lists it has entered.
 class selection {
  public:
   selection(std::span<select_branch*> branches, const char* what, thread_core& thread) noexcept
@@ -69,7 +69,7 @@ class selection {
     } catch (...) {
       error = std::current_exception();
     }
-    // Another thread may have chosen the ticket by now: then the claim fails, and that branch is
+    // Another thread may have chosen the waiter by now: then the claim fails, and that branch is
     // taken.
     if (!waits && ticket_.wait.claim(wake_reason::interrupted)) {
       leave_all();
@@ -113,7 +113,7 @@ class selection {
 
   std::span<select_branch*> branches_;
   thread_core& thread_;
-  ticket ticket_;
+  waiter ticket_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include <motet/cancel.hpp>
-#include <motet/detail/sync/ticket.hpp>
+#include <motet/detail/sync/waiter.hpp>
 #include <motet/thread.hpp>
 #include <mutex>
 #include <stdexcept>

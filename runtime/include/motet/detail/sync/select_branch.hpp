@@ -7,7 +7,7 @@
 #include <motet/clock.hpp>
 #include <motet/detail/core/pending_operation.hpp>
 #include <motet/detail/core/timer.hpp>
-#include <motet/detail/sync/ticket.hpp>
+#include <motet/detail/sync/waiter.hpp>
 #include <motet/fiber.hpp>
 #include <span>
 #include <vector>
@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class remote_awaiter;
 
-/// A branch of a select(). As a waiter it is the ticket's place in the list of the channel, fiber,
+/// A branch of a select(). As a waiter it is the waiter's place in the list of the channel, fiber,
 /// descriptor or timer that the branch waits for. It is moved only outside of a select().
 class select_branch : public wait_node {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of the waiters on a primitive, and how the primitive serves them one by one, or all at
-// once. See detail/sync/ticket.hpp.
+// once. See detail/sync/waiter.hpp.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
-#include <motet/detail/sync/ticket.hpp>
+#include <motet/detail/sync/waiter.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -30,7 +30,7 @@ class wait_list {
     waiting_.push_front(one);
   }
 
-  /// Returns: the first waiter whose ticket is still open, without choosing it; or null.
+  /// Returns: the first waiter whose waiter is still open, without choosing it; or null.
   wait_node* front() noexcept {
     wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
@@ -54,15 +54,15 @@ class wait_list {
     return count;
   }
 
-  /// Returns: whether another ticket than `asking` waits in the list.
-  bool others_wait(const ticket& asking) noexcept {
+  /// Returns: whether another waiter than `asking` waits in the list.
+  bool others_wait(const waiter& asking) noexcept {
     for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {
       if (each->of != &asking && each->of->open()) return true;
     }
     return false;
   }
 
-  /// Returns: the first waiter whose ticket could be chosen, taken out of the list; or null.
+  /// Returns: the first waiter whose waiter could be chosen, taken out of the list; or null.
   [[gnu::always_inline]] wait_node* choose(const thread_core* chooser) noexcept {
     wait_node* oldest = first();
     if (oldest == nullptr || take(*oldest, chooser)) [[likely]]
@@ -84,8 +84,8 @@ class wait_list {
     return (filled_in_ & expecting) != 0 || front() != nullptr;
   }
 
-  /// Chooses the ticket of `one`, and takes `one` out of the list.
-  /// Returns: whether the ticket could be chosen.
+  /// Chooses the waiter of `one`, and takes `one` out of the list.
+  /// Returns: whether the waiter could be chosen.
   [[gnu::always_inline]] static bool take(wait_node& one, const thread_core* chooser) noexcept {
     if (!one.of->choose(chooser)) return false;
     one.of->chosen = &one;
@@ -120,7 +120,7 @@ class wait_list {
     return each;
   }
 
-  /// Takes `ended`, whose ticket has ended, out of the list, unless its fiber is just doing so.
+  /// Takes `ended`, whose waiter has ended, out of the list, unless its fiber is just doing so.
   /// Returns: the waiter behind `ended`, or null.
   wait_node* next_after_ended(wait_node& ended) noexcept {
     wait_node* next = waiting_.next(ended);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rare and the long parts of waiting on a primitive. See detail/sync/ticket.hpp,
+// The rare and the long parts of waiting on a primitive. See detail/sync/waiter.hpp,
 // detail/sync/wait_list.hpp.
 #include <sched.h>
 #include <time.h>
@@ -87,20 +87,20 @@ void wait_node::await_sent_away() const noexcept {
 }
 
 /// A thread whose runtime has ended does not wait any more.
-bool ticket::block() noexcept {
+bool waiter::block() noexcept {
   if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
   gate_.wait();
   return true;
 }
 
-void ticket::notify_remotely() noexcept {
+void waiter::notify_remotely() noexcept {
   jitter();
   if (home_ == nullptr) {
     gate_.open();
     return;
   }
   handle_post = [](post& item, thread_state& home) noexcept {
-    auto& received = static_cast<ticket&>(item);
+    auto& received = static_cast<waiter&>(item);
     if (!home.left_out(*received.fiber)) received.wake(home);
   };
   note_post(*fiber);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Waiting on a primitive. A fiber or thread that waits has a ticket, which ends once, and a waiter
+// Waiting on a primitive. A fiber or thread that waits has a waiter, which ends once, and a waiter
 // in the list of the primitive; for a select(), one in each of several lists. A thread that has
-// something to hand over chooses, under the primitive's lock, the first ticket that is still open,
-// hands over what the fiber waits for, and tells the ticket. A chosen ticket stays in its frame
-// until it is told; the waiters of a ticket that ended otherwise are taken out of their lists by
+// something to hand over chooses, under the primitive's lock, the first waiter that is still open,
+// hands over what the fiber waits for, and tells the waiter. A chosen waiter stays in its frame
+// until it is told; the waiters of a waiter that ended otherwise are taken out of their lists by
 // its own fiber, or by the primitive.
 #pragma once
 
@@ -22,16 +22,16 @@ struct wait_node;
 struct wait_nodes_tag;
 
 /// One wait on primitives, in the frame of the fiber, or of the thread without fibers, that waits.
-class ticket : public post {
+class waiter : public post {
  public:
   /// `thread` is null for a thread without fibers.
-  ticket(const char* what, thread_core* thread, bool shared) noexcept
+  waiter(const char* what, thread_core* thread, bool shared) noexcept
       : wait(what), fiber(thread == nullptr ? nullptr : &thread->running()), home_(thread) {
     wait.shared = shared;
   }
 
-  /// Waits until the ticket is told, or the wait is interrupted.
-  /// Returns: whether the ticket was told.
+  /// Waits until the waiter is told, or the wait is interrupted.
+  /// Returns: whether the waiter was told.
   [[gnu::always_inline]] bool park() noexcept {
     if (home_ == nullptr) [[unlikely]]
       return block();
@@ -43,13 +43,13 @@ class ticket : public post {
     return home_->park(wait) == wake_reason::handed;
   }
 
-  /// Returns: whether the ticket could still be chosen.
+  /// Returns: whether the waiter could still be chosen.
   bool open() const noexcept { return wait.ended() == wake_reason::none; }
 
   /// Claims the wait. The primitive's lock is held.
-  /// Returns: whether the ticket could be chosen.
+  /// Returns: whether the waiter could be chosen.
   [[gnu::always_inline]] bool choose(const thread_core* chooser) noexcept {
-    // No other thread can choose a ticket that stands in this list alone, nor can its own thread,
+    // No other thread can choose a waiter that stands in this list alone, nor can its own thread,
     // which is the caller, end the wait now.
     if (chooser == home_ && chooser != nullptr && !in_many) [[likely]] {
       return wait.claim_unshared(wake_reason::handed);
@@ -57,7 +57,7 @@ class ticket : public post {
     return wait.claim(wake_reason::handed);
   }
 
-  /// Ends the wait of a chosen ticket, and with that perhaps its lifetime. No lock is held.
+  /// Ends the wait of a chosen waiter, and with that perhaps its lifetime. No lock is held.
   [[gnu::always_inline]] void notify(thread_core* notifier) noexcept {
     if (home_ == notifier && notifier != nullptr) [[likely]] {
       wake(*notifier);
@@ -68,14 +68,14 @@ class ticket : public post {
 
   wait_record wait;
   control_block* const fiber;  // any thread may read it, unlike `wait`; null: thread without fibers
-  wait_node* chosen = nullptr;  // the waiter of the list from which the ticket was chosen
-  bool in_many = false;         // the ticket stands in several lists
+  wait_node* chosen = nullptr;  // the waiter of the list from which the waiter was chosen
+  bool in_many = false;         // the waiter stands in several lists
   bool destroyed = false;       // the primitive was destroyed during the wait
 
  private:
   bool block() noexcept;
   void notify_remotely() noexcept;
-  /// Called on the ticket's own thread, perhaps before its fiber has reached stand_by().
+  /// Called on the waiter's own thread, perhaps before its fiber has reached stand_by().
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
       home.make_runnable(*fiber);
@@ -90,18 +90,18 @@ class ticket : public post {
   thread_gate gate_;
 };
 
-/// A ticket's place in one list.
+/// A waiter's place in one list.
 struct wait_node : tagged_link<wait_nodes_tag> {
   wait_node() = default;
-  explicit wait_node(ticket& owner) noexcept : of(&owner) {}
+  explicit wait_node(waiter& owner) noexcept : of(&owner) {}
 
-  ticket* of = nullptr;
+  waiter* of = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
-  bool refused = false;    // the ticket was told, but gets nothing
-  bool list_gone = false;  // the primitive ended after the ticket had ended otherwise
+  bool refused = false;    // the waiter was told, but gets nothing
+  bool list_gone = false;  // the primitive ended after the waiter had ended otherwise
 
-  /// Chooses the ticket by this waiter, and makes its fiber runnable. Called on its home thread.
+  /// Chooses the waiter by this waiter, and makes its fiber runnable. Called on its home thread.
   /// Returns: false if the wait had ended.
   bool win(thread_core& home) noexcept {
     if (!of->wait.claim(wake_reason::handed)) return false;
@@ -119,7 +119,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
     await_sent_away();
     return false;
   }
-  /// Takes the waiter, whose ticket has ended otherwise, out of its list. The list's lock is held.
+  /// Takes the waiter, whose waiter has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is just doing so.
   bool detach_all(bool list_ends = false) noexcept {
     place expected = place::listed;
@@ -137,7 +137,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   std::atomic<place> place_{place::sent_away};
 };
 
-/// A ticket that waits on one primitive, `subject`.
+/// A waiter that waits on one primitive, `subject`.
 struct single_wait : wait_node {
   single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
       : wait_node(lone_ticket), lone_ticket(what, thread, shared) {
@@ -151,11 +151,11 @@ struct single_wait : wait_node {
     lone_ticket.wait.holder = &holder;
     lone_ticket.wait.for_lock = true;
   }
-  ticket lone_ticket;
+  waiter lone_ticket;
 };
 
 [[noreturn]] void throw_destroyed();
-/// Called after a wait whose ticket was not told.
+/// Called after a wait whose waiter was not told.
 [[noreturn]] void throw_interruption();
 
 /// Waiters that were chosen, and are to be told once the primitive's lock has been released.
@@ -176,7 +176,7 @@ class wake_list {
   list<wait_node, wait_nodes_tag> waiting_;
 };
 
-/// Takes `one`, whose ticket was interrupted, out of its list, unless the primitive has done so or
+/// Takes `one`, whose waiter was interrupted, out of its list, unless the primitive has done so or
 /// has ended. `then()` is called under the primitive's lock.
 template <typename Sharing, typename Then>
 void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
