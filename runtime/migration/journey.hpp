@@ -174,7 +174,7 @@ struct journey {
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: a station has it
 
-  mutable any_thread sharing;  // guards:
+  mutable shared_policy sharing;  // guards:
   std::uint64_t hops = 0;
   forwarded news;
   value_slot result;          // given by stop()

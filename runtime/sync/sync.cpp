@@ -111,8 +111,8 @@ void last_call<Sharing>::rest_until(clock::time_point when) {
   }
 }
 
-template void last_call<any_thread>::rest_until(clock::time_point);
-template void last_call<one_thread>::rest_until(clock::time_point);
+template void last_call<shared_policy>::rest_until(clock::time_point);
+template void last_call<local_policy>::rest_until(clock::time_point);
 
 void refuse_capacity() {
   throw std::invalid_argument("no memory holds so many items: motet::unbounded is another thing");

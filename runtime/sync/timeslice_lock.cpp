@@ -106,7 +106,7 @@ void timeslice_lock::check_held(const detail::thread_core* thread) const {
 }
 
 void timeslice_lock::lock() {
-  detail::thread_core* thread = detail::any_thread::enter();
+  detail::thread_core* thread = detail::shared_policy::enter();
   const std::uintptr_t me = detail::holder_mark(thread);
   sharing_.lock();
   const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);

@@ -42,7 +42,7 @@ class patience {
 
 }  // namespace
 
-void any_thread::contend() noexcept {
+void shared_policy::contend() noexcept {
   patience others;
   do {
     while (held_.load(std::memory_order_relaxed)) others.wait();
@@ -51,11 +51,11 @@ void any_thread::contend() noexcept {
 
 /// A thread whose runtime has ended, and any thread but the process's main one, waits without a
 /// fiber.
-bool any_thread::waits_first_on_main_thread() noexcept {
+bool shared_policy::waits_first_on_main_thread() noexcept {
   return ::gettid() == ::getpid() && read_self() == 0;
 }
 
-bool any_thread::begin_on_main_thread(thread_core*& thread) {
+bool shared_policy::begin_on_main_thread(thread_core*& thread) {
   if (!waits_first_on_main_thread()) return false;
   unlock();
   thread = &begin_to_wait();
@@ -63,7 +63,7 @@ bool any_thread::begin_on_main_thread(thread_core*& thread) {
   return true;
 }
 
-thread_core& any_thread::begin_to_wait() {
+thread_core& shared_policy::begin_to_wait() {
   thread_core& thread = begin_here();
   return thread;
 }
@@ -132,7 +132,7 @@ void wait_list::detach_all(Sharing& sharing) noexcept {
   }
 }
 
-template void wait_list::detach_all(any_thread&) noexcept;
-template void wait_list::detach_all(one_thread&) noexcept;
+template void wait_list::detach_all(shared_policy&) noexcept;
+template void wait_list::detach_all(local_policy&) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

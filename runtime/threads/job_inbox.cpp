@@ -31,7 +31,7 @@ constexpr std::size_t between_yields = 256;
 
 /// Nothing is allocated under the lock.
 /// Throws: std::bad_alloc, with the lock released.
-void make_room(item_queue<job_slot>& in, std::unique_lock<any_thread>& held) {
+void make_room(item_queue<job_slot>& in, std::unique_lock<shared_policy>& held) {
   while (in.lacks_room()) {
     held.unlock();
     auto more = item_queue<job_slot>::make_room();

@@ -98,13 +98,13 @@ class job_inbox {
   void end_rest() noexcept;
 
   const std::uint32_t made_in_ = this_process();
-  any_thread sharing_;  // guards:
+  shared_policy sharing_;  // guards:
   item_queue<job_slot> arrived_;
   std::atomic<std::uint64_t> came_{0};
   bool awaited_ = false;
   bool closed_ = false;
 
-  alignas(64) any_thread taking_;  // guards, and is taken before `sharing_`:
+  alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> taken_;
   std::atomic<std::uint64_t> gone_{0};  // begun, or taken by others, less what came from others
   std::atomic<std::uint64_t> begun_{0};

@@ -30,7 +30,7 @@ struct thread_link {
   std::atomic<bool> failure_claimed{false};
   bool alone = false;  // the thread object was destroyed on its own thread
 
-  any_thread sharing;  // guards:
+  shared_policy sharing;  // guards:
   bool over = false;
   remote_wait* awaiting_end = nullptr;
 };

@@ -56,7 +56,7 @@ class heaped {
     order_.update(worker);
   }
 
-  motet::detail::any_thread lock_;
+  motet::detail::shared_policy lock_;
   std::vector<timer> workers_;
   motet::detail::timer_heap order_;
 };

@@ -117,11 +117,11 @@ class basic_barrier {
 }  // namespace detail
 
 /// Between fibers and threads.
-using barrier = detail::basic_barrier<detail::any_thread>;
+using barrier = detail::basic_barrier<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using barrier = detail::basic_barrier<detail::one_thread>;
+using barrier = detail::basic_barrier<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

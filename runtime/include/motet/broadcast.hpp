@@ -124,12 +124,12 @@ class basic_broadcast<T, Sharing>::subscription : public subscription_to<T, item
 
 /// Between fibers and threads.
 template <typename T>
-using broadcast = detail::basic_broadcast<T, detail::any_thread>;
+using broadcast = detail::basic_broadcast<T, detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
 template <typename T>
-using broadcast = detail::basic_broadcast<T, detail::one_thread>;
+using broadcast = detail::basic_broadcast<T, detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -281,12 +281,12 @@ class basic_channel {
 
 /// Between fibers and threads.
 template <typename T>
-using channel = detail::basic_channel<T, detail::any_thread>;
+using channel = detail::basic_channel<T, detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
 template <typename T>
-using channel = detail::basic_channel<T, detail::one_thread>;
+using channel = detail::basic_channel<T, detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -136,44 +136,44 @@ auto make_ends(Capacity... capacity) {
 /// One end of a channel: copies are senders of the same channel. When the last one is gone, the
 /// channel is closed: its items can still be popped. Any thread.
 template <typename T>
-using sender = detail::basic_sender<T, detail::any_thread>;
+using sender = detail::basic_sender<T, detail::shared_policy>;
 
 /// The other end: copies share the items. When the last one is gone, the channel is closed and its
 /// items are destroyed. Any thread.
 template <typename T>
-using receiver = detail::basic_receiver<T, detail::any_thread>;
+using receiver = detail::basic_receiver<T, detail::shared_policy>;
 
 /// Makes a channel for `capacity` items, as channel(), and returns its ends as a std::pair.
 /// Not a switchpoint.
 /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
 template <typename T>
 auto make_channel(std::size_t capacity = 0) {
-  return detail::make_ends<T, detail::any_thread>(capacity);
+  return detail::make_ends<T, detail::shared_policy>(capacity);
 }
 /// The same without a limit.
 /// Not a switchpoint.
 template <typename T>
 auto make_channel(unbounded_t) {
-  return detail::make_ends<T, detail::any_thread>(unbounded);
+  return detail::make_ends<T, detail::shared_policy>(unbounded);
 }
 
 namespace local {
 
 /// Between the fibers of one thread.
 template <typename T>
-using sender = detail::basic_sender<T, detail::one_thread>;
+using sender = detail::basic_sender<T, detail::local_policy>;
 template <typename T>
-using receiver = detail::basic_receiver<T, detail::one_thread>;
+using receiver = detail::basic_receiver<T, detail::local_policy>;
 
 /// Not a switchpoint.
 template <typename T>
 auto make_channel(std::size_t capacity = 0) {
-  return detail::make_ends<T, detail::one_thread>(capacity);
+  return detail::make_ends<T, detail::local_policy>(capacity);
 }
 /// Not a switchpoint.
 template <typename T>
 auto make_channel(unbounded_t) {
-  return detail::make_ends<T, detail::one_thread>(unbounded);
+  return detail::make_ends<T, detail::local_policy>(unbounded);
 }
 
 }  // namespace local

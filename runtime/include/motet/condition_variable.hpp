@@ -75,11 +75,11 @@ class basic_condition_variable {
 }  // namespace detail
 
 /// Between fibers and threads.
-using condition_variable = detail::basic_condition_variable<detail::any_thread>;
+using condition_variable = detail::basic_condition_variable<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using condition_variable = detail::basic_condition_variable<detail::one_thread>;
+using condition_variable = detail::basic_condition_variable<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

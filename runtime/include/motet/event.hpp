@@ -55,11 +55,11 @@ class basic_event {
 }  // namespace detail
 
 /// Between fibers and threads.
-using event = detail::basic_event<detail::any_thread>;
+using event = detail::basic_event<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using event = detail::basic_event<detail::one_thread>;
+using event = detail::basic_event<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -63,11 +63,11 @@ class basic_latch {
 }  // namespace detail
 
 /// Between fibers and threads.
-using latch = detail::basic_latch<detail::any_thread>;
+using latch = detail::basic_latch<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using latch = detail::basic_latch<detail::one_thread>;
+using latch = detail::basic_latch<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

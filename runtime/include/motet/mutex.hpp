@@ -176,11 +176,11 @@ class basic_mutex {
 }  // namespace detail
 
 /// A lock that fibers and threads can hold, one at a time. Its holder may call switchpoints.
-using mutex = detail::basic_mutex<detail::any_thread>;
+using mutex = detail::basic_mutex<detail::shared_policy>;
 
 namespace local {
 /// The same for the fibers of one thread.
-using mutex = detail::basic_mutex<detail::one_thread>;
+using mutex = detail::basic_mutex<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -70,11 +70,11 @@ class basic_notification {
 }  // namespace detail
 
 /// Between fibers and threads.
-using notification = detail::basic_notification<detail::any_thread>;
+using notification = detail::basic_notification<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using notification = detail::basic_notification<detail::one_thread>;
+using notification = detail::basic_notification<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -45,11 +45,11 @@ class basic_once {
 }  // namespace detail
 
 /// Between fibers and threads.
-using once = detail::basic_once<detail::any_thread>;
+using once = detail::basic_once<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using once = detail::basic_once<detail::one_thread>;
+using once = detail::basic_once<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

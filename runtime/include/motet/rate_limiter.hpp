@@ -46,8 +46,8 @@ class last_call {
   thread_gate for_threads_;
 };
 
-extern template void last_call<any_thread>::rest_until(clock::time_point);
-extern template void last_call<one_thread>::rest_until(clock::time_point);
+extern template void last_call<shared_policy>::rest_until(clock::time_point);
+extern template void last_call<local_policy>::rest_until(clock::time_point);
 
 template <typename Sharing>
 class basic_rate_limiter {
@@ -179,11 +179,11 @@ class basic_rate_limiter {
 }  // namespace detail
 
 /// For fibers and threads.
-using rate_limiter = detail::basic_rate_limiter<detail::any_thread>;
+using rate_limiter = detail::basic_rate_limiter<detail::shared_policy>;
 
 namespace local {
 /// For the fibers of one thread.
-using rate_limiter = detail::basic_rate_limiter<detail::one_thread>;
+using rate_limiter = detail::basic_rate_limiter<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -50,10 +50,10 @@ class basic_recursive_mutex {
 
 }  // namespace detail
 
-using recursive_mutex = detail::basic_recursive_mutex<detail::any_thread>;
+using recursive_mutex = detail::basic_recursive_mutex<detail::shared_policy>;
 
 namespace local {
-using recursive_mutex = detail::basic_recursive_mutex<detail::one_thread>;
+using recursive_mutex = detail::basic_recursive_mutex<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

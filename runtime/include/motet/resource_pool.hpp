@@ -179,12 +179,12 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
 
 /// Lends to fibers and threads.
 template <typename T>
-using resource_pool = detail::basic_resource_pool<T, detail::any_thread>;
+using resource_pool = detail::basic_resource_pool<T, detail::shared_policy>;
 
 namespace local {
 /// Lends to the fibers of one thread.
 template <typename T>
-using resource_pool = detail::basic_resource_pool<T, detail::one_thread>;
+using resource_pool = detail::basic_resource_pool<T, detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -193,11 +193,11 @@ class [[nodiscard]] permit_guard {
 };
 
 /// Between fibers and threads.
-using semaphore = detail::basic_semaphore<detail::any_thread>;
+using semaphore = detail::basic_semaphore<detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
-using semaphore = detail::basic_semaphore<detail::one_thread>;
+using semaphore = detail::basic_semaphore<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

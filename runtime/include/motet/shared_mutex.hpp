@@ -214,11 +214,11 @@ class basic_shared_mutex {
 }  // namespace detail
 
 /// A lock for many readers or one writer, fibers or threads.
-using shared_mutex = detail::basic_shared_mutex<detail::any_thread>;
+using shared_mutex = detail::basic_shared_mutex<detail::shared_policy>;
 
 namespace local {
 /// The same for the fibers of one thread.
-using shared_mutex = detail::basic_shared_mutex<detail::one_thread>;
+using shared_mutex = detail::basic_shared_mutex<detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -103,12 +103,12 @@ class basic_watch<T, Sharing>::subscription : public subscription_to<T, watched>
 
 /// Between fibers and threads.
 template <typename T>
-using watch = detail::basic_watch<T, detail::any_thread>;
+using watch = detail::basic_watch<T, detail::shared_policy>;
 
 namespace local {
 /// Between the fibers of one thread.
 template <typename T>
-using watch = detail::basic_watch<T, detail::one_thread>;
+using watch = detail::basic_watch<T, detail::local_policy>;
 }  // namespace local
 
 }}  // namespace motet::MOTET_ABI

@@ -20,8 +20,8 @@ class remote_awaiter;
 /// descriptor or timer that the branch waits for. It is moved only outside of a select().
 class select_branch : public wait_node {
  public:
-  /// `any_thread`: another thread may choose this branch.
-  explicit select_branch(bool any_thread) noexcept : shared(any_thread) {}
+  /// `shared_policy`: another thread may choose this branch.
+  explicit select_branch(bool shared_policy) noexcept : shared(shared_policy) {}
   select_branch& operator=(select_branch&&) = delete;
 
   /// Called when a select() begins with a branch that another one may have used.

@@ -13,7 +13,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// A lock that is held for a few instructions, or while waits are counted for stats(). Its holder
 /// calls no switchpoint.
-class any_thread {
+class shared_policy {
  public:
   static constexpr bool shared = true;
 
@@ -62,7 +62,7 @@ class any_thread {
 
 [[noreturn]] void refuse_other_thread();
 
-class one_thread {
+class local_policy {
  public:
   static constexpr bool shared = false;
 

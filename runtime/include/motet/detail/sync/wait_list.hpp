@@ -133,8 +133,8 @@ class wait_list {
   std::uint32_t filled_in_ = 0;  // the process that filled the list, and the flag `expecting`
 };
 
-extern template void wait_list::detach_all(any_thread&) noexcept;
-extern template void wait_list::detach_all(one_thread&) noexcept;
+extern template void wait_list::detach_all(shared_policy&) noexcept;
+extern template void wait_list::detach_all(local_policy&) noexcept;
 
 /// The lock of a primitive, and the waits for its state, which the primitive reads and changes only
 /// in the functions that it passes here. They are called under the lock: they are short, call no
