@@ -10,7 +10,7 @@
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/platform/thread_gate.hpp>
-#include <motet/detail/sync/co_owned.hpp>
+#include <motet/detail/sync/shared_lifetime.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
 #include <mutex>
@@ -98,7 +98,7 @@ class basic_rate_limiter {
     return clock::duration(static_cast<clock::rep>(part));
   }
 
-  class state : public co_owned<Sharing> {
+  class state : public shared_lifetime<Sharing> {
    public:
     state(clock::duration interval, std::size_t burst) noexcept
         : interval_(interval), burst_(burst) {}
@@ -133,7 +133,7 @@ class basic_rate_limiter {
     }
 
     void end() noexcept {
-      if (co_owned<Sharing>::end()) last_call_.set();
+      if (shared_lifetime<Sharing>::end()) last_call_.set();
     }
 
    private:

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <motet/detail/sync/co_owned.hpp>
+#include <motet/detail/sync/shared_lifetime.hpp>
 #include <motet/semaphore.hpp>
 #include <mutex>
 #include <optional>
@@ -71,7 +71,7 @@ class basic_resource_pool {
   resource_pool_stats stats() { return state_->stats(); }
 
  private:
-  struct state : co_owned<Sharing> {
+  struct state : shared_lifetime<Sharing> {
     state(std::size_t limit, std::function<T()> how, std::function<bool(T&)> check)
         : make(std::move(how)),
           healthy(std::move(check)),
@@ -104,7 +104,7 @@ class basic_resource_pool {
     }
 
     void end() noexcept {
-      if (co_owned<Sharing>::end()) slots.release(plenty);  // the waiters then see `ended`
+      if (shared_lifetime<Sharing>::end()) slots.release(plenty);  // the waiters then see `ended`
       const std::vector<T> left(std::move(idle));
     }
 

@@ -12,7 +12,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The base of such a state.
 template <typename Sharing>
-struct co_owned {
+struct shared_lifetime {
   /// Called when the primitive ends.
   /// Returns: whether the state still has other owners.
   bool end() noexcept {
