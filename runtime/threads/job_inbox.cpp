@@ -40,7 +40,7 @@ void make_room(item_queue<job_slot>& in, std::unique_lock<shared_policy>& held) 
   }
 }
 
-void move_out(item_queue<job_slot>& from, loot& into, std::size_t most) noexcept {
+void move_out(item_queue<job_slot>& from, stolen_jobs& into, std::size_t most) noexcept {
   most = std::min({most, into.jobs.size(), (from.size() + 1) / 2});
   while (into.count < most && from.front().movable()) from.pop(into.jobs[into.count++]);
 }
@@ -88,7 +88,7 @@ bool job_inbox::rouse() noexcept {
   return home_->push_to_idle(wake_up_);
 }
 
-void job_inbox::give_away(loot& into, std::size_t most) noexcept {
+void job_inbox::give_away(stolen_jobs& into, std::size_t most) noexcept {
   const std::lock_guard in(taking_);
   move_out(taken_, into, most);
   if (into.count == 0) {
@@ -114,15 +114,15 @@ bool job_inbox::fetch() noexcept {
 /// Called when this thread has none, and has said so.
 /// Returns: whether jobs were taken; without memory there is no room for any.
 bool job_inbox::take_from_others(thread_state& home) noexcept {
-  static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(loot::jobs)>);
+  static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(stolen_jobs::jobs)>);
   try {
     std::unique_lock mine(taking_);
     make_room(taken_, mine);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  loot found;
-  observed_ = load_->pool->take_for(*load_, found, observed_, home.time.after({}));
+  stolen_jobs found;
+  observed_ = load_->pool->steal_into(*load_, found, observed_, home.time.after({}));
   const std::lock_guard mine(taking_);
   for (std::size_t i = 0; i < found.count; ++i) taken_.push(std::move(*found.jobs[i]));
   gone_.store(gone_.load(std::memory_order_relaxed) - found.count, std::memory_order_relaxed);

@@ -30,7 +30,7 @@ struct observed_queue {
 };
 
 /// What a worker takes from another one at once.
-struct loot {
+struct stolen_jobs {
   std::array<std::optional<job_slot>, 16> jobs;
   std::size_t count = 0;
 };
@@ -54,7 +54,7 @@ class job_inbox {
   bool rouse() noexcept;
   /// Moves some of the jobs, at most `most`, into `into`: of those that have arrived together the
   /// oldest half, none behind a job that must stay. Any thread.
-  void give_away(loot& into, std::size_t most) noexcept;
+  void give_away(stolen_jobs& into, std::size_t most) noexcept;
 
   /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
   /// thread.

@@ -133,7 +133,7 @@ std::int64_t fair_share(const worker_load& thief, const worker_load& other) noex
 }
 
 /// Returns: whether anything was taken.
-bool take(worker_load& thief, worker_load& other, job_inbox& from, loot& into,
+bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& into,
           std::int64_t most) noexcept {
   from.give_away(into, static_cast<std::size_t>(most));
   const auto taken = static_cast<std::int64_t>(into.count);
@@ -146,7 +146,7 @@ bool take(worker_load& thief, worker_load& other, job_inbox& from, loot& into,
 
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
 /// looks at `given`, and the giver looks at `resting` after the job is in its place.
-observed_queue pool_state::take_for(worker_load& thief, loot& into, const observed_queue& before,
+observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
                                     clock::time_point present) noexcept {
   const auto own = static_cast<std::size_t>(&thief - loads.get());
   observed_queue longest;

@@ -19,7 +19,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct loot;
+struct stolen_jobs;
 struct observed_queue;
 
 /// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
@@ -59,7 +59,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// that queue; one job if its worker wakes up.
   /// Returns: the longest queue, which the thief should look at again when it is overdue, if it got
   ///          nothing.
-  observed_queue take_for(worker_load& thief, loot& into, const observed_queue& before,
+  observed_queue steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
                           clock::time_point present) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
