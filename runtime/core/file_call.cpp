@@ -6,7 +6,7 @@
 
 #include "base/verb_table.hpp"
 #include "core/hooks.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -25,7 +25,7 @@ void file_call::await_end() noexcept {
 }
 
 void file_call::withdraw() noexcept {
-  if (!offload_threads::withdraw(*this)) return;
+  if (!blocking_pool::withdraw(*this)) return;
   op_->result = -ECANCELED;
   notify();
 }

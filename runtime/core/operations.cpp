@@ -11,7 +11,7 @@
 #include "base/verb_table.hpp"
 #include "core/file_call.hpp"
 #include "core/thread_state.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "platform/valgrind.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -108,7 +108,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
 std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept {
   operation& op = *pending.op;
   file_call call(op, pending.wait.what);
-  if (offload_threads::submit(call) != 0) return call_and_block(op);
+  if (blocking_pool::submit(call) != 0) return call_and_block(op);
   const remote_work meanwhile;
   op.owner = &pending;
   pending.plain_call = &call;

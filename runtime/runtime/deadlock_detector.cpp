@@ -22,7 +22,7 @@
 #include "base/saturating_time.hpp"
 #include "cancellation/interrupt.hpp"
 #include "core/thread_state.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "runtime/dumps/dump.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 #include "unhandled/notice.hpp"
@@ -43,7 +43,7 @@ bool wakes_nobody(const char* thread) noexcept {
   ::close(file);
   if (size <= 0) return false;
   const std::string_view found(name.data(), static_cast<std::size_t>(size));
-  return found.starts_with("iou-") || found.starts_with(offload_threads::name_of_ended) ||
+  return found.starts_with("iou-") || found.starts_with(blocking_pool::name_of_ended) ||
          found.starts_with(name_of_stall_watch);
 }
 
@@ -83,7 +83,7 @@ constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 enum class other_threads : std::uint8_t { none, workers, others };
 
 other_threads company_in_process() noexcept {
-  const offload_threads::standstill still;
+  const blocking_pool::standstill still;
   thread_counts found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
   if (found.threads == 0) return other_threads::others;

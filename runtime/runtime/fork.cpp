@@ -17,7 +17,7 @@
 #include "core/thread_state.hpp"
 #include "platform/cores.hpp"
 #include "platform/mapping_guard.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "runtime/run.hpp"
 #include "runtime/stalls/stall_watch.hpp"
@@ -112,7 +112,7 @@ namespace {
 
 void lock_all() {
   mapping_guard::lock();
-  offload_threads::lock();
+  blocking_pool::lock();
   mailbox::lock_all();
   origins::lock();
   registered_thread::lock_all();
@@ -126,7 +126,7 @@ void unlock_all() {
   registered_thread::unlock_all();
   origins::unlock();
   mailbox::unlock_all();
-  offload_threads::unlock();
+  blocking_pool::unlock();
   mapping_guard::unlock();
 }
 
@@ -141,7 +141,7 @@ void start_over_in_child() {
   trace_file::beginning().unlock();
   origins::unlock();
   mailbox::abandon_all();
-  offload_threads::abandon();
+  blocking_pool::abandon();
   remote_work::abandon();
   registered_thread::abandon_all();
   if (thread_state* thread = self()) thread->start_over();

@@ -16,7 +16,7 @@
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 #include "platform/mapping_guard.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "platform/valgrind.hpp"
 #include "runtime/debugger_page.hpp"
 #include "runtime/dumps/dump_signal.hpp"
@@ -105,7 +105,7 @@ void start_runtime(const options& chosen) {
   check_disabled();
   const int signal = dump_signal(chosen);
   if (signal != 0) answer_dump_signal(signal);
-  if (chosen.offload_limit > 0) offload_threads::most.store(chosen.offload_limit);
+  if (chosen.offload_limit > 0) blocking_pool::most.store(chosen.offload_limit);
   const bool watched = chosen.stall_report.count() > 0;
   if (watched) watch_stalls(chosen);
   auto recording = recorder_for(chosen);

@@ -8,7 +8,7 @@
 
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "platform/ticks.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 
@@ -110,11 +110,11 @@ process_stats stats() {
     result.threads.back().thread = thread;
   }
   result.ended = read(ended);
-  const auto offload = detail::offload_threads::load();
-  result.offload_threads = offload.threads;
+  const auto offload = detail::blocking_pool::load();
+  result.blocking_pool = offload.threads;
   result.offload_idle = offload.idle;
   result.offload_queued = offload.in_line;
-  result.offload_limit = detail::offload_threads::most.load();
+  result.offload_limit = detail::blocking_pool::most.load();
   result.stalls = detail::stalls_so_far();
   return result;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/mail/remote_wait.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

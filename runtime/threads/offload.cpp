@@ -19,7 +19,7 @@
 #include "core/hooks.hpp"
 #include "core/mail/remote_wait.hpp"
 #include "core/thread_state.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "platform/signal_mask.hpp"
 #include "threads/await_thread.hpp"
 #include "unhandled/notice.hpp"
@@ -31,7 +31,7 @@ namespace {
 /// Returns: false if there is no thread for a call of motet's own: this one is blocked then, as for
 ///          calls on files.
 bool submit(blocking_call& work) {
-  const int error = offload_threads::submit(work);
+  const int error = blocking_pool::submit(work);
   if (error == 0) return true;
   if (error == EDEADLK) {
     throw deadlock(
@@ -57,7 +57,7 @@ const char* calls_of(offload_room which) noexcept {
   return "offloaded calls";
 }
 
-std::string text_of(const offload_threads::congestion& found, offload_room which) {
+std::string text_of(const blocking_pool::congestion& found, offload_room which) {
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(found.longest);
   std::string text = std::to_string(found.of.in_line) + " " + calls_of(which) +
                      " have no thread: all " + std::to_string(found.of.threads) + " (limit " +
@@ -73,7 +73,7 @@ std::string text_of(const offload_threads::congestion& found, offload_room which
 }
 
 void give_notice(thread_state& thread, blocking_call& waiting, clock::duration stuck_for) noexcept {
-  const auto found = offload_threads::take_news_of(waiting, stuck_for);
+  const auto found = blocking_pool::take_news_of(waiting, stuck_for);
   if (!found) return;
   try {
     notice(thread.settings(), text_of(*found, waiting.room));
@@ -125,7 +125,7 @@ void lent_call::await_end() {
   }
   const remote_work meanwhile;
   if (await_thread(waiting, *this)) return;
-  if (offload_threads::withdraw(*this)) thread->throw_pending();
+  if (blocking_pool::withdraw(*this)) thread->throw_pending();
   stop_.request_stop();
   waiting.await_end();
 }
@@ -158,14 +158,14 @@ void owned_call::await_end(owned<owned_call>& call) {
   }
   const remote_work meanwhile;
   if (await_thread(waiting, lent)) return;
-  if (offload_threads::withdraw(lent)) thread->throw_pending();
+  if (blocking_pool::withdraw(lent)) thread->throw_pending();
   std::stop_source asked = lent.stop_;
   phase still = phase::awaited;
-  offload_threads::will_leave(lent);
+  blocking_pool::will_leave(lent);
   jitter();
   if (lent.phase_.compare_exchange_strong(still, phase::left)) {
     call.release();
-    offload_threads::has_left();
+    blocking_pool::has_left();
     asked.request_stop();
     thread->throw_pending();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The threads that make blocking calls: how many there are, for whom, and in which order.
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ using testing::count_workers;
 using testing::eventually;
 using testing::limited_to;
 using testing::until_no_worker_is_left;
-namespace threads = motet::detail::offload_threads;
+namespace threads = motet::detail::blocking_pool;
 
 namespace {
 

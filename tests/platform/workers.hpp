@@ -15,13 +15,13 @@
 #include <thread>
 
 #include "platform/offload/offload_room.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 namespace testing {
 
 using namespace motet;
 using namespace std::chrono_literals;
-namespace threads = motet::detail::offload_threads;
+namespace threads = motet::detail::blocking_pool;
 
 /// Threads that are idle do not stay for long in these tests.
 [[maybe_unused]] inline const bool impatient = [] {

@@ -22,7 +22,7 @@
 
 #include "base/faults.hpp"
 #include "io/path.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "platform/signal_mask.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -197,7 +197,7 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   if (!writing) return refused;
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
-  offload_threads::keep_this_thread();
+  blocking_pool::keep_this_thread();
   sigset_t all;
   ::sigfillset(&all);
   std::optional<signal_mask> blocked(std::in_place, SIG_SETMASK, all);

@@ -3,7 +3,7 @@
 // whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
 // may work in its place, and the nested calls are served first, so that the calls that wait cannot
 // take all threads from those they wait for. A thread whose call was left by its caller is excused,
-// too. All is under the lock of platform/offload/offload_threads.cpp.
+// too. All is under the lock of platform/offload/blocking_pool.cpp.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 #include <mutex>
 #include <utility>
 
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-namespace offload_threads {
+namespace blocking_pool {
 struct room;
 }
 
@@ -30,7 +30,7 @@ struct offload_workers_tag;
 struct offload_worker : tagged_link<offload_workers_tag> {
   call_site site;                             // of the call that it makes
   clock::time_point since{};                  // when it began; the epoch: it makes none
-  offload_threads::room* works_in = nullptr;  // null: the thread is not in the set
+  blocking_pool::room* works_in = nullptr;  // null: the thread is not in the set
   std::size_t waits_for = 0;                  // how many calls of its call's fibers it waits for
   bool left = false;                          // the caller has left the call that the thread makes
   bool stays = false;                         // however long it is idle
@@ -38,7 +38,7 @@ struct offload_worker : tagged_link<offload_workers_tag> {
   bool excused() const noexcept { return waits_for > 0 || left; }
 };
 
-namespace offload_threads {
+namespace blocking_pool {
 
 struct idle_tag;
 

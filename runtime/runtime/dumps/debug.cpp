@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "core/thread_state.hpp"
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 #include "runtime/dumps/dump.hpp"
 #include "runtime/dumps/dump_threads.hpp"
 #include "runtime/dumps/leaks.hpp"
@@ -40,11 +40,11 @@ void dump_here(std::ostream& out, const dump_options& how) {
 
 /// The process's, whose threads have no fibers.
 void write_offloaded(std::ostream& out) {
-  const auto load = detail::offload_threads::load();
+  const auto load = detail::blocking_pool::load();
   const std::size_t running = load.threads - load.idle;
   if (running + load.in_line == 0) return;
   out << "offloaded calls: " << running << " being made, " << load.in_line
-      << " waiting for a thread (the limit is " << detail::offload_threads::most.load() << ")\n";
+      << " waiting for a thread (the limit is " << detail::blocking_pool::most.load() << ")\n";
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   call_site site;       // where the program asked for it
   bool waited = false;  // submit() has found no free thread for it
 
-  // Of platform/offload/offload_threads.cpp, under its lock:
+  // Of platform/offload/blocking_pool.cpp, under its lock:
   offload_worker* by = nullptr;         // the thread that makes the call
   offload_worker* nested_in = nullptr;  // the thread of the set whose own job waits for the call
   bool left = false;                    // the caller has left the call, or is about to

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <optional>
 
-namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace blocking_pool {
 
 /// The limit: options.offload_limit. A blocked thread costs some 20 KB and a place in the kernel's
 /// tables, and more threads do not make a disk or a database faster.

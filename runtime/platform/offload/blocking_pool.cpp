@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See platform/offload/offload_threads.hpp. All is under one lock, which is held for a few
+// See platform/offload/blocking_pool.hpp. All is under one lock, which is held for a few
 // instructions, or for as long as it takes to make a thread. submit() hands a call to the thread
 // that became idle last, so that the others stay idle long enough to end. A thread is idle again
 // before the caller is told that its call is over: so the caller's next submit() finds the thread,
 // and so does the search for a deadlock, which counts the idle threads.
-#include "platform/offload/offload_threads.hpp"
+#include "platform/offload/blocking_pool.hpp"
 
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 #include "platform/offload/offload_room.hpp"
 #include "platform/signal_mask.hpp"
 
-namespace motet { inline namespace MOTET_ABI { namespace detail { namespace offload_threads {
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace blocking_pool {
 
 namespace {
 
