@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for the end of a fiber of another thread; a thread without fibers blocks.
 #include <motet/detail/fibers/await_fiber.hpp>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 #include <stdexcept>
 
 #include "cancellation/child_failures.hpp"
@@ -25,7 +25,7 @@ struct thread_awaiter : awaiter, post {
     };
   }
   control_block* target;
-  thread_gate over;
+  one_shot_event over;
 };
 
 void await_on_plain_thread(control_block& fiber) {

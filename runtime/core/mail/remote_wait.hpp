@@ -7,7 +7,7 @@
 #include <motet/clock.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/wait_record.hpp>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -41,7 +41,7 @@ class remote_wait : public post {
   control_block* const fiber_;
   bool waited_for_ = false;
   bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
-  thread_gate gate_;
+  one_shot_event gate_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -9,7 +9,7 @@
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 #include <motet/detail/sync/shared_lifetime.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>
@@ -43,7 +43,7 @@ class last_call {
 
  private:
   basic_event<Sharing> for_fibers_;
-  thread_gate for_threads_;
+  one_shot_event for_threads_;
 };
 
 extern template void last_call<shared_policy>::rest_until(clock::time_point);

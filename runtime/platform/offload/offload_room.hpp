@@ -12,7 +12,7 @@
 #include <motet/clock.hpp>
 #include <motet/detail/base/blocking_call.hpp>
 #include <motet/detail/base/list.hpp>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 #include <mutex>
 #include <utility>
 
@@ -48,7 +48,7 @@ struct idle_thread : tagged_link<idle_tag> {
 
   offload_worker* const itself;
   blocking_call* given = nullptr;
-  thread_gate gate;
+  one_shot_event gate;
 };
 
 using line_of_calls = list<blocking_call, blocking_calls_tag>;

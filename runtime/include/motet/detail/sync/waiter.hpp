@@ -13,7 +13,7 @@
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/switchpoint.hpp>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 #include <mutex>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -87,7 +87,7 @@ class waiter : public post {
   thread_core* home_;
   bool stands_by_ = false;
   bool notified_ = false;
-  thread_gate gate_;
+  one_shot_event gate_;
 };
 
 /// A waiter's place in one list.

@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class thread_gate {
+class one_shot_event {
  public:
   void wait() noexcept;
   /// Blocks until `when` at the longest.

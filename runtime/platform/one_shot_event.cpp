@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// See detail/platform/thread_gate.hpp.
+// See detail/platform/one_shot_event.hpp.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <motet/detail/platform/thread_gate.hpp>
+#include <motet/detail/platform/one_shot_event.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void thread_gate::wait() noexcept {
+void one_shot_event::wait() noexcept {
   while (open_.load(std::memory_order_acquire) == 0) {
     ::syscall(SYS_futex, &open_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
   }
 }
 
-bool thread_gate::wait_until(clock::time_point when) noexcept {
+bool one_shot_event::wait_until(clock::time_point when) noexcept {
   const auto since_boot = when.time_since_epoch();
   const auto whole = std::chrono::floor<std::chrono::seconds>(since_boot);
   const timespec due{whole.count(), (since_boot - whole).count()};
@@ -28,7 +28,7 @@ bool thread_gate::wait_until(clock::time_point when) noexcept {
   return open_.load(std::memory_order_acquire) != 0;
 }
 
-void thread_gate::open() noexcept {
+void one_shot_event::open() noexcept {
   open_.store(1, std::memory_order_release);
   // The gate may be gone by now: to wake at the address of a futex that is gone does no harm.
   ::syscall(SYS_futex, &open_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
