@@ -2,7 +2,7 @@
 // See fibers/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
 #include "fibers/remote_fiber.hpp"
 
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/errors.hpp>
 #include <utility>
 
@@ -32,7 +32,7 @@ void remote_job::begin(control_block& fiber) noexcept {
   if (link != nullptr) {
     cold(fiber).caller = link;
     link->fiber = refer_to(fiber);
-    jitter();
+    race_point();
     auto asked = remote_link::progress::asked_for;
     if (!link->reached.compare_exchange_strong(asked, remote_link::progress::begun)) {
       cancel_here(fiber, interruption::reason("it was called off"));

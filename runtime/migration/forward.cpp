@@ -80,7 +80,7 @@ void nudge(journey& trip) noexcept {
 void forward(journey& to, forwarded&& news) noexcept {
   if (!any(news)) return;
   const bool urgent = interrupts(news);
-  jitter();
+  race_point();
   const std::lock_guard in(to.sharing);
   merge(to.news, std::move(news));
   if (to.at == nullptr && !urgent) return;

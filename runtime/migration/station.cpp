@@ -125,7 +125,7 @@ bool station::send_on() noexcept {
   const bool kept = lasts();
   if (!kept) unlist();
   if (station* to = std::exchange(trip.back_to, nullptr)) {
-    jitter();
+    race_point();
     to->thread.mail().push(to->returning);
   } else if (!post_on()) {
     if (!kept) enlist();
@@ -147,7 +147,7 @@ bool station::post_on() noexcept {
     trip.on_its_way.store(jump->number, std::memory_order_release);
     if (&jump->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
   }
-  jitter();
+  race_point();
   cold_part& part = cold(block);
   part.sends = true;
   ++block.shields;

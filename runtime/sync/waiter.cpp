@@ -94,7 +94,7 @@ bool waiter::block() noexcept {
 }
 
 void waiter::notify_remotely() noexcept {
-  jitter();
+  race_point();
   if (home_ == nullptr) {
     gate_.open();
     return;

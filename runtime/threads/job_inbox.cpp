@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/detail/core/timer.hpp>
 #include <mutex>
 #include <new>
@@ -73,7 +73,7 @@ job_inbox::pushed job_inbox::push(job_slot&& item) {
   const bool wakes = std::exchange(awaited_, false);
   const std::size_t waiting = arrived_.size();
   in.unlock();
-  jitter();
+  race_point();
   const bool was_idle = wakes && home_->push_to_idle(wake_up_);
   if (waiting >= far_ahead && waiting % between_yields == 0) ::sched_yield();
   return was_idle ? pushed::woke : pushed::taken;
@@ -84,7 +84,7 @@ bool job_inbox::rouse() noexcept {
     const std::lock_guard in(sharing_);
     if (!std::exchange(awaited_, false)) return false;
   }
-  jitter();
+  race_point();
   return home_->push_to_idle(wake_up_);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/errors.hpp>
 #include <motet/future.hpp>
@@ -162,7 +162,7 @@ void owned_call::await_end(owned<owned_call>& call) {
   std::stop_source asked = lent.stop_;
   phase still = phase::awaited;
   blocking_pool::will_leave(lent);
-  jitter();
+  race_point();
   if (lent.phase_.compare_exchange_strong(still, phase::left)) {
     call.release();
     blocking_pool::has_left();
@@ -176,7 +176,7 @@ bool owned_call::run() noexcept {
   const signal_mask of_caller(SIG_SETMASK, signals_);
   if (phase_.load() == phase::awaited) call();
   end_runtime_of_job();
-  jitter();
+  race_point();
   if (phase_.exchange(phase::over) == phase::awaited) return true;
   delete this;
   end_runtime_of_job();  // of a destructor

@@ -2,7 +2,7 @@
 // How another thread leaves a request with a fiber.
 #pragma once
 
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <mutex>
 
 #include "core/hooks.hpp"
@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Returns: false if the fiber's thread has ended.
 template <typename Change>
 bool ask(control_block& fiber, Change change) noexcept {
-  jitter();
+  race_point();
   const std::lock_guard guard(fiber.mail->lock());
   if (fiber.mail->closed()) return false;
   remote_requests& requests = requests_of(fiber);

@@ -9,7 +9,7 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/errors.hpp>
 #include <utility>
 
@@ -89,7 +89,7 @@ void mailbox::abandon_all() noexcept {
 }
 
 bool mailbox::push(post& item) noexcept {
-  jitter();
+  race_point();
   const std::lock_guard guard(lock_);
   return push_locked(item);
 }
@@ -107,13 +107,13 @@ bool mailbox::leave(post& item) noexcept {
   *(first_ == nullptr ? &first_ : &last_->next) = &item;
   last_ = &item;
   filled_.store(true);
-  jitter();
+  race_point();
   return true;
 }
 
 /// A thread that looks would see the item first, and be awake then: so that is told before.
 bool mailbox::push_to_idle(post& item) noexcept {
-  jitter();
+  race_point();
   const std::lock_guard guard(lock_);
   rest found = rest::looking;
   const bool looked = !closed_ && resting_.compare_exchange_strong(found, rest::awake);
@@ -156,7 +156,7 @@ post* mailbox::take() noexcept {
 bool mailbox::announce_sleep(bool idle) noexcept {
   if (idle) idle_workers.fetch_add(1);
   resting_.store(idle ? rest::idle : rest::asleep);
-  jitter();
+  race_point();
   if (!filled_.load()) return true;
   awake();
   return false;

@@ -14,7 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <motet/clock.hpp>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <utility>
 
@@ -46,14 +46,14 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
   worker.works_in->idle.push_front(self);
   ++worker.works_in->idle_count;
   held.unlock();
-  jitter();
+  race_point();
   if (done != nullptr) done->notify();
   if (worker.stays) {
     self.gate.wait();
     return self.given;
   }
   self.gate.wait_until(std::chrono::steady_clock::now() + idle_time.load());
-  jitter();
+  race_point();
   held.lock();
   if (self.linked()) {
     self.unlink();
@@ -78,7 +78,7 @@ void serve(blocking_call* work) noexcept {
   held.unlock();
   while (work != nullptr) {
     blocking_call* done = work->run() ? work : nullptr;
-    jitter();
+    race_point();
     if (this_process() != began_in) return;
     held.lock();
     note_done(worker, done);
@@ -161,7 +161,7 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
 
 int submit(blocking_call& work) noexcept {
   thread_set& all = thread_set::get();
-  jitter();
+  race_point();
   std::unique_lock held(all.lock);
   room* entered = here == nullptr ? nullptr : here->works_in;
   if (entered != nullptr) begin_wait(*here, work);
@@ -170,13 +170,13 @@ int submit(blocking_call& work) noexcept {
   if (error != 0) end_wait_for(work);
   if (entered != nullptr) give_out(*entered);
   held.unlock();
-  jitter();
+  race_point();
   if (idle != nullptr) idle->gate.open();
   return error;
 }
 
 bool withdraw(blocking_call& work) noexcept {
-  jitter();
+  race_point();
   const std::lock_guard held(thread_set::get().lock);
   if (!line_of_calls::contains(work)) return false;
   line_of_calls::remove(work);
@@ -186,7 +186,7 @@ bool withdraw(blocking_call& work) noexcept {
 
 void will_leave(blocking_call& work) noexcept {
   thread_set& all = thread_set::get();
-  jitter();
+  race_point();
   const std::lock_guard held(all.lock);
   work.left = true;
   if (work.by == nullptr) return;
@@ -195,7 +195,7 @@ void will_leave(blocking_call& work) noexcept {
 }
 
 void has_left() noexcept {
-  jitter();
+  race_point();
   const std::lock_guard held(thread_set::get().lock);
   if (here != nullptr) end_wait(*here);
 }

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/detail/core/self.hpp>
 #include <motet/detail/core/switchpoint.hpp>
 
@@ -18,7 +18,7 @@ class shared_policy {
   static constexpr bool shared = true;
 
   void lock() noexcept {
-    jitter();
+    race_point();
     if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       contend();
   }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <motet/detail/base/jitter.hpp>
+#include <motet/detail/base/race_point.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/core/job_slot.hpp>
 #include <optional>
@@ -106,7 +106,7 @@ class pool_task {
     } else {
       count_finished(*worker_, has_room);
     }
-    jitter();
+    race_point();
     work_.publish();
   }
 

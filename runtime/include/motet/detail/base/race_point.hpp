@@ -7,9 +7,9 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 #if defined(MOTET_JITTER)
-void jitter() noexcept;
+void race_point() noexcept;
 #else
-inline void jitter() noexcept {}
+inline void race_point() noexcept {}
 #endif
 
 }}}  // namespace motet::MOTET_ABI::detail
