@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <motet/detail/platform/context.hpp>
 
-#include "platform/interrupted_place.hpp"
+#include "platform/signal_frame.hpp"
 #include "platform/parked_frames.hpp"
 
 asm(R"(

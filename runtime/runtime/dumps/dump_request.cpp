@@ -17,7 +17,7 @@
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
 #include "core/thread_state.hpp"
-#include "platform/interrupted_place.hpp"
+#include "platform/signal_frame.hpp"
 #include "runtime/dumps/dump.hpp"
 #include "runtime/dumps/fiber_frames.hpp"
 #include "unhandled/snapshots.hpp"
@@ -68,7 +68,7 @@ void dump_request::report_running(void* context) const noexcept {
     out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
   }
   out << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
-  const interrupted_place place(context);
+  const signal_frame place(context);
   const char* doubt = place.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
   if (doubt != nullptr) {
     out << doubt << ", at\n";

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "core/thread_state.hpp"
-#include "platform/interrupted_place.hpp"
+#include "platform/signal_frame.hpp"
 #include "runtime/peek.hpp"
 #include "runtime/shared_signal.hpp"
 
@@ -53,7 +53,7 @@ stack bounds_of(const control_block& fiber) noexcept {
 
 std::size_t frames_at(const void* context, const thread_state& thread,
                       std::span<void*> room) noexcept {
-  const interrupted_place place(context);
+  const signal_frame place(context);
   const bool throws = thread.exceptions().uncaught > 0;
   if (place.doubt(bounds_of(thread.running()), throws) != nullptr) {
     room[0] = place.instruction();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See platform/interrupted_place.hpp. Source: backtrace(3), which a handler may call once it has
+// See platform/signal_frame.hpp. Source: backtrace(3), which a handler may call once it has
 // been called before; Itanium C++ ABI: Exception Handling, 1.6 and 2.2.2.
-#include "platform/interrupted_place.hpp"
+#include "platform/signal_frame.hpp"
 
 #include <execinfo.h>
 #include <ucontext.h>
@@ -31,7 +31,7 @@ std::size_t frames_before_a_look(std::span<void* const> frames) noexcept {
 
 }  // namespace
 
-interrupted_place::interrupted_place(const void* context) noexcept {
+signal_frame::signal_frame(const void* context) noexcept {
   const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
   instruction_ = reinterpret_cast<void*>(machine.gregs[REG_RIP]);
@@ -44,13 +44,13 @@ interrupted_place::interrupted_place(const void* context) noexcept {
 
 /// In a switch, the thread's record of the running fiber and its stack pointer do not change at the
 /// same instant.
-const char* interrupted_place::doubt(const stack& running, bool throws) const noexcept {
+const char* signal_frame::doubt(const stack& running, bool throws) const noexcept {
   const bool on_its_stack = stack_pointer_ >= running.bottom && stack_pointer_ <= running.top;
   if (!on_its_stack || ends_switch(instruction_)) return "between two fibers, or on another stack";
   return throws ? "on the way of an exception" : nullptr;
 }
 
-std::span<void*> interrupted_place::frames(std::span<void*> room) const noexcept {
+std::span<void*> signal_frame::frames(std::span<void*> room) const noexcept {
   const auto size =
       static_cast<std::size_t>(::backtrace(room.data(), static_cast<int>(room.size())));
   room = room.first(size);

@@ -15,10 +15,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// the assembly.
 bool ends_switch(const void* instruction) noexcept;
 
-class interrupted_place {
+class signal_frame {
  public:
   /// `context` is the third argument of a handler with SA_SIGINFO.
-  explicit interrupted_place(const void* context) noexcept;
+  explicit signal_frame(const void* context) noexcept;
 
   void* instruction() const noexcept { return instruction_; }
 
