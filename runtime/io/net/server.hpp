@@ -111,7 +111,7 @@ class server {
   std::size_t run(Accept accept, AcceptReady accept_ready, Close close) {
     move_on_when_stopped(how_.drain, [&] {
       for (;;) {
-        take(accept, seat(seats_));
+        take(accept, connection_permit(seats_));
         // While other fibers run, connections gather; a handler may want to know how many.
         if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);
       }
@@ -126,17 +126,17 @@ class server {
 
  private:
   /// A connection's place among those that may be open.
-  class seat {
+  class connection_permit {
    public:
-    explicit seat(std::optional<semaphore>& seats) {
+    explicit connection_permit(std::optional<semaphore>& seats) {
       if (seats.has_value()) seats->acquire();
       seats_ = seats.has_value() ? &*seats : nullptr;
     }
-    seat(std::optional<semaphore>& seats, std::adopt_lock_t) noexcept
+    connection_permit(std::optional<semaphore>& seats, std::adopt_lock_t) noexcept
         : seats_(seats.has_value() ? &*seats : nullptr) {}
-    seat(seat&& other) noexcept : seats_(std::exchange(other.seats_, nullptr)) {}
-    seat& operator=(seat&&) = delete;
-    ~seat() {
+    connection_permit(connection_permit&& other) noexcept : seats_(std::exchange(other.seats_, nullptr)) {}
+    connection_permit& operator=(connection_permit&&) = delete;
+    ~connection_permit() {
       if (seats_ != nullptr) seats_->release();
     }
 
@@ -149,14 +149,14 @@ class server {
   void take_what_has_come(AcceptReady& accept_ready, int most) {
     for (int left = most; left > 0; --left) {
       if (seats_.has_value() && !seats_->try_acquire()) return;
-      const std::error_code error = take_one(accept_ready, seat(seats_, std::adopt_lock));
+      const std::error_code error = take_one(accept_ready, connection_permit(seats_, std::adopt_lock));
       if (error && !concerns_one_connection(error.value())) return;
     }
   }
 
   /// Takes one connection, or waits a while.
   template <typename Accept>
-  void take(Accept& accept, seat taken) {
+  void take(Accept& accept, connection_permit taken) {
     const std::error_code error = take_one(accept, std::move(taken));
     if (!error) return;
     detail::here().deliver();
@@ -165,7 +165,7 @@ class server {
 
   /// A connection that was accepted is handled, whatever is pending for this fiber.
   template <typename Accept>
-  std::error_code take_one(Accept& accept, seat taken) {
+  std::error_code take_one(Accept& accept, connection_permit taken) {
     peer_address from;
     const std::int32_t accepted = accept(from);
     std::error_code error(std::max(-accepted, 0), std::system_category());
@@ -174,7 +174,7 @@ class server {
     return error ? error : start(std::move(taken), std::move(peer), from);
   }
 
-  std::error_code start(seat taken, Stream peer, peer_address& from) {
+  std::error_code start(connection_permit taken, Stream peer, peer_address& from) {
     try {
       connections_.spin(
           {.name = from.behind(how_.name)},
