@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
@@ -158,7 +158,7 @@ void start_listening(const fd& bound, const net::endpoint& where, int backlog) {
 
 fd listening_socket(const net::endpoint& where, const net::listen_options& how) {
   fd made = bound_socket(where, how);
-  bound_path path(where);  // taken away if the socket cannot listen
+  unix_socket_path path(where);  // taken away if the socket cannot listen
   start_listening(made, where, how.backlog);
   path.forget();
   return made;

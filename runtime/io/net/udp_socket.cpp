@@ -2,7 +2,7 @@
 // See net/udp_socket.hpp.
 #include <sys/socket.h>
 
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/net/udp_socket.hpp>
 
 #include "io/net/socket.hpp"

@@ -2,7 +2,7 @@
 // See net/unix_datagram.hpp.
 #include <sys/socket.h>
 
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/net/unix_datagram.hpp>
 
 #include "io/net/socket.hpp"
@@ -12,7 +12,7 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 unix_datagram::unix_datagram(const endpoint& where)
     : datagram_socket(new_socket(AF_UNIX, SOCK_DGRAM)) {
   detail::bind_to(native_handle(), of_kind(where, true), "bind to");
-  path_ = detail::bound_path(where);
+  path_ = detail::unix_socket_path(where);
 }
 
 unix_datagram unix_datagram::connect(const endpoint& peer) {

@@ -2,7 +2,7 @@
 // A Unix socket that carries datagrams.
 #pragma once
 
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/io/datagram_socket.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
@@ -47,7 +47,7 @@ class unix_datagram : public detail::datagram_socket {
   }
 
  private:
-  detail::bound_path path_;
+  detail::unix_socket_path path_;
 };
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -7,7 +7,7 @@
 #include <exception>
 #include <functional>
 #include <motet/call_site.hpp>
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
@@ -74,7 +74,7 @@ class unix_listener : public detail::socket_listener {
   std::size_t serve_each(const serve_options& how, const std::function<void(unix_stream)>& handler,
                          call_site site);
 
-  detail::bound_path path_;
+  detail::unix_socket_path path_;
 };
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/bound_path.hpp.
+// See motet/detail/io/unix_socket_path.hpp.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <motet/detail/io/bound_path.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/fd.hpp>
 #include <system_error>
@@ -40,7 +40,7 @@ int bind_once(int socket, const net::endpoint& where) noexcept {
 
 }  // namespace
 
-bound_path::bound_path(const net::endpoint& where) {
+unix_socket_path::unix_socket_path(const net::endpoint& where) {
   struct stat made{};
   if (*path_of(where) == '\0' || ::stat(path_of(where), &made) != 0) return;
   path_ = path_of(where);
@@ -49,7 +49,7 @@ bound_path::bound_path(const net::endpoint& where) {
   made_in_ = this_process();
 }
 
-bound_path::bound_path(bound_path&& other) noexcept
+unix_socket_path::unix_socket_path(unix_socket_path&& other) noexcept
     : path_(std::move(other.path_)),
       device_(other.device_),
       file_(other.file_),
@@ -57,7 +57,7 @@ bound_path::bound_path(bound_path&& other) noexcept
   other.forget();
 }
 
-bound_path& bound_path::operator=(bound_path&& other) noexcept {
+unix_socket_path& unix_socket_path::operator=(unix_socket_path&& other) noexcept {
   if (this == &other) return *this;
   take_away();
   path_ = std::move(other.path_);
@@ -68,7 +68,7 @@ bound_path& bound_path::operator=(bound_path&& other) noexcept {
   return *this;
 }
 
-void bound_path::take_away() noexcept {
+void unix_socket_path::take_away() noexcept {
   if (path_.empty() || made_in_ != this_process()) return;
   struct stat found{};
   if (::stat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == file_) {

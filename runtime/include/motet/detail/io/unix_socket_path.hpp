@@ -10,14 +10,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class bound_path {
+class unix_socket_path {
  public:
-  bound_path() noexcept = default;
+  unix_socket_path() noexcept = default;
   /// Of a socket that has just been bound to `where`; nothing unless that is a path.
-  explicit bound_path(const net::endpoint& where);
-  bound_path(bound_path&& other) noexcept;
-  bound_path& operator=(bound_path&& other) noexcept;
-  ~bound_path() { take_away(); }
+  explicit unix_socket_path(const net::endpoint& where);
+  unix_socket_path(unix_socket_path&& other) noexcept;
+  unix_socket_path& operator=(unix_socket_path&& other) noexcept;
+  ~unix_socket_path() { take_away(); }
 
   /// Takes the path away, unless it is another file by now, or the parent process's.
   void take_away() noexcept;
