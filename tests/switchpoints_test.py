@@ -14,7 +14,7 @@ import re
 import sys
 
 # Parts of the public interface that are in namespace detail.
-SHOWN = ("detail/io/datagram_socket.hpp", "detail/io/file_verbs.hpp", "detail/io/moving_verbs.hpp",
+SHOWN = ("detail/io/datagram_socket.hpp", "detail/io/file_verbs.hpp", "detail/io/splice_verbs.hpp",
          "detail/io/socket_listener.hpp", "detail/io/socket_stream.hpp", "detail/fibers/group.hpp",
          "detail/threads/executor.hpp", "detail/sync/basic_cases.hpp",
          "detail/sync/pop_iterator.hpp")

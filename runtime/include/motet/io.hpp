@@ -19,7 +19,7 @@
 
 #include <cstddef>
 #include <motet/detail/io/file_verbs.hpp>    // pread() and further calls on files and names
-#include <motet/detail/io/moving_verbs.hpp>  // splice(), tee() and waitid()
+#include <motet/detail/io/splice_verbs.hpp>  // splice(), tee() and waitid()
 #include <span>
 #include <system_error>
 

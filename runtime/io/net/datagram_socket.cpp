@@ -16,7 +16,7 @@
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
-#include "io/whole_buffer.hpp"
+#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "io/whole_buffer.hpp"
+#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/moving_verbs.hpp. A ring has a splice, a tee and a waitid, too, but gives
+// See motet/detail/io/splice_verbs.hpp. A ring has a splice, a tee and a waitid, too, but gives
 // each splice and tee to a kernel thread, which costs more than the call on a pipe that is ready.
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/detail/io/moving_verbs.hpp>
+#include <motet/detail/io/splice_verbs.hpp>
 #include <motet/io.hpp>
 #include <motet/time.hpp>
 
@@ -20,7 +20,7 @@
 #include "base/verb_table.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
-#include "io/whole_buffer.hpp"
+#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See io/whole_buffer.hpp: the forms of motet/io.hpp.
-#include "io/whole_buffer.hpp"
+// See io/exact_io.hpp: the forms of motet/io.hpp.
+#include "io/exact_io.hpp"
 
 #include <algorithm>
 #include <cerrno>
