@@ -75,7 +75,7 @@ bool refused(bool bad, std::error_code& error) noexcept {
 
 namespace io {
 
-using detail::perform_quietly;
+using detail::perform_ec;
 using detail::perform_throwing;
 
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset) {
@@ -88,7 +88,7 @@ std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
                   std::error_code& error) noexcept {
   if (detail::refused(offset < 0, error)) return 0;
   operation op = detail::placed(verb::pread, fd, buffer, offset);
-  return perform_quietly(op, "pread", error);
+  return perform_ec(op, "pread", error);
 }
 
 std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset) {
@@ -101,7 +101,7 @@ std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
                    std::error_code& error) noexcept {
   if (detail::refused(offset < 0, error)) return 0;
   operation op = detail::placed(verb::pwrite, fd, buffer, offset);
-  return perform_quietly(op, "pwrite", error);
+  return perform_ec(op, "pwrite", error);
 }
 
 std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset) {
@@ -115,7 +115,7 @@ std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset,
                    std::error_code& error) noexcept {
   if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
   operation op = detail::placed(verb::preadv, fd, buffers, offset);
-  return perform_quietly(op, "preadv", error);
+  return perform_ec(op, "preadv", error);
 }
 
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset) {
@@ -129,7 +129,7 @@ std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset,
                     std::error_code& error) noexcept {
   if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
   operation op = detail::placed(verb::pwritev, fd, buffers, offset);
-  return perform_quietly(op, "pwritev", error);
+  return perform_ec(op, "pwritev", error);
 }
 
 void fsync(int fd) {
@@ -139,7 +139,7 @@ void fsync(int fd) {
 
 void fsync(int fd, std::error_code& error) noexcept {
   operation op = detail::synchronisation(fd, 0);
-  perform_quietly(op, "fsync", error);
+  perform_ec(op, "fsync", error);
 }
 
 void fdatasync(int fd) {
@@ -149,7 +149,7 @@ void fdatasync(int fd) {
 
 void fdatasync(int fd, std::error_code& error) noexcept {
   operation op = detail::synchronisation(fd, operation::data_only);
-  perform_quietly(op, "fdatasync", error);
+  perform_ec(op, "fdatasync", error);
 }
 
 void fallocate(int fd, int mode, off_t offset, off_t size) {
@@ -159,7 +159,7 @@ void fallocate(int fd, int mode, off_t offset, off_t size) {
 
 void fallocate(int fd, int mode, off_t offset, off_t size, std::error_code& error) noexcept {
   operation op = detail::allocation(fd, mode, offset, size);
-  perform_quietly(op, "fallocate", error);
+  perform_ec(op, "fallocate", error);
 }
 
 void ftruncate(int fd, off_t size) {
@@ -171,7 +171,7 @@ void ftruncate(int fd, off_t size) {
 void ftruncate(int fd, off_t size, std::error_code& error) noexcept {
   if (detail::refused(size < 0, error)) return;
   operation op = detail::truncation(fd, size);
-  perform_quietly(op, "ftruncate", error);
+  perform_ec(op, "ftruncate", error);
 }
 
 }  // namespace io

@@ -70,7 +70,7 @@ std::size_t perform_throwing(operation& op, const char* what) {
   return settled(perform_now(thread, op, what), what, op.fd);
 }
 
-std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept {
+std::size_t perform_ec(operation& op, const char* what, std::error_code& error) noexcept {
   return quietly(error, [&] { return perform_now(op, what); });
 }
 
@@ -146,7 +146,7 @@ operation connection(int fd, const sockaddr* address, socklen_t length) {
 
 namespace io {
 
-using detail::perform_quietly;
+using detail::perform_ec;
 using detail::perform_throwing;
 
 std::size_t read(int fd, std::span<std::byte> buffer) {
@@ -156,7 +156,7 @@ std::size_t read(int fd, std::span<std::byte> buffer) {
 
 std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {
   operation op = detail::transfer(verb::read, fd, buffer);
-  return perform_quietly(op, "read", error);
+  return perform_ec(op, "read", error);
 }
 
 std::size_t write(int fd, std::span<const std::byte> buffer) {
@@ -166,7 +166,7 @@ std::size_t write(int fd, std::span<const std::byte> buffer) {
 
 std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {
   operation op = detail::transfer(verb::write, fd, buffer);
-  return perform_quietly(op, "write", error);
+  return perform_ec(op, "write", error);
 }
 
 std::size_t readv(int fd, std::span<const iovec> buffers) {
@@ -188,7 +188,7 @@ std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
   if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
   operation op = detail::transfer(verb::recv, fd, buffer, flags);
-  return perform_quietly(op, "recv", error);
+  return perform_ec(op, "recv", error);
 }
 
 std::size_t recvmsg(int fd, msghdr& message, int flags) {
@@ -210,7 +210,7 @@ std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
                  std::error_code& error) noexcept {
   operation op = detail::transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL);
-  return perform_quietly(op, "send", error);
+  return perform_ec(op, "send", error);
 }
 
 std::size_t sendmsg(int fd, const msghdr& message, int flags) {
@@ -220,7 +220,7 @@ std::size_t sendmsg(int fd, const msghdr& message, int flags) {
 
 std::size_t sendmsg(int fd, const msghdr& message, int flags, std::error_code& error) noexcept {
   operation op = detail::messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL);
-  return perform_quietly(op, "sendmsg", error);
+  return perform_ec(op, "sendmsg", error);
 }
 
 int accept(int fd, sockaddr* address, socklen_t* length) {
@@ -230,7 +230,7 @@ int accept(int fd, sockaddr* address, socklen_t* length) {
 
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept {
   operation op = detail::acceptance(fd, address, length);
-  const auto result = static_cast<int>(perform_quietly(op, "accept", error));
+  const auto result = static_cast<int>(perform_ec(op, "accept", error));
   return error ? -1 : result;
 }
 
@@ -241,7 +241,7 @@ void connect(int fd, const sockaddr* address, socklen_t length) {
 
 void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept {
   operation op = detail::connection(fd, address, length);
-  perform_quietly(op, "connect", error);
+  perform_ec(op, "connect", error);
 }
 
 short wait_fd(int fd, short events) {

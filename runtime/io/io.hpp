@@ -71,6 +71,6 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
   return result < 0 ? 0 : static_cast<std::size_t>(result);
 }
 
-std::size_t perform_quietly(operation& op, const char* what, std::error_code& error) noexcept;
+std::size_t perform_ec(operation& op, const char* what, std::error_code& error) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail
