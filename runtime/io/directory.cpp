@@ -26,7 +26,7 @@ struct directory::page : detail::directory_page {
     op.length = static_cast<std::uint32_t>(room().size());
     detail::here().deliver();
     const std::int32_t result = detail::perform_now(op, "getdents64");
-    filled(detail::settled(result == -ENOENT ? 0 : result, "getdents64", from));
+    filled(detail::check_result(result == -ENOENT ? 0 : result, "getdents64", from));
     return !empty();
   }
 };

@@ -34,7 +34,7 @@ detail::progress write_whole(int fd, std::span<const std::byte> buffer) {
 void read_exactly(int fd, std::span<std::byte> buffer) {
   detail::here().deliver();
   const detail::progress done = read_whole(fd, buffer);
-  detail::settled(done.error, "read_exactly", fd);
+  detail::check_result(done.error, "read_exactly", fd);
   if (done.moved < buffer.size()) throw unexpected_eof(done.moved, buffer.size());
 }
 
@@ -44,7 +44,7 @@ std::size_t read_exactly(int fd, std::span<std::byte> buffer, std::error_code& e
 
 void write_all(int fd, std::span<const std::byte> buffer) {
   detail::here().deliver();
-  detail::settled(write_whole(fd, buffer).error, "write_all", fd);
+  detail::check_result(write_whole(fd, buffer).error, "write_all", fd);
 }
 
 std::size_t write_all(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {

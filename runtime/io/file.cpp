@@ -93,7 +93,7 @@ std::size_t file::read_at(std::span<std::byte> buffer, off_t offset) {
   detail::thread_state& thread = detail::here();
   thread.deliver();
   const int number = fd_.get();  // the file may be moved while the call waits
-  return detail::settled(move_at(thread, verb::pread, number, on_disk_, buffer, offset), "pread",
+  return detail::check_result(move_at(thread, verb::pread, number, on_disk_, buffer, offset), "pread",
                          number);
 }
 
@@ -108,7 +108,7 @@ std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset) {
   detail::thread_state& thread = detail::here();
   thread.deliver();
   const int number = fd_.get();
-  return detail::settled(move_at(thread, verb::pwrite, number, on_disk_, buffer, offset), "pwrite",
+  return detail::check_result(move_at(thread, verb::pwrite, number, on_disk_, buffer, offset), "pwrite",
                          number);
 }
 
@@ -161,7 +161,7 @@ void file::append(std::span<const std::byte> buffer) {
   const int number = fd_.get();  // the file may be moved while the call waits
   const detail::progress done = append_whole(number, buffer);
   if (done.error == 0 || done.error == -ECANCELED) {
-    detail::settled(done.error, "append", number);
+    detail::check_result(done.error, "append", number);
     return;
   }
   throw std::system_error(-done.error, std::system_category(),

@@ -55,7 +55,7 @@ void deliver_passed_limits() {
   thread.deliver();
 }
 
-std::size_t settled(std::int32_t result, const char* what, int fd) {
+std::size_t check_result(std::int32_t result, const char* what, int fd) {
   if (result >= 0) return static_cast<std::size_t>(result);
   if (result == -ECANCELED) {
     here().deliver();
@@ -67,7 +67,7 @@ std::size_t settled(std::int32_t result, const char* what, int fd) {
 std::size_t perform_throwing(operation& op, const char* what) {
   thread_state& thread = here();
   thread.deliver_before_switch();  // an operation that does not wait counts itself
-  return settled(perform_now(thread, op, what), what, op.fd);
+  return check_result(perform_now(thread, op, what), what, op.fd);
 }
 
 std::size_t perform_ec(operation& op, const char* what, std::error_code& error) noexcept {
@@ -194,7 +194,7 @@ std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code
 std::size_t recvmsg(int fd, msghdr& message, int flags) {
   detail::check_interruptible(flags, "recvmsg");
   detail::here().deliver();
-  return detail::settled(detail::receive_message(fd, message, flags), "recvmsg", fd);
+  return detail::check_result(detail::receive_message(fd, message, flags), "recvmsg", fd);
 }
 
 std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {

@@ -48,7 +48,7 @@ void deliver_passed_limits();
 
 /// Returns: `result`, if it is no error.
 /// Throws: std::system_error; for -ECANCELED what is pending for the fiber.
-std::size_t settled(std::int32_t result, const char* what, int fd);
+std::size_t check_result(std::int32_t result, const char* what, int fd);
 
 /// Throws: std::system_error; what is pending for the fiber.
 std::size_t perform_throwing(operation& op, const char* what);

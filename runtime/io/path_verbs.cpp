@@ -61,7 +61,7 @@ class renaming {
 
 /// As settled(), but the error names the path.
 std::size_t settled_on_path(std::int32_t result, const operation& op, const char* what) {
-  if (result >= 0 || result == -ECANCELED) return settled(result, what, op.fd);
+  if (result >= 0 || result == -ECANCELED) return check_result(result, what, op.fd);
   const std::string path = op.path == nullptr ? "no path" : "\"" + std::string(op.path) + "\"";
   throw std::system_error(-result, std::system_category(), std::string(what) + " of " + path);
 }

@@ -144,7 +144,7 @@ std::size_t pipe::read(std::span<std::byte> buffer) {
   const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& from) {
     return from.move(verb::read, buffer.data(), buffer.size());
   });
-  return detail::settled(result, "read", number);
+  return detail::check_result(result, "read", number);
 }
 
 std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
@@ -160,7 +160,7 @@ std::size_t pipe::write(std::span<const std::byte> buffer) {
   const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& to) {
     return to.move(verb::write, buffer.data(), buffer.size());
   });
-  return detail::settled(result, "write", number);
+  return detail::check_result(result, "write", number);
 }
 
 std::size_t pipe::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
@@ -175,7 +175,7 @@ void pipe::write_all(std::span<const std::byte> buffer) {
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
   const std::int32_t result =
       in_turn(writing_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
-  detail::settled(result, "write_all", number);
+  detail::check_result(result, "write_all", number);
 }
 
 void pipe::write_all(std::string_view text) {
@@ -195,7 +195,7 @@ void pipe::writev_all(std::span<const iovec> buffers) {
     return detail::move_vectors(
         buffers, [&](std::span<const iovec> part) { return to.write_vectors(part); });
   });
-  detail::settled(result, "writev_all", number);
+  detail::check_result(result, "writev_all", number);
 }
 
 void pipe::close(detail::owned<end>& closing) {

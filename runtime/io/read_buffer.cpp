@@ -29,7 +29,7 @@ class read_buffer::turn : net::stream_turn {
   /// Throws: what is pending for the fiber; std::logic_error if another thread's fiber has the
   /// turn.
   explicit turn(read_buffer& buffer) : stream_turn(buffer.order_, "turn with a reader", -1) {
-    settled(refusal(), "reader", -1);
+    check_result(refusal(), "reader", -1);
   }
 };
 

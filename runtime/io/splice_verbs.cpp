@@ -145,7 +145,7 @@ std::int32_t wait_for_process(int pidfd, int options, siginfo_t& found) {
 namespace io {
 
 std::size_t splice(int from, int to, std::size_t size, unsigned flags) {
-  return detail::settled(detail::splice_bytes(from, to, size, flags), "splice", from);
+  return detail::check_result(detail::splice_bytes(from, to, size, flags), "splice", from);
 }
 
 std::size_t splice(int from, int to, std::size_t size, unsigned flags,
@@ -154,7 +154,7 @@ std::size_t splice(int from, int to, std::size_t size, unsigned flags,
 }
 
 std::size_t tee(int from, int to, std::size_t size) {
-  return detail::settled(detail::tee_bytes(from, to, size), "tee", from);
+  return detail::check_result(detail::tee_bytes(from, to, size), "tee", from);
 }
 
 std::size_t tee(int from, int to, std::size_t size, std::error_code& error) noexcept {
@@ -163,7 +163,7 @@ std::size_t tee(int from, int to, std::size_t size, std::error_code& error) noex
 
 siginfo_t waitid(int pidfd, int options) {
   siginfo_t found{};
-  detail::settled(detail::wait_for_process(pidfd, options, found), "waitid", pidfd);
+  detail::check_result(detail::wait_for_process(pidfd, options, found), "waitid", pidfd);
   return found;
 }
 

@@ -83,9 +83,9 @@ std::size_t move_some(int fd, std::size_t count, const char* what, First first, 
   std::int32_t moved = rest(fd, std::size_t{0});
   if (moved != -EAGAIN && moved != -EINTR) {
     thread.yield_after_budget();
-    return settled(moved, what, fd);
+    return check_result(moved, what, fd);
   }
-  settled(first(fd), what, fd);
+  check_result(first(fd), what, fd);
   if (count == 1 || used.closed()) return 1;
   moved = rest(fd, std::size_t{1});
   return moved < 0 ? 1 : 1 + static_cast<std::size_t>(moved);

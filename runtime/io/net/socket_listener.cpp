@@ -92,7 +92,7 @@ std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length)
 fd socket_listener::accept_fd() {
   here().deliver();
   const int number = native_handle();  // the listener may be moved while the call waits
-  return fd(static_cast<int>(settled(accept_now(), "accept", number)));
+  return fd(static_cast<int>(check_result(accept_now(), "accept", number)));
 }
 
 void socket_listener::close() {

@@ -32,7 +32,7 @@ std::size_t socket_stream::read(std::span<std::byte> buffer) {
   here().deliver();
   const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->read(buffer);
-  return settled(result, "read", number);
+  return check_result(result, "read", number);
 }
 
 std::size_t socket_stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
@@ -43,7 +43,7 @@ std::size_t socket_stream::write(std::span<const std::byte> buffer) {
   here().deliver();
   const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write(buffer);
-  return settled(result, "write", number);
+  return check_result(result, "write", number);
 }
 
 std::size_t socket_stream::write(std::span<const std::byte> buffer,
@@ -55,7 +55,7 @@ void socket_stream::write_all(std::span<const std::byte> buffer) {
   here().deliver();
   const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_all(buffer);
-  settled(result, "write_all", number);
+  check_result(result, "write_all", number);
 }
 
 void socket_stream::write_all(std::string_view text) {
@@ -70,7 +70,7 @@ void socket_stream::writev_all(std::span<const iovec> buffers) {
   here().deliver();
   const int number = native_handle();  // the stream may be moved while the call waits
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_vectors(buffers);
-  settled(result, "writev_all", number);
+  check_result(result, "writev_all", number);
 }
 
 void socket_stream::shutdown(int how) {
@@ -115,14 +115,14 @@ std::size_t socket_stream::send_message(msghdr& message) {
   here().deliver();
   const int number = native_handle();
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->send_message(message);
-  return settled(result, "sendmsg", number);
+  return check_result(result, "sendmsg", number);
 }
 
 std::size_t socket_stream::receive_message(msghdr& message) {
   here().deliver();
   const int number = native_handle();
   const std::int32_t result = state_ == nullptr ? -EBADF : state_->receive_message(message);
-  return settled(result, "recvmsg", number);
+  return check_result(result, "recvmsg", number);
 }
 
 int socket_stream::native_handle() const noexcept {

@@ -75,7 +75,7 @@ unix_stream unix_stream::connect(const endpoint& peer) {
   std::error_code error;
   unix_stream made = connect(peer, error);
   if (!error) return made;
-  if (error == std::errc::operation_canceled) detail::settled(-ECANCELED, "connect", -1);
+  if (error == std::errc::operation_canceled) detail::check_result(-ECANCELED, "connect", -1);
   throw std::system_error(error, "connect to " + peer.to_string());
 }
 
