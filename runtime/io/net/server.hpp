@@ -160,7 +160,7 @@ class server {
     const std::error_code error = take_one(accept, std::move(taken));
     if (!error) return;
     detail::here().deliver();
-    overcome(error);
+    handle_accept_error(error);
   }
 
   /// A connection that was accepted is handled, whatever is pending for this fiber.
@@ -222,7 +222,7 @@ class server {
   }
 
   /// Throws: `error`, unless the next connection may be fine, perhaps after a pause.
-  void overcome(const std::error_code& error) {
+  void handle_accept_error(const std::error_code& error) {
     if (concerns_one_connection(error.value())) return;
     if (!means_exhaustion(error.value())) throw std::system_error(error, "accept");
     if (!std::exchange(exhaustion_is_told_, true)) log_.tell_exhaustion(error);
