@@ -15,13 +15,13 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Lives while a call makes several operations on a descriptor.
-class used_descriptor {
+class descriptor_guard {
  public:
   /// Throws: as here().
-  explicit used_descriptor(int fd) : use_(fd) { here().calls.note_use(use_); }
-  used_descriptor(const used_descriptor&) = delete;
-  used_descriptor& operator=(const used_descriptor&) = delete;
-  ~used_descriptor() { use_.unlink(); }
+  explicit descriptor_guard(int fd) : use_(fd) { here().calls.note_use(use_); }
+  descriptor_guard(const descriptor_guard&) = delete;
+  descriptor_guard& operator=(const descriptor_guard&) = delete;
+  ~descriptor_guard() { use_.unlink(); }
 
   int get() const noexcept { return use_.fd; }
   /// Whether a fiber has closed the descriptor meanwhile: its number may be another file's now.
@@ -44,7 +44,7 @@ struct progress {
 /// is moved or a part has moved nothing. Throws: as here(); what `part` throws.
 template <typename Byte, typename Part>
 progress move_all(int fd, std::span<Byte> buffer, Part part) {
-  const used_descriptor used(fd);
+  const descriptor_guard used(fd);
   progress done;
   do {
     const std::int32_t more = used.closed() ? -EBADF : part(fd, buffer.subspan(done.moved));

@@ -141,7 +141,7 @@ std::int32_t reserve_room(int number, std::size_t size) {
 }
 
 detail::progress append_whole(int number, std::span<const std::byte> buffer) {
-  const detail::used_descriptor used(number);
+  const detail::descriptor_guard used(number);
   if (buffer.size() >= worth_reserving) {
     const std::int32_t error = reserve_room(number, buffer.size());
     if (error != 0) return {0, error};

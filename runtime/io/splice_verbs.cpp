@@ -51,13 +51,13 @@ void pause_in_vain() {
 
 /// Waits for the end that a call between `from` and `to` could not go on without.
 /// Returns: 0 or minus an errno value.
-std::int32_t await_ends(used_descriptor& from, used_descriptor& to) {
+std::int32_t await_ends(descriptor_guard& from, descriptor_guard& to) {
   operation op;
   op.kind = verb::wait_fd;
   const bool empty = !is_ready(from.get(), POLLIN);
   op.fd = (empty ? from : to).get();
   op.flags = empty ? POLLIN : POLLOUT;
-  used_descriptor& other = empty ? to : from;
+  descriptor_guard& other = empty ? to : from;
   other.waits_for(&op);
   const std::int32_t result = perform_now(op, "splice");
   other.waits_for(nullptr);
@@ -68,7 +68,7 @@ std::int32_t await_ends(used_descriptor& from, used_descriptor& to) {
 /// Calls `move`, which returns -EAGAIN while an end is not ready, until it does something else, or
 /// a fiber has closed one of the ends.
 template <typename Move>
-std::int32_t move_between(used_descriptor& from, used_descriptor& to, Move move) {
+std::int32_t move_between(descriptor_guard& from, descriptor_guard& to, Move move) {
   for (;;) {
     if (refused_by_pending()) return -ECANCELED;
     here().checkpoint();
@@ -92,8 +92,8 @@ std::int32_t splice_bytes(int from, int to, std::size_t size, unsigned flags) {
   for (const std::int32_t error : {check_mode(from, source), check_mode(to, target)}) {
     if (error != 0) return error;
   }
-  used_descriptor input(from);
-  used_descriptor output(to);
+  descriptor_guard input(from);
+  descriptor_guard output(to);
   const bool direct = is_stream(source) && is_stream(target);
   operation op;
   op.kind = verb::splice;
@@ -115,8 +115,8 @@ std::int32_t splice_bytes(int from, int to, std::size_t size, unsigned flags) {
 }
 
 std::int32_t tee_bytes(int from, int to, std::size_t size) {
-  used_descriptor input(from);
-  used_descriptor output(to);
+  descriptor_guard input(from);
+  descriptor_guard output(to);
   return move_between(input, output, [&]() -> ssize_t {
     const sigpipe_guard guard;
     const ssize_t copied =

@@ -79,7 +79,7 @@ std::size_t move_some(int fd, std::size_t count, const char* what, First first, 
   thread_state& thread = here();
   end_passed_limits(thread);
   thread.deliver();
-  const used_descriptor used(fd);
+  const descriptor_guard used(fd);
   std::int32_t moved = rest(fd, std::size_t{0});
   if (moved != -EAGAIN && moved != -EINTR) {
     thread.yield_after_budget();

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds pause_in_vain{32};
 
 /// Something in the error queue makes a socket ready too, for as long as nobody takes it.
 /// Returns: whether the peer has hung up; false if the socket was closed on this side.
-bool await_hang_up(const used_descriptor& socket) {
+bool await_hang_up(const descriptor_guard& socket) {
   try {
     while (!socket.closed()) {
       if ((io::wait_fd(socket.get(), POLLRDHUP) & (POLLRDHUP | POLLHUP)) != 0) return true;
@@ -39,7 +39,7 @@ bool await_hang_up(const used_descriptor& socket) {
 /// The fiber begins later, when the number may be another file's.
 void watch_peer(group& watchers, int socket, const std::stop_source& stop) {
   if (socket < 0) throw_errno(EBADF, "wait for a hang-up", socket);
-  auto used = std::make_unique<const used_descriptor>(socket);
+  auto used = std::make_unique<const descriptor_guard>(socket);
   watchers.spin({.name = "watches a peer"}, [used = std::move(used), stop = stop]() mutable {
     if (await_hang_up(*used)) stop.request_stop();
   });
