@@ -19,7 +19,7 @@ inline void send_rest(const detail::stream_direction& to, std::span<const std::b
                       clock::duration limit) {
   const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
-    detail::held_direction held(to, error);
+    detail::direction_lock held(to, error);
     while (!error && !left.empty()) {
       left = left.subspan(held.write(left, error));
       if (!left.empty()) pause.reset(limit);

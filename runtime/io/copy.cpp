@@ -18,17 +18,17 @@ namespace {
 
 constexpr std::size_t buffer_size = std::size_t{128} * 1024;
 
-held_direction hold(const stream_direction& wanted, const char* what) {
+direction_lock hold(const stream_direction& wanted, const char* what) {
   std::error_code error;
-  held_direction held(wanted, error);
+  direction_lock held(wanted, error);
   if (error) throw_stream_error(error, what);
   return held;
 }
 
 void copy_with(const stream_direction& from, const stream_direction& to, copy_progress& progress) {
   here().deliver();
-  held_direction in = hold(from, "read");
-  held_direction out = hold(to, "write");
+  direction_lock in = hold(from, "read");
+  direction_lock out = hold(to, "write");
   bool done = false;
   switch (shortcut_between(in.descriptor(), out.descriptor())) {
     case shortcut::splice:
@@ -76,7 +76,7 @@ shortcut shortcut_between(int from, int to) noexcept {
   return flows(source.st_mode) && flows(target.st_mode) ? shortcut::splice : shortcut::none;
 }
 
-std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::byte> buffer,
+std::size_t copy_part(direction_lock& from, direction_lock& to, std::span<std::byte> buffer,
                       copy_progress& progress) {
   std::error_code error;
   const std::size_t size = from.read(buffer, error);
@@ -91,7 +91,7 @@ std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::b
   return size;
 }
 
-void copy_by_buffer(held_direction& from, held_direction& to, copy_progress& progress) {
+void copy_by_buffer(direction_lock& from, direction_lock& to, copy_progress& progress) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
   while (copy_part(from, to, {buffer.get(), buffer_size}, progress) > 0) continue;
 }

@@ -33,13 +33,13 @@ shortcut shortcut_between(int from, int to) noexcept;
 /// Copies what one read gives.
 /// Returns: bytes copied; 0 at the end.
 /// Throws: std::system_error; what is pending for the fiber.
-std::size_t copy_part(held_direction& from, held_direction& to, std::span<std::byte> buffer,
+std::size_t copy_part(direction_lock& from, direction_lock& to, std::span<std::byte> buffer,
                       copy_progress& progress);
-void copy_by_buffer(held_direction& from, held_direction& to, copy_progress& progress);
+void copy_by_buffer(direction_lock& from, direction_lock& to, copy_progress& progress);
 
 /// Each returns false if it turned out that the kernel cannot do this; what has been moved until
 /// then has arrived.
-bool copy_by_splice(held_direction& from, held_direction& to, copy_progress& progress);
-bool copy_by_file_range(held_direction& from, held_direction& to, copy_progress& progress);
+bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& progress);
+bool copy_by_file_range(direction_lock& from, direction_lock& to, copy_progress& progress);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -74,7 +74,7 @@ bool read_buffer::fill(std::size_t wanted) {
 }
 
 std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
-  held_direction in(from_, error);
+  direction_lock in(from_, error);
   return error ? 0 : in.read(room, error);
 }
 

@@ -85,7 +85,7 @@ constexpr std::chrono::milliseconds pause_in_vain{1};
 /// Returns: bytes moved; 0 at the end; minus an errno value that says that this kernel cannot.
 /// Throws: std::system_error; what is pending for the fiber.
 template <typename Splice>
-ssize_t splice_when_ready(const held_direction& awaited, short events, Splice splice) {
+ssize_t splice_when_ready(const direction_lock& awaited, short events, Splice splice) {
   for (;;) {
     if (awaited.descriptor() < 0) throw_errno(EBADF, "copy");
     const ssize_t moved = splice();
@@ -98,7 +98,7 @@ ssize_t splice_when_ready(const held_direction& awaited, short events, Splice sp
 }
 
 /// Writes what has entered `through` but cannot be spliced out of it.
-void empty_by_hand(const way& through, std::size_t size, held_direction& to,
+void empty_by_hand(const way& through, std::size_t size, direction_lock& to,
                    copy_progress& progress) {
   std::array<std::byte, 4096> part;
   while (size > 0) {
@@ -116,14 +116,14 @@ void empty_by_hand(const way& through, std::size_t size, held_direction& to,
 }
 
 /// The pipe is never without a reader, so nothing raises SIGPIPE.
-ssize_t load(held_direction& from, const way& through) {
+ssize_t load(direction_lock& from, const way& through) {
   return splice_when_ready(from, POLLIN, [&] {
     return splice_now(from.descriptor(), through.entry(), through.capacity());
   });
 }
 
 /// Returns: false if this kernel cannot splice to `to`; then all has been written by hand.
-bool unload(const way& through, std::size_t size, held_direction& to, copy_progress& progress) {
+bool unload(const way& through, std::size_t size, direction_lock& to, copy_progress& progress) {
   while (size > 0) {
     const ssize_t sent = splice_when_ready(to, POLLOUT, [&] {
       const sigpipe_guard guard;
@@ -145,7 +145,7 @@ constexpr std::size_t small_part = std::size_t{16}
 enum class flow { ended, little, refused };
 
 /// Splices until there is little to splice.
-flow splice_much(held_direction& from, held_direction& to, way& through, copy_progress& progress) {
+flow splice_much(direction_lock& from, direction_lock& to, way& through, copy_progress& progress) {
   for (;;) {
     checkpoint();
     const ssize_t loaded = load(from, through);
@@ -163,7 +163,7 @@ flow splice_much(held_direction& from, held_direction& to, way& through, copy_pr
 
 /// A pipe takes two descriptors, and a way through it takes more calls than a read and a write: it
 /// is for streams on which much arrives at a time.
-bool copy_by_splice(held_direction& from, held_direction& to, copy_progress& progress) {
+bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& progress) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(small_part);
   std::optional<way> through;
   for (;;) {
@@ -182,7 +182,7 @@ bool copy_by_splice(held_direction& from, held_direction& to, copy_progress& pro
 /// The copy has descriptors of its own, because the numbers of the files may be others' before a
 /// thread gets to the call. A file of /proc and the like seems to end at once.
 /// Source: copy_file_range(2), BUGS.
-bool copy_by_file_range(held_direction& from, held_direction& to, copy_progress& progress) {
+bool copy_by_file_range(direction_lock& from, direction_lock& to, copy_progress& progress) {
   const fd source(::fcntl(from.descriptor(), F_DUPFD_CLOEXEC, 0));
   const fd target(::fcntl(to.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!source || !target) return false;

@@ -6,7 +6,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-std::size_t held_direction::write(std::span<const std::byte> bytes,
+std::size_t direction_lock::write(std::span<const std::byte> bytes,
                                   std::error_code& error) noexcept {
   const std::size_t written =
       calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);

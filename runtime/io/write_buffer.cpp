@@ -97,7 +97,7 @@ void write_buffer::check_failure() const {
 /// the other holds it.
 std::error_code write_buffer::take_turn() noexcept {
   std::error_code error;
-  if (!turn_) turn_ = held_direction(to_, error);
+  if (!turn_) turn_ = direction_lock(to_, error);
   return error;
 }
 
@@ -152,7 +152,7 @@ void write_buffer::flush_in_fiber() {
 void write_buffer::flush_alone() noexcept {
   const std::error_code error = send_all();
   if (!error) end_unless_more();
-  if (error == std::errc::operation_canceled) turn_ = held_direction();
+  if (error == std::errc::operation_canceled) turn_ = direction_lock();
 }
 
 /// The fiber is being ended, and can do no more: others may write meanwhile. A fiber that is
@@ -160,7 +160,7 @@ void write_buffer::flush_alone() noexcept {
 void write_buffer::give_up_flush() noexcept {
   flush_is_due_ = false;
   const std::unique_lock alone(sends_, std::try_to_lock);
-  if (alone) turn_ = held_direction();
+  if (alone) turn_ = direction_lock();
 }
 
 /// The caller is the only one that sends. `bytes` are shortened by what has been sent.
@@ -195,7 +195,7 @@ void write_buffer::fail(const std::error_code& error) noexcept {
   failure_ = error;
   filling_.begin = filling_.end = 0;
   sending_.begin = sending_.end = 0;
-  turn_ = held_direction();
+  turn_ = direction_lock();
 }
 
 /// Throws: what `error` is. What has not been sent then is flushed later, by the next call or the
@@ -207,7 +207,7 @@ void write_buffer::settle(const std::error_code& error) {
 }
 
 void write_buffer::end_unless_more() noexcept {
-  if (buffered() == 0) turn_ = held_direction();
+  if (buffered() == 0) turn_ = direction_lock();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -199,7 +199,7 @@ void stream::state::fetch(std::error_code& error) noexcept {
     error = code_of(std::errc::not_enough_memory);
     return;
   }
-  detail::held_direction from(below_.input(), error);
+  detail::direction_lock from(below_.input(), error);
   if (error) return;
   const std::size_t size = from.read(arrived.room(), error);
   if (error) return;
@@ -212,7 +212,7 @@ void stream::state::fetch(std::error_code& error) noexcept {
 void stream::state::send(std::error_code& error) noexcept {
   error = cannot_write_;
   if (error || (on_way_.empty() && wire_.queued.empty())) return;
-  detail::held_direction to(below_.output(), error);
+  detail::direction_lock to(below_.output(), error);
   while (!error) {
     if (on_way_.empty()) on_way_.swap(wire_.queued);
     if (on_way_.empty()) return;

@@ -68,7 +68,7 @@ std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t be
   std::uint64_t sent = 0;
   const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
-    const detail::held_direction held(to, error);
+    const detail::direction_lock held(to, error);
     if (error) detail::throw_stream_error(error, "sendfile");
     if (held.descriptor() < 0 || !made_nonblocking(held.descriptor())) return;
     while (sent < size) {

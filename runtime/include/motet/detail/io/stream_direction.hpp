@@ -51,22 +51,22 @@ struct stream_direction {
 };
 
 /// Holds the turn of a direction. Move-only.
-class held_direction {
+class direction_lock {
  public:
-  held_direction() noexcept = default;
+  direction_lock() noexcept = default;
   /// Switchpoint.
-  held_direction(const stream_direction& wanted, std::error_code& error) noexcept
+  direction_lock(const stream_direction& wanted, std::error_code& error) noexcept
       : calls_(wanted.calls), held_(wanted.calls->take(wanted.stream, error)) {
     if (error) calls_ = nullptr;
   }
-  held_direction(held_direction&& other) noexcept
+  direction_lock(direction_lock&& other) noexcept
       : calls_(taken(other.calls_)), held_(other.held_) {}
-  held_direction& operator=(held_direction&& other) noexcept {
+  direction_lock& operator=(direction_lock&& other) noexcept {
     calls_ = taken(other.calls_, calls_);
     held_ = taken(other.held_, held_);
     return *this;
   }
-  ~held_direction() {
+  ~direction_lock() {
     if (calls_ != nullptr) calls_->pass(held_);
   }
 

@@ -58,7 +58,7 @@ class write_buffer {
   const int unwinding_;
   part filling_;
   part sending_;
-  held_direction turn_;        // from the first byte until all are written
+  direction_lock turn_;        // from the first byte until all are written
   std::error_code failure_;    // of the stream: from then on nothing can be written
   bool flush_is_due_ = false;  // a fiber will flush when the others wait
   local::mutex calls_;         // the order of the fibers that write
