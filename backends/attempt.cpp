@@ -163,11 +163,11 @@ bool pipes_know_nowait() noexcept {
 
 bool waits_in_vain(operation& op) noexcept {
   if (!ready(op.fd, readiness_of(op))) {
-    op.fruitless = 0;
+    op.spurious_wakes = 0;
     return false;
   }
-  const bool again = op.fruitless > 0;
-  if (op.fruitless < most_fruitless) ++op.fruitless;
+  const bool again = op.spurious_wakes > 0;
+  if (op.spurious_wakes < most_fruitless) ++op.spurious_wakes;
   return again;
 }
 

@@ -96,7 +96,7 @@ class uring_backend final : public backend {
   /// call refuses an offset in a pipe. What this kernel's ring does not know is for a plain thread.
   /// Returns: whether the operation is over, or is not for the ring.
   bool settled_without_ring(operation& op, const verb_row& row) noexcept {
-    if (op.on_disk && (op.in_company || ring_.has_submissions())) return false;
+    if (op.on_disk && (op.may_batch || ring_.has_submissions())) return false;
     if (row.at == file_place::position) {
       return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);
     }

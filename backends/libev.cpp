@@ -83,7 +83,7 @@ class libev_backend final : public backend {
   }
 
   bool submit(operation& op) noexcept override {
-    const bool expects_wait = op.drained && op.stream != 0;
+    const bool expects_wait = op.expects_wait && op.stream != 0;
     if (!expects_wait && attempt(op)) return true;
     return !start(op);
   }

@@ -34,7 +34,7 @@ class retries {
 
   /// Has `op` tried again after a pause, which depends on op.fruitless.
   void add(retry& entry, operation& op) noexcept {
-    const std::size_t pause = op.fruitless - first_fruitless;
+    const std::size_t pause = op.spurious_wakes - first_fruitless;
     entry.op = &op;
     entry.due = std::chrono::steady_clock::now() + shortest_pause * (1 << pause);
     lines_[pause].push_back(entry);

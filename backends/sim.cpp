@@ -134,7 +134,7 @@ class sim_backend final : public backend {
     looks_.push_back({wake_descriptor_, POLLIN, 0});
     for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
       each->look = 0;
-      if (std::exchange(each->op->fruitless, std::uint8_t{0}) != 0) {
+      if (std::exchange(each->op->spurious_wakes, std::uint8_t{0}) != 0) {
         all = false;
       } else {
         looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
@@ -149,7 +149,7 @@ class sim_backend final : public backend {
   void note_fruitless() noexcept {
     for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
       const bool ready = each->look != 0 && looks_[each->look].revents != 0;
-      each->op->fruitless = ready ? 1 : 0;
+      each->op->spurious_wakes = ready ? 1 : 0;
     }
   }
 

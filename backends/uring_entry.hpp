@@ -105,7 +105,7 @@ inline void fill_message_flags(io_uring_sqe& entry, const operation& op,
   const bool sends = !row.fills;
   if (sends || (op.flags & never_wait) != 0) {
     entry.msg_flags |= MSG_DONTWAIT;
-  } else if (op.drained) {
+  } else if (op.expects_wait) {
     entry.ioprio |= IORING_RECVSEND_POLL_FIRST;
   }
 }

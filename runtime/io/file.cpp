@@ -30,7 +30,7 @@ std::int32_t move_at(detail::thread_state& thread, verb kind, int fd, bool on_di
   operation op = detail::transfer(kind, fd, buffer);
   op.offset = static_cast<std::uint64_t>(offset);
   op.on_disk = on_disk;
-  op.in_company = thread.any_runnable();
+  op.may_batch = thread.any_runnable();
   return detail::perform_now(thread, op, kind == verb::pread ? "pread" : "pwrite");
 }
 

@@ -342,7 +342,7 @@ TEST_CASE("operations of one stream follow one another", "[backend]") {
     char byte = '.';
     trial read(verb::recv, ends.first(), &byte, 1);
     read.op.stream = stream;
-    read.op.drained = (round & 1) != 0;
+    read.op.expects_wait = (round & 1) != 0;
     const bool there_already = (round & 2) != 0;
     if (there_already) put(ends.second(), "x");
     m.submit(read);
@@ -362,7 +362,7 @@ TEST_CASE("operations of one stream follow one another", "[backend]") {
 
     trial send(verb::send, ends.first(), &byte, 1, MSG_NOSIGNAL);
     send.op.stream = stream;
-    send.op.drained = (round & 8) != 0;
+    send.op.expects_wait = (round & 8) != 0;
     REQUIRE(m.perform(send) == 1);
     REQUIRE(testing::take_all(ends.second()) == "x");
   }
@@ -380,7 +380,7 @@ TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew
       auto ends = make_socket_pair();
       trial read(verb::recv, ends.first(), &byte, 1);
       read.op.stream = new_stream();
-      read.op.drained = true;
+      read.op.expects_wait = true;
       first.submit(read);
       first.look();
       REQUIRE(read.ends == 0);
@@ -390,7 +390,7 @@ TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew
     machine& here = (round & 1) != 0 ? second : first;
     trial read(verb::recv, stays.first(), &byte, 1);
     read.op.stream = travelling;
-    read.op.drained = true;
+    read.op.expects_wait = true;
     here.submit(read);
     here.look();
     REQUIRE(read.ends == 0);
@@ -410,7 +410,7 @@ TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate li
     char byte = '.';
     trial read(verb::recv, ends.first(), &byte, 1);
     read.op.stream = new_stream();
-    read.op.drained = true;
+    read.op.expects_wait = true;
     m.submit(read);
     m.look();
     put(ends.second(), "x");

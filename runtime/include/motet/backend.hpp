@@ -90,12 +90,12 @@ struct operation {
   /// The caller knows that the descriptor is in non-blocking mode.
   bool nonblocking = false;
   /// The caller expects a wait: its last call took all the data there was.
-  bool drained = false;
+  bool expects_wait = false;
   /// The caller knows that `fd` is a file on a disk.
   bool on_disk = false;
   /// Other fibers can run meanwhile: the operation may wait for the next poll(), and enter the
   /// kernel together with theirs.
-  bool in_company = false;
+  bool may_batch = false;
   /// The stream that owns the descriptor, as a number that no other stream of the process has, or
   /// 0. A backend may keep a stream's state from one operation to the next; a stream has at most
   /// one operation in each direction at a time.
@@ -108,7 +108,7 @@ struct operation {
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
-  std::uint8_t fruitless = 0;  // how often in a row the call would wait on a ready descriptor
+  std::uint8_t spurious_wakes = 0;  // how often in a row the call would wait on a ready descriptor
   alignas(16) std::byte scratch[96];
 };
 

@@ -33,7 +33,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   const std::uint64_t number = next_stream_number();
   const thread_state* used_on = nullptr;
   bool travelled = false;  // the stream has been used on more than one thread
-  bool drained = false;    // the last read took all the data there was
+  bool expects_wait = false;    // the last read took all the data there was
 
   /// The caller has the turn.
   operation prepare(verb kind, int flags) noexcept {
@@ -55,9 +55,9 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
     op.buffer = const_cast<std::byte*>(buffer);
     op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
     if (kind == verb::send) return perform_now(op, "write on fd");
-    op.drained = drained;
+    op.expects_wait = expects_wait;
     const std::int32_t result = perform_now(op, "read on fd");
-    drained = result > 0 && static_cast<std::uint32_t>(result) < op.length;
+    expects_wait = result > 0 && static_cast<std::uint32_t>(result) < op.length;
     return result;
   }
 
