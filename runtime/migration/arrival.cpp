@@ -21,7 +21,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-hop::hop(station& from, const executor& where, bool returns) noexcept
+migration_attempt::migration_attempt(station& from, const executor& where, bool returns) noexcept
     : trip(from.trip),
       to(where),
       poster(&from.block),
@@ -29,13 +29,13 @@ hop::hop(station& from, const executor& where, bool returns) noexcept
   retain(trip);
 }
 
-void send_back(const hop& failed, std::exception_ptr why) noexcept {
+void send_back(const migration_attempt& failed, std::exception_ptr why) noexcept {
   failed.trip.refused = std::move(why);
   failed.answers_to.thread.mail().push(failed.answers_to.returning);
 }
 
 /// If the executor has not called the function, the traveller goes back: now it cannot be called.
-hop::~hop() {
+migration_attempt::~migration_attempt() {
   if (in_this_process(trip) && claim()) {
     send_back(*this, made_exception<executor_stopped>());
   }
@@ -46,7 +46,7 @@ namespace {
 
 /// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
 /// the executor has called this one.
-void visit_foreign_thread(const hop& jump) noexcept {
+void visit_foreign_thread(const migration_attempt& jump) noexcept {
   std::optional<guest_runtime> visited;
   try {
     visited.emplace();
@@ -76,7 +76,7 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
   host.interrupts |= waits;
 }
 
-void come_again(const hop& jump, station& place) noexcept {
+void come_again(const migration_attempt& jump, station& place) noexcept {
   try {
     place.keep_timers(timers_of_scopes(jump.trip.traveller_state.scopes));
   } catch (...) {
@@ -86,7 +86,7 @@ void come_again(const hop& jump, station& place) noexcept {
   place.returning.handle_post(place.returning, place.thread);
 }
 
-void receive_apart(const hop& jump, thread_state& home) noexcept {
+void receive_apart(const migration_attempt& jump, thread_state& home) noexcept {
   visit stay{.by = &jump, .home = &home};
   handle runs_it;
   try {
@@ -112,7 +112,7 @@ enum class calling_place : std::uint8_t {
   serving_fiber,   // in a fiber that goes on when the traveller has left
 };
 
-calling_place place_of_call(const hop& jump, bool alone) noexcept {
+calling_place place_of_call(const migration_attempt& jump, bool alone) noexcept {
   const thread_state* here = self();
   if (here == nullptr) return calling_place::foreign_thread;
   if (&here->running() == jump.poster && jump.posting) return calling_place::in_post;
@@ -122,17 +122,17 @@ calling_place place_of_call(const hop& jump, bool alone) noexcept {
 }
 
 /// How the traveller is received, a function for each calling_place.
-constexpr std::array<void (*)(hop&) noexcept, 5> arrivals{
-    [](hop& jump) noexcept { jump.at_once = true; },
-    [](hop& jump) noexcept { visit_foreign_thread(jump); },
-    [](hop& jump) noexcept { come_again(jump, *place_on(jump.trip, *self())); },
-    [](hop& jump) noexcept { receive(jump, *self()); },
-    [](hop& jump) noexcept { receive_apart(jump, *self()); },
+constexpr std::array<void (*)(migration_attempt&) noexcept, 5> arrivals{
+    [](migration_attempt& jump) noexcept { jump.at_once = true; },
+    [](migration_attempt& jump) noexcept { visit_foreign_thread(jump); },
+    [](migration_attempt& jump) noexcept { come_again(jump, *place_on(jump.trip, *self())); },
+    [](migration_attempt& jump) noexcept { receive(jump, *self()); },
+    [](migration_attempt& jump) noexcept { receive_apart(jump, *self()); },
 };
 
 }  // namespace
 
-void arrive(hop& jump, bool alone) noexcept {
+void arrive(migration_attempt& jump, bool alone) noexcept {
   if (!in_this_process(jump.trip) || !jump.claim()) return;
   arrivals[static_cast<std::size_t>(place_of_call(jump, alone))](jump);
 }

@@ -52,7 +52,7 @@ class arrival_job {
   static void publish() noexcept {}
 
  private:
-  std::shared_ptr<hop> hop_;
+  std::shared_ptr<migration_attempt> hop_;
 };
 
 void give(const thread_pool& where, const arrival& fiber) {

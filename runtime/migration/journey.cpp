@@ -108,7 +108,7 @@ class opened_home {
 /// Throws: the exception by which the executor has refused it.
 bool leave_for(journey& trip, const executor& to, bool returns) {
   station& from = *trip.at;
-  auto how = std::make_shared<hop>(from, to, returns);
+  auto how = std::make_shared<migration_attempt>(from, to, returns);
   const opened_home open(trip);
   how->has_room = executor_access::take_room(to, trip);
   if (returns) ++from.portals;

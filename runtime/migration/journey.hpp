@@ -163,7 +163,7 @@ struct journey {
   clock::time_point due{};  // by the same clock: when the first of its scopes ends
 
   // Where the traveller wants to go next, and how the try ended.
-  std::shared_ptr<hop> leaving;
+  std::shared_ptr<migration_attempt> leaving;
   station* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
@@ -188,11 +188,11 @@ struct journey {
 };
 
 /// One try of a traveller to get to an executor.
-struct hop {
-  hop(station& from, const executor& where, bool returns) noexcept;
-  hop(const hop&) = delete;
-  hop& operator=(const hop&) = delete;
-  ~hop();
+struct migration_attempt {
+  migration_attempt(station& from, const executor& where, bool returns) noexcept;
+  migration_attempt(const migration_attempt&) = delete;
+  migration_attempt& operator=(const migration_attempt&) = delete;
+  ~migration_attempt();
 
   /// Takes the traveller, unless the hop is over or another thread has taken it.
   /// Returns: whether the caller has the traveller now.
@@ -236,7 +236,7 @@ inline bool in_this_process(const journey& trip) noexcept {
 /// Whether the traveller has a station on a thread of that pool.
 bool has_place_in(const journey& trip, const pool_state* pool) noexcept;
 /// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
-void arrive(hop& jump, bool alone) noexcept;
+void arrive(migration_attempt& jump, bool alone) noexcept;
 /// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
 /// Adds `more` to what has been left for the traveller. Called under the journey's lock.
@@ -246,7 +246,7 @@ void merge(forwarded& into, forwarded&& more) noexcept;
 void nudge(journey& trip) noexcept;
 /// Lets the traveller run in the calling fiber, which was made for that, until it leaves; then ends
 /// the visit `of`.
-void receive(const hop& jump, thread_state& here, visit* of = nullptr) noexcept;
+void receive(const migration_attempt& jump, thread_state& here, visit* of = nullptr) noexcept;
 
 // What the rooms below call; see core/hooks.hpp.
 

@@ -139,7 +139,7 @@ bool station::send_on() noexcept {
 
 /// Returns: false if the traveller has not left.
 bool station::post_on() noexcept {
-  const std::shared_ptr<hop> jump = std::move(trip.leaving);
+  const std::shared_ptr<migration_attempt> jump = std::move(trip.leaving);
   {
     const std::lock_guard in(trip.sharing);
     jump->number = ++trip.hops;
@@ -242,7 +242,7 @@ void station::note_server(const executor& to) noexcept {
   served = to;
 }
 
-void receive(const hop& jump, thread_state& here, visit* of) noexcept {
+void receive(const migration_attempt& jump, thread_state& here, visit* of) noexcept {
   journey& trip = jump.trip;
   station at(trip, here, here.running());
   at.note_server(jump.to);

@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// One visit, in the frame of the function that the executor has called, until the traveller has
 /// left.
 struct visit {
-  const hop* by;
+  const migration_attempt* by;
   thread_state* home;
   bool over = false;
   wait_record* waiting = nullptr;
@@ -25,8 +25,8 @@ struct visit {
   }
 };
 
-/// Sends the traveller of `failed` back to the hop's origin, where `why` is thrown in it.
-void send_back(const hop& failed, std::exception_ptr why) noexcept;
+/// Sends the traveller of `failed` back to the migration_attempt's origin, where `why` is thrown in it.
+void send_back(const migration_attempt& failed, std::exception_ptr why) noexcept;
 
 /// The body of the fiber made for a visit. That fiber may be ended before the body has begun.
 class visit_body {

@@ -16,7 +16,7 @@ class thread_pool;
 namespace detail {
 
 class job_inbox;
-struct hop;
+struct migration_attempt;
 struct journey;
 struct station;
 struct executor_access;
@@ -26,12 +26,12 @@ struct executor_access;
 /// executor_stopped is thrown in it.
 class arrival {
  public:
-  explicit arrival(std::shared_ptr<hop> which) noexcept : hop_(std::move(which)) {}
+  explicit arrival(std::shared_ptr<migration_attempt> which) noexcept : hop_(std::move(which)) {}
   void operator()() const;
 
  private:
   friend class arrival_job;
-  std::shared_ptr<hop> hop_;
+  std::shared_ptr<migration_attempt> hop_;
 };
 
 struct executor_kind {
