@@ -21,7 +21,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-migration_attempt::migration_attempt(station& from, const executor& where, bool returns) noexcept
+migration_attempt::migration_attempt(residence& from, const executor& where, bool returns) noexcept
     : trip(from.trip),
       to(where),
       poster(&from.block),
@@ -76,7 +76,7 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
   host.interrupts |= waits;
 }
 
-void come_again(const migration_attempt& jump, station& place) noexcept {
+void come_again(const migration_attempt& jump, residence& place) noexcept {
   try {
     place.keep_timers(timers_of_scopes(jump.trip.traveller_state.scopes));
   } catch (...) {

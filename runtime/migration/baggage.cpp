@@ -24,14 +24,14 @@ void clear(control_block& block, interrupt what) noexcept {
 }  // namespace
 
 /// The room a traveller has used is kept at a station that it may come back to.
-void station::keep_timers(std::size_t count) {
+void residence::keep_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
   timers = count;
 }
 
 /// A timer that has become due on the way must not wait for a poll: the fiber may leave before.
-void station::arm_or_fire(timer& alarm) noexcept {
+void residence::arm_or_fire(timer& alarm) noexcept {
   if (alarm.due <= thread.time.now()) {
     alarm.fire(alarm);
   } else {
@@ -39,7 +39,7 @@ void station::arm_or_fire(timer& alarm) noexcept {
   }
 }
 
-void station::unpack_scopes() noexcept {
+void residence::unpack_scopes() noexcept {
   // A thread under the simulated backend has a time of its own.
   const bool other_time = thread.time.virtual_time() || trip.departed_virtually;
   const clock::duration shift =
@@ -57,7 +57,7 @@ void station::unpack_scopes() noexcept {
   }
 }
 
-void station::pack_scopes() noexcept {
+void residence::pack_scopes() noexcept {
   trip.departed_at = thread.time.now();
   trip.departed_virtually = thread.time.virtual_time();
   trip.due = never;
@@ -73,7 +73,7 @@ void station::pack_scopes() noexcept {
   clear(block, interrupt_scope);
 }
 
-void station::board() noexcept {
+void residence::board() noexcept {
   station_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
   station_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
   keep_timers(timers_of_scopes(block.scopes));
@@ -101,7 +101,7 @@ void station::board() noexcept {
   apply(std::move(news));
 }
 
-void station::alight() noexcept {
+void residence::alight() noexcept {
   trip.traveller_state.shields = std::exchange(block.shields, station_state.shields);
   trip.traveller_state.scopes = std::exchange(block.scopes, station_state.scopes);
   pack_scopes();
@@ -123,7 +123,7 @@ void station::alight() noexcept {
 }
 
 /// At home, puts in place the result that stop() has given the fiber while it was away.
-void station::take_result() noexcept {
+void residence::take_result() noexcept {
   if (!trip.result.filled() || block.result != result_state::none) return;
   block.kind->place(result_place(block), trip.result);
   block.result = result_state::stands;
@@ -131,7 +131,7 @@ void station::take_result() noexcept {
 
 /// Cancels the block that the traveller runs on, because the traveller was cancelled at home; not
 /// if that block's own thread has cancelled it already.
-void station::lend_end() noexcept {
+void residence::lend_end() noexcept {
   if (!is_home()) {
     if (block.to_end_for != nullptr && !lent_end) return;
     block.to_end_for = &cold(block).cancellation.why;
@@ -145,7 +145,7 @@ void station::lend_end() noexcept {
   }
 }
 
-void station::take_back_end() noexcept {
+void residence::take_back_end() noexcept {
   cold_part& part = cold(block);
   if ((block.interrupts & interrupt_cancel) == 0) return;
   clear(block, interrupt_cancel);
@@ -161,7 +161,7 @@ void station::take_back_end() noexcept {
   part.escalated = false;
 }
 
-void station::pass_on() noexcept {
+void residence::pass_on() noexcept {
   cold_part& part = cold(block);
   forwarded news;
   news.raised = std::exchange(block.raised, nullptr);

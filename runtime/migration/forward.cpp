@@ -45,8 +45,8 @@ bool any(const forwarded& news) noexcept {
 /// Runs on the thread that was nudged, which had the traveller then, or could call it back.
 void look(journey& trip, thread_state& here) noexcept {
   forwarded news;
-  station* at = nullptr;
-  station* sender = nullptr;
+  residence* at = nullptr;
+  residence* sender = nullptr;
   {
     const std::lock_guard in(trip.sharing);
     trip.nudged = false;
@@ -67,7 +67,7 @@ void look(journey& trip, thread_state& here) noexcept {
 }  // namespace
 
 void nudge(journey& trip) noexcept {
-  station* place = trip.at != nullptr ? trip.at : trip.sender;
+  residence* place = trip.at != nullptr ? trip.at : trip.sender;
   if (trip.nudged || place == nullptr) return;
   trip.nudge.trip = &trip;
   trip.nudge.handle_post = [](post& item, thread_state& here) noexcept {
@@ -88,7 +88,7 @@ void forward(journey& to, forwarded&& news) noexcept {
   nudge(to);
 }
 
-void station::apply(forwarded&& news) noexcept {
+void residence::apply(forwarded&& news) noexcept {
   if (news.end.asked) {
     if (!trip.end.asked) trip.end = news.end;
     trip.end.escalated = trip.end.escalated || news.end.escalated;

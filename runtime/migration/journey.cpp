@@ -36,16 +36,16 @@ void dispose(journey& trip) noexcept {
 journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
 
-station* place_on(journey& trip, const thread_state& thread) noexcept {
+residence* place_on(journey& trip, const thread_state& thread) noexcept {
   const std::lock_guard in(trip.sharing);
-  station* each = trip.stations;
+  residence* each = trip.stations;
   while (each != nullptr && &each->thread != &thread) each = each->next;
   return each;
 }
 
 bool has_place_in(const journey& trip, const pool_state* pool) noexcept {
   const std::lock_guard in(trip.sharing);
-  const station* each = trip.stations;
+  const residence* each = trip.stations;
   while (each != nullptr && each->thread.pool != pool) each = each->next;
   return each != nullptr;
 }
@@ -55,7 +55,7 @@ namespace {
 /// Leaves the thread, for where the journey says. A pointer to this thread that was read before is
 /// of another thread afterwards.
 void depart(journey& trip) noexcept {
-  station& from = *trip.at;
+  residence& from = *trip.at;
   from.thread.check_may_leave();
   trip.where.watched = from.block.where.watched;
   switch_context(trip.where, from.waiting);
@@ -107,7 +107,7 @@ class opened_home {
 /// Returns: whether the traveller has arrived; false: it was called back.
 /// Throws: the exception by which the executor has refused it.
 bool leave_for(journey& trip, const executor& to, bool returns) {
-  station& from = *trip.at;
+  residence& from = *trip.at;
   auto how = std::make_shared<migration_attempt>(from, to, returns);
   const opened_home open(trip);
   how->has_room = executor_access::take_room(to, trip);
@@ -122,7 +122,7 @@ bool leave_for(journey& trip, const executor& to, bool returns) {
 }
 
 /// Returns: the station that the fiber has left; null if it was at the executor already.
-station* go(const executor& to, bool returns) {
+residence* go(const executor& to, bool returns) {
   thread_state& thread = here();
   thread.deliver();
   if (executor_access::is_here(to)) return nullptr;
@@ -134,7 +134,7 @@ station* go(const executor& to, bool returns) {
   if (!returns) check_comes_home(fiber);
   if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);
-  station& from = *trip.at;
+  residence& from = *trip.at;
   if (from.served && executor_access::same(*from.served, to)) return nullptr;
   if (returns && from.must_be_left()) {
     throw std::logic_error("a portal cannot lead back to a foreign executor");
@@ -143,7 +143,7 @@ station* go(const executor& to, bool returns) {
   return &from;
 }
 
-void come_back(station& origin) noexcept {
+void come_back(residence& origin) noexcept {
   journey& trip = origin.trip;
   if (trip.at != &origin && in_this_process(trip)) {
     trip.back_to = &origin;
@@ -159,9 +159,9 @@ bool has_places(journey& trip) noexcept {
 
 /// Returns: a station other than the present one that the traveller has left something at; if there
 ///          is none, home.
-station& last_place_of(journey& trip) noexcept {
+residence& last_place_of(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
-  station* each = trip.stations;
+  residence* each = trip.stations;
   while (each == trip.at && !each->is_home()) each = each->next;
   each->expected = true;
   return *each;
@@ -173,7 +173,7 @@ station& last_place_of(journey& trip) noexcept {
 void go_to(journey& trip, const control_block& owner) noexcept {
   {
     const std::lock_guard in(trip.sharing);
-    station* each = trip.stations;
+    residence* each = trip.stations;
     while (each != nullptr && &each->block != &owner) each = each->next;
     if (each == nullptr) return;
     trip.back_to = each;

@@ -46,10 +46,10 @@ struct end_request {
 /// A block that the traveller runs on, or has run on and left something with: its home block, or
 /// the block of a fiber of another thread, in whose frame the station then is. While the traveller
 /// runs here, the station's own code waits on its own stack.
-struct station {
-  station(journey& made_by, thread_state& there, control_block& as) noexcept;
-  station(const station&) = delete;
-  station& operator=(const station&) = delete;
+struct residence {
+  residence(journey& made_by, thread_state& there, control_block& as) noexcept;
+  residence(const residence&) = delete;
+  residence& operator=(const residence&) = delete;
 
   bool is_home() const noexcept;
   /// Whether the traveller may come back here, so that the station is kept when it leaves.
@@ -87,7 +87,7 @@ struct station {
   journey& trip;
   thread_state& thread;
   control_block& block;
-  station* next = nullptr;         // in the journey's list of stations
+  residence* next = nullptr;         // in the journey's list of stations
   unsigned portals = 0;            // portals that lead back here
   std::optional<executor> served;  // the executor by which the traveller came
   visit* of = nullptr;             // the visited fiber goes on when the traveller has left
@@ -100,13 +100,13 @@ struct station {
   std::size_t timers = 0;  // kept for the traveller's scopes
   bool cancelled = false;  // the block's own thread has cancelled it
   struct homing : post {
-    station* to = nullptr;
+    residence* to = nullptr;
   } returning;
   bool back = false;
   bool expected = false;  // the traveller is about to come, to end this station
   wait_record* away = nullptr;
   struct recall_timer : timer {
-    station* from = nullptr;
+    residence* from = nullptr;
   } recall;  // due when the first of the traveller's scopes ends, if it is still on its way then
 
  private:
@@ -150,8 +150,8 @@ struct journey {
   std::atomic<unsigned> references{1};
   /// A forked child has no other thread.
   const std::uint32_t made_in = this_process();
-  station home;
-  station* stations = &home;
+  residence home;
+  residence* stations = &home;
   std::exception_ptr raised_failure;  // a child's failure that was raised in the traveller
 
   // The traveller's state while it does not run; while it runs, this is in the block it runs on.
@@ -164,7 +164,7 @@ struct journey {
 
   // Where the traveller wants to go next, and how the try ended.
   std::shared_ptr<migration_attempt> leaving;
-  station* back_to = nullptr;
+  residence* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
   // The state of the home station:
@@ -178,8 +178,8 @@ struct journey {
   std::uint64_t hops = 0;
   forwarded news;
   value_slot result;          // given by stop()
-  station* at = &home;        // null: the traveller is on its way
-  station* sender = nullptr;  // while it is on its way: the station that can call it back, or null
+  residence* at = &home;        // null: the traveller is on its way
+  residence* sender = nullptr;  // while it is on its way: the station that can call it back, or null
   bool wanted = false;        // the sender should call the traveller back
   struct nudge_post : post {
     journey* trip = nullptr;
@@ -189,7 +189,7 @@ struct journey {
 
 /// One try of a traveller to get to an executor.
 struct migration_attempt {
-  migration_attempt(station& from, const executor& where, bool returns) noexcept;
+  migration_attempt(residence& from, const executor& where, bool returns) noexcept;
   migration_attempt(const migration_attempt&) = delete;
   migration_attempt& operator=(const migration_attempt&) = delete;
   ~migration_attempt();
@@ -205,7 +205,7 @@ struct migration_attempt {
   journey& trip;
   const executor to;
   const control_block* const poster;
-  station& answers_to;       // where the traveller goes back to if no executor takes it
+  residence& answers_to;       // where the traveller goes back to if no executor takes it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
   bool has_room = false;
   bool posting = true;   // read by the poster's thread alone
@@ -226,7 +226,7 @@ struct executor_access {
 
 void retain(journey& kept) noexcept;
 /// Returns: the traveller's station on `thread`, or null.
-station* place_on(journey& trip, const thread_state& thread) noexcept;
+residence* place_on(journey& trip, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
 inline bool in_this_process(const journey& trip) noexcept {

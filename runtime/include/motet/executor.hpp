@@ -96,7 +96,7 @@ class portal {
   ~portal();
 
  private:
-  detail::station* const origin_;  // null: the fiber was at the executor already
+  detail::residence* const origin_;  // null: the fiber was at the executor already
 };
 
 /// An object that only functions on its executor touch. The thread that makes and destroys the

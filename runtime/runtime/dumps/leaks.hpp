@@ -12,7 +12,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class thread_state;
 
 /// What a fiber waits for while its stack, or that of its guest, is on another thread: see
-/// migration/station.cpp. It comes back.
+/// migration/residence.cpp. It comes back.
 inline constexpr char its_stack[] = "its stack, which is on another thread";
 
 /// On the thread itself. Returns: how many lines it has written.

@@ -18,7 +18,7 @@ namespace detail {
 class job_inbox;
 struct migration_attempt;
 struct journey;
-struct station;
+struct residence;
 struct executor_access;
 
 /// The travelling fiber goes on in the first call of an arrival; the call returns when the fiber

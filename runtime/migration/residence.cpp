@@ -23,11 +23,11 @@ constexpr auto never = clock::time_point::max();
 
 }  // namespace
 
-station::station(journey& made_by, thread_state& there, control_block& as) noexcept
+residence::residence(journey& made_by, thread_state& there, control_block& as) noexcept
     : trip(made_by), thread(there), block(as) {
   returning.to = this;
   returning.handle_post = [](post& item, thread_state&) noexcept {
-    station& reached = *static_cast<homing&>(item).to;
+    residence& reached = *static_cast<homing&>(item).to;
     reached.back = true;
     reached.look();
   };
@@ -36,37 +36,37 @@ station::station(journey& made_by, thread_state& there, control_block& as) noexc
   recall.from = this;
 }
 
-bool station::is_home() const noexcept {
+bool residence::is_home() const noexcept {
   return &block == &trip.fiber;
 }
 
-bool station::ends_here() const noexcept {
+bool residence::ends_here() const noexcept {
   const std::lock_guard in(trip.sharing);
   return is_home() && trip.stations == this;
 }
 
-bool station::leaves_children() const noexcept {
+bool residence::leaves_children() const noexcept {
   const cold_part* part = cold_if_any(block);
   return part->failures != nullptr || part->own_family.next != nullptr || part->own_family.size > 0;
 }
 
-void station::enlist() noexcept {
+void residence::enlist() noexcept {
   const std::lock_guard in(trip.sharing);
   next = std::exchange(trip.stations, this);
 }
 
-void station::unlist_locked() noexcept {
-  station** each = &trip.stations;
+void residence::unlist_locked() noexcept {
+  residence** each = &trip.stations;
   while (*each != this) each = &(*each)->next;
   *each = next;
 }
 
-void station::unlist() noexcept {
+void residence::unlist() noexcept {
   const std::lock_guard in(trip.sharing);
   unlist_locked();
 }
 
-void station::open() {
+void residence::open() {
   thread.time.reserve(1);  // to call it back
   try {
     station_state.runs_on = thread.store.stacks.take(thread.settings().stack_size);
@@ -78,11 +78,11 @@ void station::open() {
   station_state.exceptions = {};
   sanitizer::describe(waiting.watched, given.bottom, given.size(), true);
   const auto top = reinterpret_cast<std::uintptr_t>(given.top) & ~std::uintptr_t{15};
-  lay_out(waiting, reinterpret_cast<void*>(top), &station::begin, this);
+  lay_out(waiting, reinterpret_cast<void*>(top), &residence::begin, this);
   trip.home_open = true;
 }
 
-void station::close() noexcept {
+void residence::close() noexcept {
   trip.home_open = false;
   thread.time.unreserve();
   sanitizer::forget(waiting.watched, station_state.runs_on.bottom, station_state.runs_on.size());
@@ -90,15 +90,15 @@ void station::close() noexcept {
 }
 
 /// The home station's code, which begins when the traveller has left home.
-void station::begin(void* home) {
-  station& home_station = *static_cast<station*>(home);
+void residence::begin(void* home) {
+  residence& home_station = *static_cast<residence*>(home);
   sanitizer::after_switch(home_station.waiting.watched);
   home_station.take_leave();
   while (home_station.send_on()) home_station.let_run();
   std::abort();  // send_on() never returns false at home, and the last let_run() does not return
 }
 
-void station::let_run() noexcept {
+void residence::let_run() noexcept {
   board();
   station_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
   station_state.error_number =
@@ -111,7 +111,7 @@ void station::let_run() noexcept {
   take_leave();
 }
 
-void station::take_leave() noexcept {
+void residence::take_leave() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), station_state.exceptions);
   trip.traveller_state.error_number =
       std::exchange(thread.error_number(), station_state.error_number);
@@ -121,10 +121,10 @@ void station::take_leave() noexcept {
   alight();
 }
 
-bool station::send_on() noexcept {
+bool residence::send_on() noexcept {
   const bool kept = lasts();
   if (!kept) unlist();
-  if (station* to = std::exchange(trip.back_to, nullptr)) {
+  if (residence* to = std::exchange(trip.back_to, nullptr)) {
     race_point();
     to->thread.mail().push(to->returning);
   } else if (!post_on()) {
@@ -138,7 +138,7 @@ bool station::send_on() noexcept {
 }
 
 /// Returns: false if the traveller has not left.
-bool station::post_on() noexcept {
+bool residence::post_on() noexcept {
   const std::shared_ptr<migration_attempt> jump = std::move(trip.leaving);
   {
     const std::lock_guard in(trip.sharing);
@@ -168,7 +168,7 @@ bool station::post_on() noexcept {
 
 /// Takes the traveller back if it is still on its way from here.
 /// Returns: whether it was.
-bool station::call_back() noexcept {
+bool residence::call_back() noexcept {
   const std::lock_guard in(trip.sharing);
   std::uint64_t number = trip.hops;
   if (trip.sender != this ||
@@ -181,18 +181,18 @@ bool station::call_back() noexcept {
 /// Returns: when the traveller, on its way from here, is to be called back: at once if an
 ///          interruption was forwarded to it, else when the first of its scopes ends. Simulated
 ///          time does not pass on the way.
-clock::time_point station::recall_at() noexcept {
+clock::time_point residence::recall_at() noexcept {
   const std::lock_guard in(trip.sharing);
   if (trip.sender != this) return never;
   if (trip.wanted) return clock::time_point::min();
   return trip.departed_virtually || thread.time.virtual_time() ? never : trip.due;
 }
 
-void station::look() noexcept {
+void residence::look() noexcept {
   if (away != nullptr) thread.resume(*away, wake_reason::handed);
 }
 
-void station::await_news() noexcept {
+void residence::await_news() noexcept {
   wait_record wait(its_stack);
   wait.for_token = true;
   away = &wait;
@@ -208,7 +208,7 @@ void station::await_news() noexcept {
 
 /// Waits until the traveller is to run here again; forwards requests to the block meanwhile.
 /// Returns: false if the station has left the journey instead.
-bool station::await_back() noexcept {
+bool residence::await_back() noexcept {
   while (!back) {
     pass_on();
     if (only_for_children() && cancelled) {
@@ -229,7 +229,7 @@ bool station::await_back() noexcept {
 
 /// Takes the station out of the journey when its last child has ended, unless the traveller is on
 /// its way here to end it.
-bool station::try_to_leave() noexcept {
+bool residence::try_to_leave() noexcept {
   if (leaves_children()) return false;
   const std::lock_guard in(trip.sharing);
   if (expected) return false;
@@ -238,13 +238,13 @@ bool station::try_to_leave() noexcept {
 }
 
 /// Out of line: g++ 12 would believe that the executor before, which is none, is looked at.
-void station::note_server(const executor& to) noexcept {
+void residence::note_server(const executor& to) noexcept {
   served = to;
 }
 
 void receive(const migration_attempt& jump, thread_state& here, visit* of) noexcept {
   journey& trip = jump.trip;
-  station at(trip, here, here.running());
+  residence at(trip, here, here.running());
   at.note_server(jump.to);
   at.of = of;
   if (here.foreign) {
