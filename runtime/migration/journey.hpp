@@ -27,7 +27,7 @@ struct visit;
 
 /// The state of a fiber that is neither in its frames nor in its family: it moves from block to
 /// block with the traveller.
-struct baggage {
+struct portable_state {
   stack runs_on;
   exception_state exceptions;
   int error_number = 0;
@@ -93,7 +93,7 @@ struct residence {
   visit* of = nullptr;             // the visited fiber goes on when the traveller has left
 
   context waiting;
-  baggage station_state;  // of the station's code, while the traveller runs here
+  portable_state station_state;  // of the station's code, while the traveller runs here
   bool lent_end = false;
 
   // While the traveller is on another thread:
@@ -121,9 +121,9 @@ struct residence {
   bool call_back() noexcept;
   clock::time_point recall_at() noexcept;
   bool try_to_leave() noexcept;
-  // migration/baggage.cpp
-  void board() noexcept;
-  void alight() noexcept;
+  // migration/portable_state.cpp
+  void attach() noexcept;
+  void detach() noexcept;
   void unpack_scopes() noexcept;
   void pack_scopes() noexcept;
   void arm_or_fire(timer& alarm) noexcept;
@@ -156,7 +156,7 @@ struct journey {
 
   // The traveller's state while it does not run; while it runs, this is in the block it runs on.
   context where;
-  baggage traveller_state;
+  portable_state traveller_state;
   end_request end;
   clock::time_point departed_at{};  // when it left its last thread, by the clock of that thread
   bool departed_virtually = false;

@@ -99,7 +99,7 @@ void residence::begin(void* home) {
 }
 
 void residence::let_run() noexcept {
-  board();
+  attach();
   station_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
   station_state.error_number =
       std::exchange(thread.error_number(), trip.traveller_state.error_number);
@@ -118,7 +118,7 @@ void residence::take_leave() noexcept {
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
   block.where.watched = waiting.watched;
   trip.traveller_state.runs_on = std::exchange(block.runs_on, station_state.runs_on);
-  alight();
+  detach();
 }
 
 bool residence::send_on() noexcept {

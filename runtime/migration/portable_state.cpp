@@ -73,7 +73,7 @@ void residence::pack_scopes() noexcept {
   clear(block, interrupt_scope);
 }
 
-void residence::board() noexcept {
+void residence::attach() noexcept {
   station_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
   station_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
   keep_timers(timers_of_scopes(block.scopes));
@@ -101,7 +101,7 @@ void residence::board() noexcept {
   apply(std::move(news));
 }
 
-void residence::alight() noexcept {
+void residence::detach() noexcept {
   trip.traveller_state.shields = std::exchange(block.shields, station_state.shields);
   trip.traveller_state.scopes = std::exchange(block.scopes, station_state.scopes);
   pack_scopes();
