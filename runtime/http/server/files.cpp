@@ -19,7 +19,7 @@
 
 #include "http/lists.hpp"
 #include "http/server/date.hpp"
-#include "http/server/exchange.hpp"
+#include "http/server/server_connection.hpp"
 #include "http/server/known_file.hpp"
 #include "http/server/target.hpp"
 #include "http/text.hpp"

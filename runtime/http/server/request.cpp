@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// See motet/http/request.hpp; what the two show is in http/server/exchange.hpp.
+// See motet/http/request.hpp; what the two show is in http/server/server_connection.hpp.
 #include <array>
 #include <motet/detail/core/self.hpp>
 #include <motet/detail/core/switchpoint.hpp>
 #include <motet/http/request.hpp>
 #include <stdexcept>
 
-#include "http/server/exchange.hpp"
+#include "http/server/server_connection.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "http/server/exchange.hpp"
+#include "http/server/server_connection.hpp"
 #include "http/server/target.hpp"
 #include "http/text.hpp"
 

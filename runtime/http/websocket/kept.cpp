@@ -89,7 +89,7 @@ bool ends_within_character(std::string_view text) noexcept {
 
 }  // namespace
 
-websocket::kept::kept(exchange& of, const websocket_options& how)
+websocket::kept::kept(server_connection& of, const websocket_options& how)
     : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
   set_up();
 }

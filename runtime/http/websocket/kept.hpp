@@ -19,7 +19,7 @@
 
 #include "http/client/secure.hpp"
 #include "http/client/url.hpp"
-#include "http/server/exchange.hpp"
+#include "http/server/server_connection.hpp"
 #include "http/websocket/link.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -34,7 +34,7 @@ inline boost::beast::string_view text_for_beast(std::string_view text) noexcept 
 class websocket::kept {
  public:
   /// Of a server.
-  kept(exchange& of, const websocket_options& how);
+  kept(server_connection& of, const websocket_options& how);
   /// Of a client.
   kept(detail::any_stream made, secure_client secure, const websocket_options& how);
 

@@ -13,7 +13,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-class exchange;
+class server_connection;
 
 /// Thrown by a handler to answer with a status of an error: 400 to 599. What is wrong with a
 /// request's body comes as this, too: a handler that lets it pass answers the right thing.
@@ -84,12 +84,12 @@ class request {
   int native_handle() const noexcept;
 
  private:
-  friend class exchange;
+  friend class server_connection;
   friend class router;
   friend class websocket;
-  explicit request(exchange& of) noexcept : of_(of) {}
+  explicit request(server_connection& of) noexcept : of_(of) {}
 
-  exchange& of_;
+  server_connection& of_;
 };
 
 /// What a server answers. A body of at most 16 KiB is sent with its length when the handler
@@ -130,11 +130,11 @@ class response {
   bool begun() const noexcept;
 
  private:
-  friend class exchange;
+  friend class server_connection;
   friend void send_file(request& asked, response& answer, const std::string& path);
-  explicit response(exchange& of) noexcept : of_(of) {}
+  explicit response(server_connection& of) noexcept : of_(of) {}
 
-  exchange& of_;
+  server_connection& of_;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/server/exchange.hpp. Source: RFC 9112, 9.
-#include "http/server/exchange.hpp"
+// See http/server/server_connection.hpp. Source: RFC 9112, 9.
+#include "http/server/server_connection.hpp"
 
 #include <algorithm>
 #include <motet/cancel.hpp>
@@ -33,7 +33,7 @@ constexpr std::string_view end_of_head = "\r\n\r\n";
 
 }  // namespace
 
-exchange::exchange(detail::any_stream connected, const serve_options& how, const handler& called)
+server_connection::server_connection(detail::any_stream connected, const serve_options& how, const handler& called)
     : stream_(std::move(connected)),
       how_(how),
       called_(called),
@@ -41,7 +41,7 @@ exchange::exchange(detail::any_stream connected, const serve_options& how, const
       body_(in_, parser_),
       answer_(stream_.output(), how.stall) {}
 
-void exchange::serve() {
+void server_connection::serve() {
   std::exception_ptr failure;
   try {
     while (failure == nullptr && !is_over_ && await_head()) failure = answer_one();
@@ -52,7 +52,7 @@ void exchange::serve() {
 }
 
 /// Returns: what the handler has failed by, and whoever serves is to be told.
-std::exception_ptr exchange::answer_one() {
+std::exception_ptr server_connection::answer_one() {
   const clock::time_point begun = clock::now();
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
@@ -71,7 +71,7 @@ std::exception_ptr exchange::answer_one() {
 
 /// Returns: whether there is a request to be handled. What has been answered is sent before this
 ///          waits.
-bool exchange::await_head() {
+bool server_connection::await_head() {
   empty_lines_ = 0;
   skip_empty_lines(0);
   const bool is_there = text_of(in_.peek(0)).find(end_of_head) != std::string_view::npos;
@@ -100,7 +100,7 @@ bool exchange::await_head() {
   return false;
 }
 
-bool exchange::await_first_byte() {
+bool server_connection::await_first_byte() {
   const std::stop_token& drain = how_.connections.drain;
   try {
     if (!drain.stop_possible()) return has_come(is_first_ ? how_.first_byte : how_.idle);
@@ -115,13 +115,13 @@ bool exchange::await_first_byte() {
   }
 }
 
-bool exchange::has_come(clock::duration limit) {
+bool server_connection::has_come(clock::duration limit) {
   bool came = false;
   return move_on_after(limit, [&] { came = !in_.peek(1).empty(); }) && came;
 }
 
 /// An empty line before a request is a leftover of a client that ends its bodies by one.
-void exchange::skip_empty_lines(std::size_t wanted) {
+void server_connection::skip_empty_lines(std::size_t wanted) {
   for (; empty_lines_ < most_empty_lines && text_of(in_.peek(wanted)).starts_with("\r\n");
        ++empty_lines_) {
     in_.skip(2);
@@ -129,7 +129,7 @@ void exchange::skip_empty_lines(std::size_t wanted) {
 }
 
 /// Takes the head, and refuses what is none. Returns: whether there is a request to be handled.
-bool exchange::take_head() {
+bool server_connection::take_head() {
   skip_empty_lines(2);
   const std::string_view begin = text_of(in_.peek(1));  // it may not have come with an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
@@ -150,7 +150,7 @@ bool exchange::take_head() {
   return true;
 }
 
-int exchange::read_target() {
+int server_connection::read_target() {
   if (head_.method == "CONNECT") return is_host_and_port(head_.target) ? 501 : 400;
   const std::optional<target> found = parse_target(head_.target);
   path_.clear();
@@ -167,7 +167,7 @@ int exchange::read_target() {
   return 0;
 }
 
-std::exception_ptr exchange::handle() {
+std::exception_ptr server_connection::handle() {
   request asked(*this);
   response answer(*this);
   std::exception_ptr failure;
@@ -195,7 +195,7 @@ std::exception_ptr exchange::handle() {
 }
 
 /// Calls the handler, unless the thread is overloaded.
-void exchange::admit(request& asked, response& answer) {
+void server_connection::admit(request& asked, response& answer) {
   const clock::duration most = how_.shed_when_late;
   if (most == clock::duration(0)) return call_handler(asked, answer);
   const clock::duration waited = waiting_time(native_handle());
@@ -208,12 +208,12 @@ void exchange::admit(request& asked, response& answer) {
   call_handler(asked, answer);
 }
 
-void exchange::refuse_overload() {
+void server_connection::refuse_overload() {
   fail(503, "there is too much to do");
   answer_.headers.set("Retry-After", "1");
 }
 
-void exchange::call_handler(request& asked, response& answer) {
+void server_connection::call_handler(request& asked, response& answer) {
   const std::optional<clock::duration> limit = limit_of_handler();
   if (!limit.has_value()) return called_(asked, answer);
   if (!move_on_after(*limit, [&] { called_(asked, answer); })) {
@@ -223,7 +223,7 @@ void exchange::call_handler(request& asked, response& answer) {
 }
 
 /// Returns: nothing if the handler may take as long as it likes.
-std::optional<clock::duration> exchange::limit_of_handler() const {
+std::optional<clock::duration> server_connection::limit_of_handler() const {
   std::optional<clock::duration> limit;
   if (how_.handling > clock::duration(0)) limit = how_.handling;
   if (const auto said = head_.headers.find("request-timeout")) {
@@ -235,7 +235,7 @@ std::optional<clock::duration> exchange::limit_of_handler() const {
 
 /// Answers with an error if nothing has been sent; else the answer is cut, and with it the
 /// connection: that it is not whole is all that a client can be told.
-void exchange::fail(int status, std::string_view text) {
+void server_connection::fail(int status, std::string_view text) {
   if (answer_.begun()) {
     answer_.cut();
     return;
@@ -250,7 +250,7 @@ void exchange::fail(int status, std::string_view text) {
 /// What the handler has not read of a short body is read for it, so that the connection can be used
 /// again; what has not come yet, after the answer. A client that waits to be asked for its body may
 /// send it, or not: nobody can tell.
-void exchange::leave_body() {
+void server_connection::leave_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool is_left =
       body_.ended() ||
@@ -258,7 +258,7 @@ void exchange::leave_body() {
   if (!is_left || how_.connections.drain.stop_requested()) answer_.close_after();
 }
 
-void exchange::refuse(int status, std::string_view text) {
+void server_connection::refuse(int status, std::string_view text) {
   if (answer_.broken()) return;
   try {
     fail(status, text);
@@ -270,11 +270,11 @@ void exchange::refuse(int status, std::string_view text) {
   }
 }
 
-void exchange::end_connection() noexcept {
+void server_connection::end_connection() noexcept {
   linger(stream_, in_, how_.connections.drain);
 }
 
-std::size_t exchange::read_body(std::span<std::byte> room) {
+std::size_t server_connection::read_body(std::span<std::byte> room) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
                                  has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
@@ -287,7 +287,7 @@ std::size_t exchange::read_body(std::span<std::byte> room) {
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void serve_http(any_stream connected, const http::serve_options& how, const http::handler& called) {
-  http::exchange(std::move(connected), how, called).serve();
+  http::server_connection(std::move(connected), how, called).serve();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -23,11 +23,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-class exchange {
+class server_connection {
  public:
-  exchange(detail::any_stream connected, const serve_options& how, const handler& called);
-  exchange(const exchange&) = delete;
-  exchange& operator=(const exchange&) = delete;
+  server_connection(detail::any_stream connected, const serve_options& how, const handler& called);
+  server_connection(const server_connection&) = delete;
+  server_connection& operator=(const server_connection&) = delete;
 
   /// Answers until the connection ends, or is to end. Throws: as serve_connection().
   void serve();
