@@ -13,7 +13,7 @@
 
 #include "http/client/connection_pool.hpp"
 #include "http/client/early_answer.hpp"
-#include "http/client/question.hpp"
+#include "http/client/client_request.hpp"
 #include "http/client/reply.hpp"
 #include "http/lists.hpp"
 #include "http/text.hpp"
@@ -30,7 +30,7 @@ bool is_redirection(int status) noexcept {
 /// Returns: whether there is such a thing. An address that is none, or names a user, which may hide
 /// the host, is left to the caller. Source: RFC 9110, 4.2.4.
 /// Throws: bad_reply for one that is less safe.
-bool follow(const reply& answer, question& asked) {
+bool follow(const reply& answer, client_request& asked) {
   const std::string_view place = answer.header("location");
   if (!is_redirection(answer.status()) || place.empty()) return false;
   const bool changes_method = answer.status() == 303
@@ -61,7 +61,7 @@ bool follow(const reply& answer, question& asked) {
 
 /// A caller that knows how much body_from gives says so by a header.
 /// Throws: std::invalid_argument.
-void take_length(question& asked) {
+void take_length(client_request& asked) {
   const std::optional<std::string_view> text = asked.headers.find("content-length");
   if (!text.has_value()) return;
   if (!asked.streams()) {
@@ -93,7 +93,7 @@ client::~client() = default;
 
 /// Sends the request once, and waits for the head of its answer.
 /// Throws: std::system_error, and then `nothing_came` says whether there was none of an answer.
-reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothing_came) {
+reply client::ask_once(pool& by, const client_request& asked, bool fresh, bool& nothing_came) {
   nothing_came = false;
   pool::lease taken = by.take(asked.to, fresh);
   connection& used = *taken.operator->();
@@ -122,7 +122,7 @@ reply client::ask_once(pool& by, const question& asked, bool fresh, bool& nothin
                           asked.to.origin() + " has closed the connection without an answer");
 }
 
-reply client::ask(pool& by, const question& asked) {
+reply client::ask(pool& by, const client_request& asked) {
   for (std::size_t tries = 0;; ++tries) {
     bool nothing_came = false;
     try {
@@ -143,7 +143,7 @@ reply client::request(std::string_view method, std::string_view address,
   if (method == "TRACE" && (!how.body.empty() || how.body_from)) {
     throw std::invalid_argument("request: TRACE must not have a body");
   }
-  question asked{std::string(method), url::parse(address), how.headers, &how};
+  client_request asked{std::string(method), url::parse(address), how.headers, &how};
   take_length(asked);
   const std::size_t most = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {

@@ -15,7 +15,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-struct question;
+struct client_request;
 
 /// Thrown for an answer that is no HTTP, or larger than allowed, and for more redirections than
 /// allowed.
@@ -97,8 +97,8 @@ class client {
   friend class reply;
   class pool;
 
-  static reply ask(pool& by, const question& asked);
-  static reply ask_once(pool& by, const question& asked, bool fresh, bool& nothing_came);
+  static reply ask(pool& by, const client_request& asked);
+  static reply ask_once(pool& by, const client_request& asked, bool fresh, bool& nothing_came);
 
   std::unique_ptr<pool> pool_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/client/question.hpp.
-#include "http/client/question.hpp"
+// See http/client/client_request.hpp.
+#include "http/client/client_request.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ void add_time_left(fields& to) {
   to.add("Request-Timeout", text);
 }
 
-std::string head_of(const question& asked) {
+std::string head_of(const client_request& asked) {
   fields headers = asked.headers;
   add_time_left(headers);
   std::string head = asked.method + ' ' + asked.to.target + " HTTP/1.1\r\n";
@@ -68,17 +68,17 @@ std::string chunk_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-bool question::is_long() const noexcept {
+bool client_request::is_long() const noexcept {
   constexpr std::size_t taken_at_once = 16 * 1024;
   return streams() || (with_body && how->body.size() > taken_at_once);
 }
 
-bool question::can_be_repeated() const noexcept {
+bool client_request::can_be_repeated() const noexcept {
   return !streams() &&
          std::find(std::begin(harmless), std::end(harmless), method) != std::end(harmless);
 }
 
-std::exception_ptr question::send(connection& by, clock::duration stall) const {
+std::exception_ptr client_request::send(connection& by, clock::duration stall) const {
   std::string head = head_of(*this);
   if (with_body && !streams()) head += how->body;
   std::exception_ptr cut = try_to_send(by, head, stall);

@@ -16,7 +16,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// Perhaps it is sent several times, to one address or another.
-struct question {
+struct client_request {
   std::string method;
   url to;
   fields headers;
