@@ -162,7 +162,7 @@ std::optional<part> part_asked_for(const request& asked, const facts& what) {
 }
 
 /// Throws: std::runtime_error if the file is shorter than it was.
-void send_part(const fd& from, const part& what, outgoing& to) {
+void send_part(const fd& from, const part& what, response_writer& to) {
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(what.size, largest_piece));
   std::unique_ptr<std::byte[]> buffer;
   for (std::uint64_t sent = 0; sent < what.size;) {

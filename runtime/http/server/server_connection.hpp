@@ -18,7 +18,7 @@
 
 #include "http/incoming_body.hpp"
 #include "http/parser.hpp"
-#include "http/server/outgoing.hpp"
+#include "http/server/response_writer.hpp"
 #include "http/server/target.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -41,7 +41,7 @@ class server_connection {
   std::string_view query() const noexcept { return query_; }
   std::vector<std::pair<std::string, std::string>>& parameters() noexcept { return parameters_; }
   std::size_t read_body(std::span<std::byte> room);
-  outgoing& answer() noexcept { return answer_; }
+  response_writer& answer() noexcept { return answer_; }
   int native_handle() const noexcept { return stream_.native_handle(); }
 
   // For what goes on after HTTP on the same connection; see outgoing::hand_over().
@@ -72,7 +72,7 @@ class server_connection {
   detail::read_buffer in_;
   message_parser parser_;
   incoming_body body_;
-  outgoing answer_;
+  response_writer answer_;
   message_head head_;
   std::string path_;
   std::string_view encoded_path_;

@@ -19,7 +19,7 @@
 #include <string>
 #include <utility>
 
-#include "http/server/outgoing.hpp"
+#include "http/server/response_writer.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -32,7 +32,7 @@ class link {
 
   /// `answer`: of a server, which is told when the client is gone.
   link(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
-       outgoing* answer) noexcept
+       response_writer* answer) noexcept
       : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
 
   /// From now on `ask()` is called when nothing has come for `idle`; if nothing comes for as long
@@ -137,7 +137,7 @@ class link {
   detail::read_buffer& in_;
   detail::any_stream& stream_;
   const clock::duration stall_;
-  outgoing* const answer_;
+  response_writer* const answer_;
   local::recursive_mutex writing_;
   std::string gathered_;
   std::function<std::string()> make_beginning_;

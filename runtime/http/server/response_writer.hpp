@@ -17,9 +17,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-class outgoing {
+class response_writer {
  public:
-  outgoing(const detail::stream_direction& to, clock::duration stall) noexcept
+  response_writer(const detail::stream_direction& to, clock::duration stall) noexcept
       : to_(to), stall_(stall) {}
 
   /// The answer to the next request begins, perhaps one to HEAD; `keep_alive`: the client waits for

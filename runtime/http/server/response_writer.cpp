@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/server/outgoing.hpp.
-#include "http/server/outgoing.hpp"
+// See http/server/response_writer.hpp.
+#include "http/server/response_writer.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -27,7 +27,7 @@ constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
 }  // namespace
 
-void outgoing::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept {
+void response_writer::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept {
   status = 200;
   headers.clear();
   body_.clear();
@@ -41,12 +41,12 @@ void outgoing::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept {
   whole_ = out_.size();
 }
 
-void outgoing::cut() noexcept {
+void response_writer::cut() noexcept {
   is_cut_ = true;
   out_.resize(std::min(out_.size(), whole_));
 }
 
-void outgoing::hand_over() {
+void response_writer::hand_over() {
   if (begun_) throw std::logic_error("the head of the answer has been sent");
   send();
   begun_ = true;
@@ -55,7 +55,7 @@ void outgoing::hand_over() {
   cut();
 }
 
-void outgoing::drop_body() {
+void response_writer::drop_body() {
   for (const char* of_body : {"content-length", "content-encoding", "content-range", "etag"}) {
     headers.remove(of_body);
   }
@@ -64,7 +64,7 @@ void outgoing::drop_body() {
   written_ = 0;
 }
 
-void outgoing::forget() noexcept {
+void response_writer::forget() noexcept {
   headers.clear();
   body_.clear();
   promised_.reset();
@@ -72,7 +72,7 @@ void outgoing::forget() noexcept {
 }
 
 /// `length` is that of the body if it is whole.
-void outgoing::add_head(std::optional<std::uint64_t> length) {
+void response_writer::add_head(std::optional<std::uint64_t> length) {
   if (headers.find("content-length").has_value()) {
     promised_ = number_of(only_value(headers, "content-length").value_or(""));
     if (!promised_.has_value()) {
@@ -113,7 +113,7 @@ void outgoing::add_head(std::optional<std::uint64_t> length) {
   out_.append("\r\n");
 }
 
-void outgoing::write(std::span<const std::byte> bytes) {
+void response_writer::write(std::span<const std::byte> bytes) {
   if (!has_body() || bytes.empty()) return;
   if (broken()) throw std::system_error(std::make_error_code(std::errc::broken_pipe), "write");
   written_ += bytes.size();
@@ -130,7 +130,7 @@ void outgoing::write(std::span<const std::byte> bytes) {
 }
 
 /// Sends what has been written, and `more`, which is not copied.
-void outgoing::frame(std::span<const std::byte> more) {
+void response_writer::frame(std::span<const std::byte> more) {
   if (!begun_) add_head(std::nullopt);
   const std::size_t size = body_.size() + more.size();
   if (chunked_ && size > 0) add_chunk_size(size);
@@ -143,17 +143,17 @@ void outgoing::frame(std::span<const std::byte> more) {
   if (chunked_ && size > 0) out_.append("\r\n");
 }
 
-void outgoing::add_chunk_size(std::size_t size) {
+void response_writer::add_chunk_size(std::size_t size) {
   append_number(out_, size, 16);
   out_.append("\r\n");
 }
 
-void outgoing::flush() {
+void response_writer::flush() {
   frame({});
   send();
 }
 
-std::uint64_t outgoing::send_part(int file, off_t begin, std::uint64_t size) {
+std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t size) {
   flush();
   if (chunked_ || to_head_ || !promised_.has_value() || written_ + size > *promised_) return 0;
   is_lost_ = true;
@@ -165,7 +165,7 @@ std::uint64_t outgoing::send_part(int file, off_t begin, std::uint64_t size) {
 
 /// Throws: std::logic_error if the handler has written less than its Content-Length; a client that
 ///         waits for the rest would take the next answer for it, so what has begun is cut.
-void outgoing::check_length() {
+void response_writer::check_length() {
   const auto said = begun_ ? std::nullopt : headers.find("content-length");
   const std::optional<std::uint64_t> promised = said ? number_of(*said) : promised_;
   if (to_head_ || !has_body() || !promised.has_value() || written_ >= *promised) return;
@@ -174,7 +174,7 @@ void outgoing::check_length() {
                          " bytes, fewer than its Content-Length of " + std::to_string(*promised));
 }
 
-void outgoing::finish() {
+void response_writer::finish() {
   check_length();
   if (!begun_) {
     add_head(written_);
@@ -187,21 +187,21 @@ void outgoing::finish() {
   if (out_.size() > most_gathered) send();
 }
 
-void outgoing::send() {
+void response_writer::send() {
   send(std::as_bytes(std::span(out_)));
   out_.clear();
   whole_ = 0;
 }
 
 /// Whatever interrupts this leaves part of an answer, behind which nothing can be sent.
-void outgoing::send(std::span<const std::byte> bytes) {
+void response_writer::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   is_lost_ = true;
   send_all(to_, bytes, stall_);
   is_lost_ = false;
 }
 
-void outgoing::ask_to_continue() {
+void response_writer::ask_to_continue() {
   out_.append("HTTP/1.1 100 Continue\r\n\r\n");
   send();
 }
