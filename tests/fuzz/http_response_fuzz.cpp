@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "http/incoming_body.hpp"
+#include "http/body_reader.hpp"
 #include "http/parser.hpp"
 #include "io/scripted_stream.hpp"
 
@@ -32,7 +32,7 @@ std::string understood(const std::vector<std::string>& parts) {
       require(each.value.find_first_of("\r\n") == each.value.npos);
       found.append(each.name).append("=").append(each.value).append(";");
     }
-    motet::http::incoming_body body(in, parser);
+    motet::http::body_reader body(in, parser);
     if (head.chunked || head.length.has_value()) {
       require(!(head.chunked && head.length.has_value()));
       body.begin(head, 300, std::chrono::seconds(1));

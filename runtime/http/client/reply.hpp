@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "http/client/connection_pool.hpp"
-#include "http/incoming_body.hpp"
+#include "http/body_reader.hpp"
 #include "http/parser.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -42,7 +42,7 @@ class reply::kept {
 
   client::pool::lease by_;
   const client_options& how_;
-  incoming_body body_;
+  body_reader body_;
   std::string ahead_;      // of the body
   std::size_t taken_ = 0;  // of that
   bool is_asked_ = false;  // nothing of the request is left to be sent

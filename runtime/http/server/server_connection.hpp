@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "http/incoming_body.hpp"
+#include "http/body_reader.hpp"
 #include "http/parser.hpp"
 #include "http/server/response_writer.hpp"
 #include "http/server/target.hpp"
@@ -71,7 +71,7 @@ class server_connection {
   const handler& called_;
   detail::read_buffer in_;
   message_parser parser_;
-  incoming_body body_;
+  body_reader body_;
   response_writer answer_;
   message_head head_;
   std::string path_;

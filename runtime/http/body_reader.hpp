@@ -13,9 +13,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-class incoming_body {
+class body_reader {
  public:
-  incoming_body(detail::read_buffer& from, message_parser& chunks) noexcept
+  body_reader(detail::read_buffer& from, message_parser& chunks) noexcept
       : from_(from), chunks_(chunks) {}
 
   /// The body of `head` begins; of at most `most` bytes. A pause is at most as long as `stall`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/incoming_body.hpp.
-#include "http/incoming_body.hpp"
+// See http/body_reader.hpp.
+#include "http/body_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ constexpr std::size_t longest_line = std::size_t{4} * 1024;
 
 }  // namespace
 
-void incoming_body::begin(const message_head& head, std::uint64_t most,
+void body_reader::begin(const message_head& head, std::uint64_t most,
                           clock::duration stall) noexcept {
   left_ = head.length.value_or(0);
   kind_ = head.chunked ? kind::chunked : left_ > 0 ? kind::of_length : kind::none;
@@ -29,14 +29,14 @@ void incoming_body::begin(const message_head& head, std::uint64_t most,
   stall_ = stall;
 }
 
-void incoming_body::begin_to_end(std::uint64_t most, clock::duration stall) noexcept {
+void body_reader::begin_to_end(std::uint64_t most, clock::duration stall) noexcept {
   kind_ = kind::to_end;
   begun_ = lost_ = failed_ = false;
   may_come_ = most;
   stall_ = stall;
 }
 
-std::size_t incoming_body::read(std::span<std::byte> room) {
+std::size_t body_reader::read(std::span<std::byte> room) {
   if (room.empty()) return 0;
   begun_ = true;
   try {
@@ -53,7 +53,7 @@ std::size_t incoming_body::read(std::span<std::byte> room) {
   }
 }
 
-std::size_t incoming_body::read_piece(std::span<std::byte> room) {
+std::size_t body_reader::read_piece(std::span<std::byte> room) {
   switch (kind_) {
     case kind::none:
       return 0;
@@ -67,7 +67,7 @@ std::size_t incoming_body::read_piece(std::span<std::byte> room) {
   return 0;
 }
 
-std::size_t incoming_body::read_some(std::span<std::byte> room) {
+std::size_t body_reader::read_some(std::span<std::byte> room) {
   if (left_ > may_come_) throw status_error(413, "the body is too large");
   room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left_)));
   const std::size_t size = read_stream(room);
@@ -78,14 +78,14 @@ std::size_t incoming_body::read_some(std::span<std::byte> room) {
   return size;
 }
 
-std::size_t incoming_body::read_to_end(std::span<std::byte> room) {
+std::size_t body_reader::read_to_end(std::span<std::byte> room) {
   const std::size_t size = read_stream(room);
   count(size);
   if (size == 0) kind_ = kind::none;
   return size;
 }
 
-std::size_t incoming_body::read_stream(std::span<std::byte> room) {
+std::size_t body_reader::read_stream(std::span<std::byte> room) {
   std::size_t size = 0;
   if (!from_.peek(0).empty()) {
     size = from_.read(room);
@@ -95,7 +95,7 @@ std::size_t incoming_body::read_stream(std::span<std::byte> room) {
   return size;
 }
 
-std::size_t incoming_body::read_chunk(std::span<std::byte> room) {
+std::size_t body_reader::read_chunk(std::span<std::byte> room) {
   for (;;) {
     const std::string_view held = text_of(from_.peek(0));
     if (held.empty()) {
@@ -119,7 +119,7 @@ std::size_t incoming_body::read_chunk(std::span<std::byte> room) {
 }
 
 /// Waits until `wanted` bytes are there.
-void incoming_body::await_more(std::size_t wanted) {
+void body_reader::await_more(std::size_t wanted) {
   std::size_t size = 0;
   if (!move_on_after(stall_, [&] { size = from_.peek(wanted).size(); })) {
     throw status_error(408, "the body has not come in time");
@@ -127,12 +127,12 @@ void incoming_body::await_more(std::size_t wanted) {
   if (size < wanted) throw unexpected_eof(size, wanted);
 }
 
-void incoming_body::count(std::size_t size) {
+void body_reader::count(std::size_t size) {
   if (size > may_come_) throw status_error(413, "the body is too large");
   may_come_ -= size;
 }
 
-bool incoming_body::skip(std::uint64_t most, clock::duration limit) {
+bool body_reader::skip(std::uint64_t most, clock::duration limit) {
   if (ended() || !can_skip(most)) return ended();
   may_come_ = most;
   try {
