@@ -19,7 +19,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-constexpr std::string_view harmless[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
+constexpr std::string_view idempotent[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
 
 void add_time_left(fields& to) {
   const std::optional<clock::duration> left = time_left();
@@ -75,7 +75,7 @@ bool client_request::is_long() const noexcept {
 
 bool client_request::can_be_repeated() const noexcept {
   return !streams() &&
-         std::find(std::begin(harmless), std::end(harmless), method) != std::end(harmless);
+         std::find(std::begin(idempotent), std::end(idempotent), method) != std::end(idempotent);
 }
 
 std::exception_ptr client_request::send(connection& by, clock::duration stall) const {
