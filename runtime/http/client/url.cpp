@@ -12,8 +12,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-constexpr std::uint16_t usual_port(bool is_safe) noexcept {
-  return is_safe ? 443 : 80;
+constexpr std::uint16_t usual_port(bool is_secure) noexcept {
+  return is_secure ? 443 : 80;
 }
 
 [[noreturn]] void refuse(std::string_view text) {
@@ -90,9 +90,9 @@ std::string resolved(std::string_view reference, const std::string& target) {
 url url::parse(std::string_view text) {
   const std::string_view whole = text;
   url found;
-  found.is_safe = starts_with_scheme(text, "https://");
-  if (!found.is_safe && !starts_with_scheme(text, "http://")) refuse(whole);
-  text.remove_prefix(found.is_safe ? 8 : 7);
+  found.is_secure = starts_with_scheme(text, "https://");
+  if (!found.is_secure && !starts_with_scheme(text, "http://")) refuse(whole);
+  text.remove_prefix(found.is_secure ? 8 : 7);
   found.fragment = cut_off_fragment(text);
   const std::size_t end = std::min(text.find_first_of("/?"), text.size());
   std::string_view authority = text.substr(0, end);
@@ -102,7 +102,7 @@ url url::parse(std::string_view text) {
   if (bracket == std::string_view::npos) refuse(whole);
   const std::size_t colon = authority.find(':', bracket);
   found.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
-  found.port = usual_port(found.is_safe);
+  found.port = usual_port(found.is_secure);
   if (colon != std::string_view::npos) {
     const std::optional<std::uint64_t> port = number_of(authority.substr(colon + 1));
     if (!port.has_value() || *port == 0 || *port > 65535) refuse(whole);
@@ -124,7 +124,7 @@ url url::resolve(std::string_view given) const {
   if (reference.find(':') < reference.find_first_of("/?")) {
     found = parse(reference);
   } else if (reference.starts_with("//")) {
-    found = parse((is_safe ? "https:" : "http:") + std::string(reference));
+    found = parse((is_secure ? "https:" : "http:") + std::string(reference));
   } else {
     found.target = resolved(reference, target);
     found.fragment.clear();
@@ -140,12 +140,12 @@ url url::resolve(std::string_view given) const {
 std::string url::host_field() const {
   const bool is_v6 = host.find(':') != std::string::npos;
   std::string text = is_v6 ? '[' + host + ']' : host;
-  if (port != usual_port(is_safe)) text += ':' + std::to_string(port);
+  if (port != usual_port(is_secure)) text += ':' + std::to_string(port);
   return text;
 }
 
 std::string url::origin() const {
-  return (is_safe ? "https://" : "http://") + host_field();
+  return (is_secure ? "https://" : "http://") + host_field();
 }
 
 std::string url::text() const {

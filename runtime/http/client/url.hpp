@@ -10,7 +10,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct url {
-  bool is_safe = false;  // https
+  bool is_secure = false;  // https
   std::string host;      // without the brackets of an IPv6 address
   std::uint16_t port = 0;
   std::string target;    // what a server is asked for

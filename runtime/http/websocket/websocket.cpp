@@ -82,15 +82,15 @@ void check(const fields& headers) {
 /// Throws: std::invalid_argument for what is no address of ws or wss.
 url parse_address(std::string_view address) {
   const std::string_view scheme = address.substr(0, address.find(':'));
-  const bool is_safe = equal_but_for_case(scheme, "wss");
-  if (!is_safe && !equal_but_for_case(scheme, "ws")) {
+  const bool is_secure = equal_but_for_case(scheme, "wss");
+  if (!is_secure && !equal_but_for_case(scheme, "ws")) {
     throw std::invalid_argument("not an address of a WebSocket: " + std::string(address));
   }
   if (address.find('#') != std::string_view::npos) {
     throw std::invalid_argument("an address of a WebSocket with a fragment: " +
                                 std::string(address));
   }
-  std::string other(is_safe ? "https" : "http");
+  std::string other(is_secure ? "https" : "http");
   return url::parse(other.append(address.substr(scheme.size())));
 }
 
@@ -118,7 +118,7 @@ websocket websocket::connect(std::string_view address, const websocket_options& 
   return with_timeout(how.connect, [&] {
     secure_client secure(how.trusted_file);
     net::tcp_stream under = net::tcp_stream::connect(to.host, to.port);
-    detail::any_stream made = to.is_safe ? secure.connect(std::move(under), to.host)
+    detail::any_stream made = to.is_secure ? secure.connect(std::move(under), to.host)
                                          : detail::any_stream(std::move(under));
     auto asking = std::make_unique<kept>(std::move(made), std::move(secure), how);
     asking->ask(to);
