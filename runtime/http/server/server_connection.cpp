@@ -173,7 +173,7 @@ std::exception_ptr server_connection::handle() {
   std::exception_ptr failure;
   try {
     admit(asked, answer);
-    leave_body();
+    drain_body();
     if (!answer_.broken()) answer_.finish();
     return nullptr;
   } catch (const cancelled&) {
@@ -189,7 +189,7 @@ std::exception_ptr server_connection::handle() {
     fail(500, "the server has failed");
     answer_.close_after();
   }
-  leave_body();
+  drain_body();
   if (!answer_.broken()) answer_.finish();
   return failure;
 }
@@ -250,7 +250,7 @@ void server_connection::fail(int status, std::string_view text) {
 /// What the handler has not read of a short body is read for it, so that the connection can be used
 /// again; what has not come yet, after the answer. A client that waits to be asked for its body may
 /// send it, or not: nobody can tell.
-void server_connection::leave_body() {
+void server_connection::drain_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool is_left =
       body_.ended() ||

@@ -62,7 +62,7 @@ class server_connection {
   void skip_empty_lines(std::size_t wanted);
   std::optional<clock::duration> limit_of_handler() const;
   void fail(int status, std::string_view text);
-  void leave_body();
+  void drain_body();
   void refuse(int status, std::string_view text);
   void end_connection() noexcept;
 
