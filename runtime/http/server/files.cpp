@@ -20,7 +20,7 @@
 #include "http/lists.hpp"
 #include "http/server/date.hpp"
 #include "http/server/server_connection.hpp"
-#include "http/server/known_file.hpp"
+#include "http/server/cached_file.hpp"
 #include "http/server/target.hpp"
 #include "http/text.hpp"
 
@@ -108,14 +108,14 @@ std::optional<std::time_t> date_in(const request& asked, std::string_view name) 
 }
 
 /// Whether the client wants another state of the file than it has.
-bool is_another(const request& asked, const facts& what) noexcept {
+bool is_another(const request& asked, const file_metadata& what) noexcept {
   if (const auto same = any_lists(asked, "if-match", what.tag(), comparison::strong)) return !*same;
   const std::optional<std::time_t> wanted = date_in(asked, "if-unmodified-since");
   return wanted.has_value() && what.changed > *wanted;
 }
 
 /// Whether the client has the file as it is.
-bool is_known(const request& asked, const facts& what) noexcept {
+bool is_known(const request& asked, const file_metadata& what) noexcept {
   if (const auto same = any_lists(asked, "if-none-match", what.tag(), comparison::weak))
     return *same;
   const std::optional<std::time_t> known = date_in(asked, "if-modified-since");
@@ -129,13 +129,13 @@ struct part {
 
 /// Whether the date is that of this very state: within its second the file may have changed again.
 /// Source: RFC 9110, 8.8.2.2.
-bool is_date_of(std::string_view text, const facts& what) noexcept {
+bool is_date_of(std::string_view text, const file_metadata& what) noexcept {
   return time_of(text) == what.changed && what.is_settled();
 }
 
 /// Returns: nothing for all of the file: no part is asked for, or several, or not in bytes.
 /// Throws: status_error if there is no such part.
-std::optional<part> part_asked_for(const request& asked, const facts& what) {
+std::optional<part> part_asked_for(const request& asked, const file_metadata& what) {
   std::string_view text = asked.header("range");
   if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;
   const std::string_view only_if = asked.header("if-range");
@@ -215,9 +215,9 @@ void send_file(request& asked, response& answer, const std::string& path) {
     return;
   }
   // An answer that goes on needs its file, whoever asks for others meanwhile.
-  const std::shared_ptr<const known_file> found = known_file::at(path);
+  const std::shared_ptr<const cached_file> found = cached_file::at(path);
   const fd& opened = found->file;
-  const facts& what = found->what;
+  const file_metadata& what = found->what;
   answer.header("ETag", what.tag());
   // A file of the future would be newer than its own answer.
   if (what.changed <= std::time(nullptr)) answer.header("Last-Modified", what.date);

@@ -14,7 +14,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-struct facts {
+struct file_metadata {
   /// Returns: a tag of the file's time and size; a weak one within the second of the last change,
   ///          in which the file may change again.
   /// Source: RFC 9110, 8.8.1.
@@ -32,13 +32,13 @@ struct facts {
 /// The last ones that a thread has answered with stay open: to look whether one is still the same
 /// is a third of the work of opening it, and needs no disk, as what leads to an open file is in
 /// memory.
-struct known_file {
+struct cached_file {
   /// Throws: status_error if there is no such file, or it cannot be read; what is pending for the
   ///         fiber.
-  static std::shared_ptr<const known_file> at(const std::string& path);
+  static std::shared_ptr<const cached_file> at(const std::string& path);
 
   fd file;
-  facts what;
+  file_metadata what;
   struct stat found;
 };
 

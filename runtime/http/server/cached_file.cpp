@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/server/known_file.hpp.
-#include "http/server/known_file.hpp"
+// See http/server/cached_file.hpp.
+#include "http/server/cached_file.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -65,7 +65,7 @@ fd open_to_read(const std::string& path) {
   }
 }
 
-facts facts_of(const struct stat& found) {
+file_metadata facts_of(const struct stat& found) {
   if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
@@ -89,7 +89,7 @@ bool is_at(const std::string& path, const struct stat& known) noexcept {
          same(now.st_ctim, known.st_ctim);
 }
 
-using known_files = std::unordered_map<std::string, std::shared_ptr<const known_file>>;
+using known_files = std::unordered_map<std::string, std::shared_ptr<const cached_file>>;
 
 [[gnu::noinline]] known_files& files_of_thread() {
   static thread_local known_files all;
@@ -98,12 +98,12 @@ using known_files = std::unordered_map<std::string, std::shared_ptr<const known_
 
 }  // namespace
 
-std::shared_ptr<const known_file> known_file::at(const std::string& path) {
+std::shared_ptr<const cached_file> cached_file::at(const std::string& path) {
   if (const auto place = files_of_thread().find(path); place != files_of_thread().end()) {
     if (is_at(path, place->second->found)) return place->second;
     files_of_thread().erase(place);
   }
-  auto made = std::make_shared<known_file>();
+  auto made = std::make_shared<cached_file>();
   made->file = open_to_read(path);
   if (::fstat(made->file.get(), &made->found) != 0) {
     throw std::system_error(errno, std::system_category(), "fstat");
