@@ -4,7 +4,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-std::string_view reason_of(int status) noexcept {
+std::string_view reason_phrase(int status) noexcept {
   switch (status) {
     case 100:
       return "Continue";

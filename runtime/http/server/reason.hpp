@@ -8,6 +8,6 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// Returns: an empty text for a status without a name.
-std::string_view reason_of(int status) noexcept;
+std::string_view reason_phrase(int status) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::http

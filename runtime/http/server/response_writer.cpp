@@ -93,7 +93,7 @@ void response_writer::add_head(std::optional<std::uint64_t> length) {
   if (!has_body()) body_.clear();  // which was written before the status was set
   out_.append("HTTP/1.1 ");
   append_number(out_, static_cast<std::uint64_t>(status));
-  out_.append(" ").append(reason_of(status)).append("\r\n");
+  out_.append(" ").append(reason_phrase(status)).append("\r\n");
   if (!headers.find("date").has_value()) {
     out_.append("Date: ").append(date_of_now()).append("\r\n");
   }
