@@ -6,7 +6,7 @@
 #include <string>
 
 #include "http/text.hpp"
-#include "http/wire_of.hpp"
+#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "http/text.hpp"
-#include "http/wire_of.hpp"
+#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -103,13 +103,13 @@ class parser_of final : public beast::http::basic_parser<IsRequest> {
       error = refusal();
       return;
     }
-    const std::string& text = wire_of::text(into_.headers);
+    const std::string& text = fields_access::text(into_.headers);
     const bool is_here = value.data() >= text.data() && value.data() <= text.data() + text.size();
     if (!is_here && !value.empty()) {
       error = refusal();  // of several lines, put together elsewhere
       return;
     }
-    wire_of::note(into_.headers, of(name), value.empty() ? of(name).substr(0, 0) : of(value));
+    fields_access::note(into_.headers, of(name), value.empty() ? of(name).substr(0, 0) : of(value));
   }
 
   void on_header_impl(beast_error&) override { in_trailer_ = true; }
@@ -180,7 +180,7 @@ void make_response_regular(std::string& head) {
 template <bool IsRequest>
 beast_error parse(parser_of<IsRequest>& by, std::string_view text, message_head& into) {
   into.headers.clear();
-  std::string& kept = wire_of::text(into.headers);
+  std::string& kept = fields_access::text(into.headers);
   kept.append(text).append("\r\n\r\n");
   if (!IsRequest) make_response_regular(kept);
   std::size_t taken = 0;

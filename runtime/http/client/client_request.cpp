@@ -13,7 +13,7 @@
 
 #include "http/send.hpp"
 #include "http/text.hpp"
-#include "http/wire_of.hpp"
+#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -36,7 +36,7 @@ std::string head_of(const client_request& asked) {
   std::string head = asked.method + ' ' + asked.to.target + " HTTP/1.1\r\n";
   if (!headers.find("host").has_value()) head += "Host: " + asked.to.host_field() + "\r\n";
   if (!headers.find("user-agent").has_value()) head += "User-Agent: motet\r\n";
-  wire_of::append(headers, head);
+  fields_access::append(headers, head);
   const std::size_t size = asked.with_body ? asked.how->body.size() : 0;
   if (asked.streams() && asked.length.has_value()) {
     head += "Content-Length: " + std::to_string(*asked.length) + "\r\n";

@@ -12,7 +12,7 @@
 #include "http/server/reason.hpp"
 #include "http/server/send_range.hpp"
 #include "http/text.hpp"
-#include "http/wire_of.hpp"
+#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -97,7 +97,7 @@ void response_writer::add_head(std::optional<std::uint64_t> length) {
   if (!headers.find("date").has_value()) {
     out_.append("Date: ").append(date_of_now()).append("\r\n");
   }
-  wire_of::append(headers, out_);
+  fields_access::append(headers, out_);
   if (has_body() && length.has_value() && !promised_.has_value()) {
     out_.append("Content-Length: ");
     append_number(out_, *length);

@@ -78,7 +78,7 @@ class fields {
   iterator end() const noexcept { return {*this, size()}; }
 
  private:
-  friend struct wire_of;
+  friend struct fields_access;
 
   struct place {
     std::uint32_t name;

@@ -9,7 +9,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-struct wire_of {
+struct fields_access {
   /// Of fields that have come: all of the head that they are in.
   static std::string& text(fields& of) noexcept { return of.text_; }
 
