@@ -20,7 +20,7 @@
 #include "http/client/secure.hpp"
 #include "http/client/url.hpp"
 #include "http/server/server_connection.hpp"
-#include "http/websocket/link.hpp"
+#include "http/websocket/beast_stream.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -67,7 +67,7 @@ class websocket::kept {
   const websocket_options how_;
   detail::any_stream stream_;
   std::optional<detail::read_buffer> in_;
-  boost::beast::websocket::stream<link, false> socket_;
+  boost::beast::websocket::stream<beast_stream, false> socket_;
   local::mutex reading_;
   std::string message_;   // with room for more
   std::size_t size_ = 0;  // of what has come of it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/websocket/link.hpp.
-#include "http/websocket/link.hpp"
+// See http/websocket/beast_stream.hpp.
+#include "http/websocket/beast_stream.hpp"
 
 #include <sys/socket.h>
 
@@ -33,7 +33,7 @@ std::string close_frame(std::uint16_t code, bool by_client) {
 
 }  // namespace
 
-std::size_t link::read(std::span<std::byte> room) {
+std::size_t beast_stream::read(std::span<std::byte> room) {
   if (make_beginning_) beginning_ = std::exchange(make_beginning_, nullptr)();
   if (!beginning_.empty()) return take_beginning(room);
   was_interrupted_ = true;  // unless this returns
@@ -48,7 +48,7 @@ std::size_t link::read(std::span<std::byte> room) {
   }
 }
 
-std::size_t link::take_beginning(std::span<std::byte> room) {
+std::size_t beast_stream::take_beginning(std::span<std::byte> room) {
   const std::size_t size = std::min(room.size(), beginning_.size());
   std::copy_n(std::as_bytes(std::span(beginning_)).begin(), size, room.begin());
   beginning_.erase(0, size);
@@ -56,7 +56,7 @@ std::size_t link::take_beginning(std::span<std::byte> room) {
 }
 
 /// Asks a silent peer whether it is there. Throws: timed_out if it is not.
-std::size_t link::await(std::span<std::byte> room) {
+std::size_t beast_stream::await(std::span<std::byte> room) {
   for (bool asked = false;; asked = true) {
     std::size_t size = 0;
     if (move_on_after(idle_, [&] { size = in_.read(room); })) return size;
@@ -65,13 +65,13 @@ std::size_t link::await(std::span<std::byte> room) {
   }
 }
 
-void link::check_whole() const {
+void beast_stream::check_whole() const {
   if (!is_broken_) return;
   throw std::system_error(std::make_error_code(std::errc::broken_pipe),
                           "a WebSocket of which a message was cut");
 }
 
-void link::add(std::span<const std::byte> bytes) {
+void beast_stream::add(std::span<const std::byte> bytes) {
   if (gathered_.size() + bytes.size() <= most_gathered) {
     gathered_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return;
@@ -80,12 +80,12 @@ void link::add(std::span<const std::byte> bytes) {
   send(bytes);
 }
 
-void link::send_gathered() {
+void beast_stream::send_gathered() {
   send(std::as_bytes(std::span(gathered_)));
   gathered_.clear();
 }
 
-void link::send(std::span<const std::byte> bytes) {
+void beast_stream::send(std::span<const std::byte> bytes) {
   std::span<const std::byte> left = bytes;
   try {
     send_rest(stream_.output(), left, stall_);
@@ -100,14 +100,14 @@ void link::send(std::span<const std::byte> bytes) {
   }
 }
 
-void link::refuse(std::uint16_t code) {
+void beast_stream::refuse(std::uint16_t code) {
   const std::string frame = close_frame(code, answer_ == nullptr);
   error_code error;
   write_some(boost::asio::buffer(frame), error);
   hang_up();
 }
 
-void link::hang_up() {
+void beast_stream::hang_up() {
   const std::lock_guard turn(writing_);
   has_hung_up_ = true;
   if (answer_ == nullptr) return;
@@ -120,7 +120,7 @@ void link::hang_up() {
   }
 }
 
-void link::note_cut(std::uint64_t before) noexcept {
+void beast_stream::note_cut(std::uint64_t before) noexcept {
   is_broken_ = is_broken_ || sent_ != before;
   gathered_.clear();
   if (is_broken_) ::shutdown(stream_.native_handle(), SHUT_RDWR);

@@ -25,13 +25,13 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// A SyncStream of Boost.Beast. What a read or a write of the stream throws goes through
 /// Boost.Beast, which must then read before it says anything else: see was_interrupted().
-class link {
+class beast_stream {
  public:
   using executor_type = boost::asio::io_context::executor_type;
   using error_code = boost::system::error_code;
 
   /// `answer`: of a server, which is told when the client is gone.
-  link(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
+  beast_stream(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
        response_writer* answer) noexcept
       : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
 
@@ -151,10 +151,10 @@ class link {
 };
 
 /// What Boost.Beast calls when a WebSocket has ended. Whoever owns the stream closes it.
-inline void teardown(boost::beast::role_type, link& ended, boost::system::error_code& error) {
+inline void teardown(boost::beast::role_type, beast_stream& ended, boost::system::error_code& error) {
   error = {};
   ended.hang_up();
 }
-inline void beast_close_socket(link&) noexcept {}
+inline void beast_close_socket(beast_stream&) noexcept {}
 
 }}}  // namespace motet::MOTET_ABI::http
