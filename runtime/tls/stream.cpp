@@ -178,7 +178,7 @@ void stream::close() {
   state_->check_threads();
   detail::owned<state> closed = std::move(state_);
   closed->end_queues();
-  closed->say_farewell();
+  closed->send_close_notify();
   closed->below().close();
   state::let_go(std::move(closed));
 }

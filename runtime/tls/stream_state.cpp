@@ -146,7 +146,7 @@ std::size_t stream::state::read(std::span<std::byte> room, std::error_code& erro
     std::size_t size = 0;
     const outcome now =
         attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
-    if (!wire_.queued.empty() || !on_way_.empty()) send_unasked();
+    if (!wire_.queued.empty() || !in_flight_.empty()) send_unasked();
     if (now == outcome::done) return size;
     if (now == outcome::ended || must_not(error)) break;
   }
@@ -211,12 +211,12 @@ void stream::state::fetch(std::error_code& error) noexcept {
 /// Sends all that is sealed. An interruption leaves the rest for the next call.
 void stream::state::send(std::error_code& error) noexcept {
   error = cannot_write_;
-  if (error || (on_way_.empty() && wire_.queued.empty())) return;
+  if (error || (in_flight_.empty() && wire_.queued.empty())) return;
   detail::direction_lock to(below_.output(), error);
   while (!error) {
-    if (on_way_.empty()) on_way_.swap(wire_.queued);
-    if (on_way_.empty()) return;
-    on_way_.take(to.write(on_way_.held(), error));
+    if (in_flight_.empty()) in_flight_.swap(wire_.queued);
+    if (in_flight_.empty()) return;
+    in_flight_.take(to.write(in_flight_.held(), error));
   }
   if (error != std::errc::operation_canceled) cannot_write_ = error;
 }
@@ -235,7 +235,7 @@ void stream::state::send_unasked() noexcept {
 }
 
 /// A forked child has a copy of the connection, which goes on in its parent.
-void stream::state::say_farewell() noexcept {
+void stream::state::send_close_notify() noexcept {
   if (detail::self() == nullptr || process_ != detail::this_process()) return;
   if (!is_up_ || writing.in_use() || writing.kept()) return;
   try {

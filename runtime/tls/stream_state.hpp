@@ -18,7 +18,7 @@
 #include "io/stream_turns.hpp"
 #include "tls/context.hpp"
 #include "tls/failure.hpp"
-#include "tls/wire.hpp"
+#include "tls/memory_bio.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace tls {
 
@@ -48,7 +48,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   void end_writing(std::error_code& error) noexcept;
 
   /// As close() has it, on the way to its end: the queues are closed.
-  void say_farewell() noexcept;
+  void send_close_notify() noexcept;
 
   SSL* get() const noexcept { return ssl_.get(); }
   detail::any_stream& below() noexcept { return below_; }
@@ -66,8 +66,8 @@ struct stream::state : detail::stream_turns<stream::state> {
   void send_unasked() noexcept;
 
   detail::any_stream below_;
-  wire wire_;
-  byte_queue on_way_;  // sealed, and where it stays until the stream below has taken it
+  memory_bio wire_;
+  byte_queue in_flight_;  // sealed, and where it stays until the stream below has taken it
   std::shared_ptr<client_context::kept> client_;
   std::shared_ptr<server_context::kept> server_;
   std::string host_;

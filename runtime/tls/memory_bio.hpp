@@ -12,11 +12,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace tls {
 
-class wire {
+class memory_bio {
  public:
-  wire() noexcept = default;
-  wire(const wire&) = delete;
-  wire& operator=(const wire&) = delete;
+  memory_bio() noexcept = default;
+  memory_bio(const memory_bio&) = delete;
+  memory_bio& operator=(const memory_bio&) = delete;
 
   byte_queue arrived;  // from the peer, for OpenSSL
   byte_queue queued;   // from OpenSSL, for the peer

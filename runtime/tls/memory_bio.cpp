@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See tls/wire.hpp. Source: BIO_meth_new(3).
-#include "tls/wire.hpp"
+// See tls/memory_bio.hpp. Source: BIO_meth_new(3).
+#include "tls/memory_bio.hpp"
 
 #include <openssl/bio.h>
 
@@ -13,8 +13,8 @@ namespace {
 /// A peer that asks again and again for an answer, and takes none, is left.
 constexpr std::size_t most_queued = std::size_t{1024} * 1024;
 
-wire& of(BIO* user) noexcept {
-  return *static_cast<wire*>(BIO_get_data(user));
+memory_bio& of(BIO* user) noexcept {
+  return *static_cast<memory_bio*>(BIO_get_data(user));
 }
 
 /// That there is no more yet is no end: whether an end has come, the stream below says.
@@ -65,7 +65,7 @@ const BIO_METHOD* method() noexcept {
 
 }  // namespace
 
-bool wire::connect_to(SSL* user) noexcept {
+bool memory_bio::connect_to(SSL* user) noexcept {
   BIO* made = method() == nullptr ? nullptr : BIO_new(method());
   if (made == nullptr) return false;
   BIO_set_data(made, this);
