@@ -47,8 +47,8 @@ class response_writer {
   /// Whoever took the stream over has noticed that the client is gone.
   void lose() noexcept { is_lost_ = true; }
   /// What the handler throws now is the client's fault.
-  void blame_client() noexcept { is_clients_fault_ = true; }
-  bool clients_fault() const noexcept { return is_clients_fault_; }
+  void set_client_error() noexcept { is_clients_fault_ = true; }
+  bool is_client_error() const noexcept { return is_clients_fault_; }
   /// Drops what has been written of an answer that has not begun; and its headers.
   void drop_body();
   void forget() noexcept;

@@ -183,7 +183,7 @@ std::exception_ptr server_connection::handle() {
   } catch (...) {
     if (body_.lost()) answer_.cut();
     // The client is gone, or as good as that.
-    if (body_.lost() || answer_.lost() || answer_.clients_fault()) return nullptr;
+    if (body_.lost() || answer_.lost() || answer_.is_client_error()) return nullptr;
     failure = std::current_exception();
     answer_.forget();
     fail(500, "the server has failed");

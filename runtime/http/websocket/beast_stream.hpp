@@ -119,8 +119,8 @@ class beast_stream {
     if (answer_ != nullptr) answer_->lose();
   }
   /// The client has broken the rules: the same.
-  void blame_client() noexcept {
-    if (answer_ != nullptr) answer_->blame_client();
+  void set_client_error() noexcept {
+    if (answer_ != nullptr) answer_->set_client_error();
   }
   /// The first read gets what this returns, instead of what comes.
   void begin_with(std::function<std::string()> make) { make_beginning_ = std::move(make); }

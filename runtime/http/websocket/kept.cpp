@@ -254,7 +254,7 @@ std::optional<websocket_message> websocket::kept::tell(const beast_error& error)
     throw std::system_error(std::make_error_code(std::errc::connection_reset),
                             "the peer of a WebSocket has gone");
   }
-  socket_.next_layer().blame_client();
+  socket_.next_layer().set_client_error();
   throw std::system_error(error, "the peer of a WebSocket breaks its rules");
 }
 
