@@ -167,7 +167,7 @@ bool waits_in_vain(operation& op) noexcept {
     return false;
   }
   const bool again = op.spurious_wakes > 0;
-  if (op.spurious_wakes < most_fruitless) ++op.spurious_wakes;
+  if (op.spurious_wakes < most_spurious_wakes) ++op.spurious_wakes;
   return again;
 }
 

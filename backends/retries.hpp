@@ -32,9 +32,9 @@ class retries {
 
   bool empty() const noexcept { return count_ == 0; }
 
-  /// Has `op` tried again after a pause, which depends on op.fruitless.
+  /// Has `op` tried again after a pause, which depends on op.spurious_wakes.
   void add(retry& entry, operation& op) noexcept {
-    const std::size_t pause = op.spurious_wakes - first_fruitless;
+    const std::size_t pause = op.spurious_wakes - first_spurious_wakes;
     entry.op = &op;
     entry.due = std::chrono::steady_clock::now() + shortest_pause * (1 << pause);
     lines_[pause].push_back(entry);
@@ -79,10 +79,10 @@ class retries {
 
   static constexpr auto shortest_pause = std::chrono::milliseconds(1);
 
-  static constexpr std::size_t first_fruitless = 2;
+  static constexpr std::size_t first_spurious_wakes = 2;
 
   /// A list for each length of a pause, up to 32 ms: so each list is in the order of time.
-  std::array<list<retry, retry_tag>, most_fruitless - first_fruitless + 1> lines_;
+  std::array<list<retry, retry_tag>, most_spurious_wakes - first_spurious_wakes + 1> lines_;
   std::size_t count_ = 0;
 };
 

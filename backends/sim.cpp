@@ -121,7 +121,7 @@ class sim_backend final : public backend {
     }
     const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
     ::ppoll(looks_.data(), looks_.size(), longer && !all_watched ? &soon : limit, nullptr);
-    note_fruitless();
+    note_spurious_wake();
     woken();
   }
 
@@ -146,7 +146,7 @@ class sim_backend final : public backend {
 
   /// Marks the operations whose descriptors are ready. They are tried next: the readiness of one
   /// that still waits then was fruitless.
-  void note_fruitless() noexcept {
+  void note_spurious_wake() noexcept {
     for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
       const bool ready = each->look != 0 && looks_[each->look].revents != 0;
       each->op->spurious_wakes = ready ? 1 : 0;

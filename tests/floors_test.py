@@ -50,7 +50,7 @@ LOOK_INSIDE = {
     "tests/platform/context_test.cpp",
     "tests/platform/cores_test.cpp",
     "tests/platform/guards.hpp",
-    "tests/platform/offload_threads_test.cpp",
+    "tests/platform/blocking_pool_test.cpp",
     "tests/platform/tick_clock_test.cpp",
     "tests/platform/workers.hpp",
     "tests/core/core_test.cpp",

@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// `asker` runs, or has just died, or is one whose grace is over. A keeper hands on what it was
+/// `asker` runs, or has just died, or is one whose grace is over. A proxy hands on what it was
 /// asked itself.
 cancel_reason asked_by(control_block& asker, const char* text, call_site site = {}) noexcept;
 /// The running fiber asks, or nobody on a thread without fibers. No text is "".

@@ -42,7 +42,7 @@ void withdraw_failure(control_block& failed) noexcept {
   if (part != nullptr && part->reported_to != nullptr) forget_failure(*part->reported_to, failed);
 }
 
-void spare_keeper_of(const control_block& failed, const thread_core& thread) noexcept {
+void spare_proxy_of(const control_block& failed, const thread_core& thread) noexcept {
   control_block* parent = failed.parent;
   cold_part* part =
       parent != nullptr && thread.is_home_of(*parent) ? cold_if_any(*parent) : nullptr;

@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 std::exception_ptr take_error_of_child(control_block& parent) noexcept;
 /// Another fiber has claimed the failure of a dead one before the parent was told.
 void withdraw_failure(control_block& failed) noexcept;
-/// The same for a fiber of another thread, whose keeper is on `thread` if its parent is.
-void spare_keeper_of(const control_block& failed, const thread_core& thread) noexcept;
+/// The same for a fiber of another thread, whose proxy is on `thread` if its parent is.
+void spare_proxy_of(const control_block& failed, const thread_core& thread) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -138,7 +138,8 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
   cold_part* part = cold_if_any(fiber);
   const unsigned depth = unwind_depth(fiber, *fiber.home);
   const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
-  if (cancelled_now && part->escalated && depth == 0) return {interruption_kind::cancellation, nullptr};
+  if (cancelled_now && part->escalated && depth == 0)
+    return {interruption_kind::cancellation, nullptr};
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->depth < depth || each->kind == scope_kind::shields) return found;
     if (each->kind != scope_kind::ends) continue;
@@ -148,7 +149,8 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
   }
   if (depth > 0) return found;
   if (fiber.raised != nullptr) return {interruption_kind::raised, nullptr};
-  if (cancelled_now && !held(fiber, part->cancellation)) return {interruption_kind::cancellation, nullptr};
+  if (cancelled_now && !held(fiber, part->cancellation))
+    return {interruption_kind::cancellation, nullptr};
   if ((fiber.interrupts & interrupt_failure) != 0) return {interruption_kind::failure, nullptr};
   return found;
 }

@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-constinit std::atomic<roster_place*> motet_roster{nullptr};
+constinit std::atomic<thread_entry*> motet_thread_registry{nullptr};
 
 namespace {
 
@@ -17,25 +17,25 @@ constinit std::mutex beginning;
 constinit thread_counters of_ended;
 
 /// The lock is held.
-void call_for_each(const std::function<void(roster_place&)>& f) {
-  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+void call_for_each(const std::function<void(thread_entry&)>& f) {
+  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
     if (each->runtime.load() != nullptr) f(*each);
   }
 }
 
-roster_place* take_free_place(pid_t thread) noexcept {
-  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+thread_entry* take_free_place(pid_t thread) noexcept {
+  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
     pid_t nobody = 0;
     if (each->thread.compare_exchange_strong(nobody, thread)) return each;
   }
   return nullptr;
 }
 
-roster_place* add_place(pid_t thread) {
-  auto* added = new roster_place;
+thread_entry* add_place(pid_t thread) {
+  auto* added = new thread_entry;
   added->thread = thread;
-  added->next = motet_roster.load();
-  while (!motet_roster.compare_exchange_weak(added->next, added)) {
+  added->next = motet_thread_registry.load();
+  while (!motet_thread_registry.compare_exchange_weak(added->next, added)) {
   }
   return added;
 }
@@ -65,20 +65,20 @@ registered_thread::~registered_thread() {
   place_->thread = 0;
 }
 
-void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f) {
+void read_counters(thread_counters& sum, const std::function<void(thread_entry&)>& f) {
   const std::lock_guard guard(beginning);
   sum.add(of_ended);
   call_for_each(f);
 }
 
-void for_each_runtime(const std::function<void(roster_place&)>& f) {
+void for_each_runtime(const std::function<void(thread_entry&)>& f) {
   const std::lock_guard guard(beginning);
   call_for_each(f);
 }
 
 void registered_thread::abandon_all() noexcept {
   of_ended.clear();
-  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
     each->counters.clear();
     each->watched = false;
     each->runtime = nullptr;

@@ -15,21 +15,21 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-struct roster_place {
+struct thread_entry {
   std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
   std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
   std::atomic<bool> watched{false};             // for stalls
   thread_counters counters;
-  roster_place* next = nullptr;
+  thread_entry* next = nullptr;
 };
 
-extern constinit std::atomic<roster_place*> motet_roster;
+extern constinit std::atomic<thread_entry*> motet_thread_registry;
 
 /// Calls `f(place)` for each place of a thread that has a runtime; none begins or ends meanwhile.
-void for_each_runtime(const std::function<void(roster_place&)>& f);
+void for_each_runtime(const std::function<void(thread_entry&)>& f);
 /// Adds what threads that have ended have counted to `sum`, and then does the same.
-void read_counters(thread_counters& sum, const std::function<void(roster_place&)>& f);
+void read_counters(thread_counters& sum, const std::function<void(thread_entry&)>& f);
 
 /// A runtime's place, for as long as it lives.
 class registered_thread {
@@ -54,7 +54,7 @@ class registered_thread {
  private:
   void enter(thread_state& runtime) noexcept;
 
-  roster_place* place_;
+  thread_entry* place_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

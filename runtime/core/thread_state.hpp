@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "core/counting/counting.hpp"
-#include "core/dump_request.hpp"
 #include "core/deadlock_detector.hpp"
+#include "core/dump_request.hpp"
 #include "core/job_intake.hpp"
 #include "core/mail/remote_requests.hpp"
 #include "core/operations.hpp"

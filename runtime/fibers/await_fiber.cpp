@@ -70,7 +70,7 @@ void await_remotely(control_block& fiber) {
   } else {
     await_from_another_thread(*thread, fiber);
   }
-  if (thread != nullptr && fiber.ended_by == outcome::error) spare_keeper_of(fiber, *thread);
+  if (thread != nullptr && fiber.ended_by == outcome::error) spare_proxy_of(fiber, *thread);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -40,7 +40,7 @@ void warn_of_unawaited(const family& children, thread_state& home, const char* w
   try {
     list<control_block, children_tag>& all = const_cast<family&>(children).children;
     const control_block* first = all.front();
-    while (first->daemon) first = all.next(*const_cast<control_block*>(first));
+    while (first->transient) first = all.next(*const_cast<control_block*>(first));
     const char* fibers = children.lasting == 1 ? " fiber that was" : " fibers that were";
     std::string text =
         std::string("the end of ") + whose_end + " cancels " + std::to_string(children.lasting) +

@@ -23,7 +23,7 @@ inline void leave_family(control_block& child) noexcept {
   family& left = *child.belongs_to;
   list<control_block, children_tag>::remove(child);
   --left.size;
-  if (!child.daemon) --left.lasting;
+  if (!child.transient) --left.lasting;
   if (left.size == 0) left.failing = false;
   if (left.waiter != nullptr && left.satisfied(left.waits_until)) {
     child.home->resume(*left.waiter, wake_reason::handed);

@@ -17,7 +17,7 @@ namespace detail {
 
 namespace {
 
-/// Returns: for a keeper, the remote or supervised child that it stands for, or null if that has
+/// Returns: for a proxy, the remote or supervised child that it stands for, or null if that has
 ///          not begun yet, or is dead already; for any other fiber `child` itself.
 control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);

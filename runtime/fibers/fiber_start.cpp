@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 void describe(control_block& fiber, spin_options& how) noexcept {
-  fiber.daemon = how.daemon;
+  fiber.transient = how.transient;
   if (how.name.empty()) return;
   cold(fiber).name = std::move(how.name);
   fiber.named = true;

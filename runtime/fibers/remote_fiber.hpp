@@ -20,7 +20,7 @@ struct remote_start {
   std::exception_ptr refused;
 };
 
-/// The wait for a guest's end, in the frame of the caller, or of the keeper in the parent's place.
+/// The wait for a guest's end, in the frame of the caller, or of the proxy in the parent's place.
 struct remote_link {
   enum class progress : std::uint8_t { asked_for, begun, called_off };
 

@@ -25,15 +25,15 @@ bool comes_back(const supervised& child) noexcept {
   return false;
 }
 
-/// Cancels the child itself, not its keeper, whose turn would come too late to keep the child from
+/// Cancels the child itself, not its proxy, whose turn would come too late to keep the child from
 /// beginning.
 void ask_to_end(supervised& child) {
   child.unwanted = true;
   if (child.body) child.body.cancel("its supervisor has ended it", {});
 }
 
-/// Makes the keeper's parent the parent of `child`, so that no other fiber sees the running fiber,
-/// the keeper, in between.
+/// Makes the proxy's parent the parent of `child`, so that no other fiber sees the running fiber,
+/// the proxy, in between.
 void stand_aside_for(control_block& child) noexcept {
   control_block& proxy_fiber = *child.parent;
   control_block& parent = *proxy_fiber.parent;
@@ -42,19 +42,19 @@ void stand_aside_for(control_block& child) noexcept {
   release(proxy_fiber);
 }
 
-/// While this object lives, the running fiber, a keeper, is shown as its child.
+/// While this object lives, the running fiber, a proxy, is shown as its child.
 class standing_for {
  public:
   explicit standing_for(control_block& child) noexcept
-      : keeper_part_(cold(home_of(child).running())) {
-    keeper_part_.proxy_for = &child;
+      : proxy_part_(cold(home_of(child).running())) {
+    proxy_part_.proxy_for = &child;
   }
   standing_for(const standing_for&) = delete;
   standing_for& operator=(const standing_for&) = delete;
-  ~standing_for() { keeper_part_.proxy_for = nullptr; }
+  ~standing_for() { proxy_part_.proxy_for = nullptr; }
 
  private:
-  cold_part& keeper_part_;
+  cold_part& proxy_part_;
 };
 
 clock::time_point after(clock::time_point start, clock::duration delay) noexcept {
@@ -89,7 +89,7 @@ void supervisor::run() {
 
 void supervisor::start(supervised& child) {
   const fiber_ref proxy_fiber =
-      child.keepers.spin({.name = "keeper of " + child.label},
+      child.proxies.spin({.name = "proxy of " + child.label},
                          [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
   cold(block_of(proxy_fiber)).is_proxy = true;
   child.state = child_state::running;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The children of one supervise(). Each child has a keeper, a fiber that spins the child, awaits
+// The children of one supervise(). Each child has a proxy, a fiber that spins the child, awaits
 // its end and leaves the news; all decisions are taken by the supervising fiber.
 #pragma once
 
@@ -36,7 +36,7 @@ struct supervised {
   const std::size_t place;
   const std::string label;
   child_state state = child_state::done;
-  fiber_ref body;             // empty before the keeper has spun the child, and when it is over
+  fiber_ref body;             // empty before the proxy has spun the child, and when it is over
   bool unwanted = false;      // the supervisor ends the child
   bool was_cancelled = true;  // the child's body was left by `cancelled`, or has not begun
   std::exception_ptr error;   // the child's last failure, or null
@@ -44,7 +44,7 @@ struct supervised {
   clock::time_point ended;
   clock::time_point due;
   clock::duration delay;  // before the child's next restart
-  group keepers;          // last member: the keepers use the other members
+  group proxies;          // last member: the proxies use the other members
 };
 
 class supervisor {
@@ -63,7 +63,7 @@ class supervisor {
   // Children that run:
   void start(supervised& child);
   void start_due();
-  /// Left when a keeper ends, also if the keeper was cancelled before it could begin.
+  /// Left when a proxy ends, also if the proxy was cancelled before it could begin.
   struct news {
     news(supervisor& of, supervised& about) noexcept : all(&of), child(&about) {}
     news(news&& other) noexcept : all(other.all), child(std::exchange(other.child, nullptr)) {}
@@ -95,7 +95,7 @@ class supervisor {
   std::optional<resumer<>> waiting_;
   std::deque<clock::time_point> restarts_;  // within the window
   std::minstd_rand dice_;
-  std::deque<supervised> children_;  // last member: the keepers use the other members
+  std::deque<supervised> children_;  // last member: the proxies use the other members
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

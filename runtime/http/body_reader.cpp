@@ -21,7 +21,7 @@ constexpr std::size_t longest_line = std::size_t{4} * 1024;
 }  // namespace
 
 void body_reader::begin(const message_head& head, std::uint64_t most,
-                          clock::duration stall) noexcept {
+                        clock::duration stall) noexcept {
   left_ = head.length.value_or(0);
   kind_ = head.chunked ? kind::chunked : left_ > 0 ? kind::of_length : kind::none;
   begun_ = lost_ = failed_ = false;

@@ -11,8 +11,8 @@
 #include <new>
 #include <string>
 
-#include "http/text.hpp"
 #include "http/fields_access.hpp"
+#include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

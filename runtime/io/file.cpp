@@ -12,9 +12,9 @@
 
 #include "base/is_disk.hpp"
 #include "core/thread_state.hpp"
+#include "io/exact_io.hpp"
 #include "io/io.hpp"
 #include "io/path.hpp"
-#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -93,8 +93,8 @@ std::size_t file::read_at(std::span<std::byte> buffer, off_t offset) {
   detail::thread_state& thread = detail::here();
   thread.deliver();
   const int number = fd_.get();  // the file may be moved while the call waits
-  return detail::check_result(move_at(thread, verb::pread, number, on_disk_, buffer, offset), "pread",
-                         number);
+  return detail::check_result(move_at(thread, verb::pread, number, on_disk_, buffer, offset),
+                              "pread", number);
 }
 
 std::size_t file::read_at(std::span<std::byte> buffer, off_t offset,
@@ -108,8 +108,8 @@ std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset) {
   detail::thread_state& thread = detail::here();
   thread.deliver();
   const int number = fd_.get();
-  return detail::check_result(move_at(thread, verb::pwrite, number, on_disk_, buffer, offset), "pwrite",
-                         number);
+  return detail::check_result(move_at(thread, verb::pwrite, number, on_disk_, buffer, offset),
+                              "pwrite", number);
 }
 
 std::size_t file::write_at(std::span<const std::byte> buffer, off_t offset,

@@ -59,7 +59,7 @@ class renaming {
   std::int32_t refusal_ = 0;
 };
 
-/// As settled(), but the error names the path.
+/// As check_result(), but the error names the path.
 std::size_t settled_on_path(std::int32_t result, const operation& op, const char* what) {
   if (result >= 0 || result == -ECANCELED) return check_result(result, what, op.fd);
   const std::string path = op.path == nullptr ? "no path" : "\"" + std::string(op.path) + "\"";

@@ -19,8 +19,8 @@
 #include "base/sigpipe.hpp"
 #include "base/verb_table.hpp"
 #include "core/thread_state.hpp"
-#include "io/io.hpp"
 #include "io/exact_io.hpp"
+#include "io/io.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -103,20 +103,20 @@ void receive_apart(const migration_attempt& jump, thread_state& home) noexcept {
   await_leave(stay, *runs_it.get());
 }
 
-/// Where the function of a hop has been called.
+/// Where the function of a attempt has been called.
 enum class calling_place : std::uint8_t {
-  in_post,         // by the executor's post() itself, before it has returned
-  foreign_thread,  // on a thread that is not motet's
-  known_station,   // on a thread where the traveller has left something
-  own_fiber,       // in a fiber that was made for it
-  serving_fiber,   // in a fiber that goes on when the traveller has left
+  in_post,          // by the executor's post() itself, before it has returned
+  foreign_thread,   // on a thread that is not motet's
+  known_residence,  // on a thread where the traveller has left something
+  own_fiber,        // in a fiber that was made for it
+  serving_fiber,    // in a fiber that goes on when the traveller has left
 };
 
 calling_place place_of_call(const migration_attempt& jump, bool alone) noexcept {
   const thread_state* here = self();
   if (here == nullptr) return calling_place::foreign_thread;
   if (&here->running() == jump.poster && jump.posting) return calling_place::in_post;
-  if (place_on(jump.trip, *here) != nullptr) return calling_place::known_station;
+  if (place_on(jump.trip, *here) != nullptr) return calling_place::known_residence;
   if (here->foreign) return calling_place::foreign_thread;
   return alone ? calling_place::own_fiber : calling_place::serving_fiber;
 }
@@ -138,7 +138,7 @@ void arrive(migration_attempt& jump, bool alone) noexcept {
 }
 
 void arrival::operator()() const {
-  arrive(*hop_, false);
+  arrive(*attempt_, false);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -41,18 +41,18 @@ bool take_room(const strand& where, const journey& traveller) {
 /// traveller can go on in the fiber that was made for the job.
 class arrival_job {
  public:
-  explicit arrival_job(const arrival& fiber) noexcept : hop_(fiber.hop_) {}
+  explicit arrival_job(const arrival& fiber) noexcept : attempt_(fiber.attempt_) {}
 
   void operator()() { run(); }
-  void run() noexcept { arrive(*hop_, true); }
+  void run() noexcept { arrive(*attempt_, true); }
   static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
   static void leave_undone() noexcept {}
-  bool has_room() const noexcept { return hop_->has_room; }
-  void drop() noexcept { hop_.reset(); }
+  bool has_room() const noexcept { return attempt_->has_room; }
+  void drop() noexcept { attempt_.reset(); }
   static void publish() noexcept {}
 
  private:
-  std::shared_ptr<migration_attempt> hop_;
+  std::shared_ptr<migration_attempt> attempt_;
 };
 
 void give(const thread_pool& where, const arrival& fiber) {
@@ -93,7 +93,7 @@ std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
 /// How a runtime is an executor.
 constexpr executor_kind of_a_runtime{
     [](void* where, std::function<void()>&& f) {
-      local_list inherited_locals = heirlooms_here();
+      local_list inherited_locals = inherited_here();
       leave_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
                  [&](job_slot&& item) { leave(inbox_at(where), std::move(item)); });
     },
@@ -118,7 +118,7 @@ executor here() {
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 
-/// Returns: whether room was taken. A fiber that has a station in the pool has its room already.
+/// Returns: whether room was taken. A fiber that has a residence in the pool has its room already.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
   if (has_place_in(traveller, state_.get())) {
     check_entered(false);

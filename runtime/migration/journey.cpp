@@ -38,14 +38,14 @@ journey::journey(control_block& traveller) noexcept
 
 residence* place_on(journey& trip, const thread_state& thread) noexcept {
   const std::lock_guard in(trip.sharing);
-  residence* each = trip.stations;
+  residence* each = trip.residences;
   while (each != nullptr && &each->thread != &thread) each = each->next;
   return each;
 }
 
 bool has_place_in(const journey& trip, const pool_state* pool) noexcept {
   const std::lock_guard in(trip.sharing);
-  const residence* each = trip.stations;
+  const residence* each = trip.residences;
   while (each != nullptr && each->thread.pool != pool) each = each->next;
   return each != nullptr;
 }
@@ -87,7 +87,7 @@ journey& journey_of(control_block& fiber) {
   return *made;
 }
 
-/// Opens the home station, and closes it again if the fiber does not leave home after all.
+/// Opens the home residence, and closes it again if the fiber does not leave home after all.
 class opened_home {
  public:
   explicit opened_home(journey& trip) : trip_(trip) {
@@ -121,7 +121,7 @@ bool leave_for(journey& trip, const executor& to, bool returns) {
   return false;
 }
 
-/// Returns: the station that the fiber has left; null if it was at the executor already.
+/// Returns: the residence that the fiber has left; null if it was at the executor already.
 residence* go(const executor& to, bool returns) {
   thread_state& thread = here();
   thread.deliver();
@@ -154,14 +154,15 @@ void come_back(residence& origin) noexcept {
 
 bool has_places(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
-  return trip.stations != &trip.home;
+  return trip.residences != &trip.home;
 }
 
-/// Returns: a station other than the present one that the traveller has left something at; if there
+/// Returns: a residence other than the present one that the traveller has left something at; if
+/// there
 ///          is none, home.
 residence& last_place_of(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
-  residence* each = trip.stations;
+  residence* each = trip.residences;
   while (each == trip.at && !each->is_home()) each = each->next;
   each->expected = true;
   return *each;
@@ -169,11 +170,11 @@ residence& last_place_of(journey& trip) noexcept {
 
 }  // namespace
 
-/// Goes to the traveller's station whose block is `owner`, for example to end a group there.
+/// Goes to the traveller's residence whose block is `owner`, for example to end a group there.
 void go_to(journey& trip, const control_block& owner) noexcept {
   {
     const std::lock_guard in(trip.sharing);
-    residence* each = trip.stations;
+    residence* each = trip.residences;
     while (each != nullptr && &each->block != &owner) each = each->next;
     if (each == nullptr) return;
     trip.back_to = each;
@@ -181,7 +182,7 @@ void go_to(journey& trip, const control_block& owner) noexcept {
   depart(trip);
 }
 
-/// Ends the traveller's stations one after another; home is the last.
+/// Ends the traveller's residences one after another; home is the last.
 void end_journey(control_block& fiber) noexcept {
   journey& trip = *journey_of_any(fiber);
   if (!in_this_process(trip)) {
@@ -198,7 +199,7 @@ void end_journey(control_block& fiber) noexcept {
     trip.back_to = &last_place_of(trip);
     depart(trip);
   }
-  if (trip.home_open) trip.home.close();  // the last other station ended without the traveller
+  if (trip.home_open) trip.home.close();  // the last other residence ended without the traveller
   --fiber.shields;
 }
 

@@ -44,33 +44,33 @@ struct end_request {
 };
 
 /// A block that the traveller runs on, or has run on and left something with: its home block, or
-/// the block of a fiber of another thread, in whose frame the station then is. While the traveller
-/// runs here, the station's own code waits on its own stack.
+/// the block of a fiber of another thread, in whose frame the residence then is. While the
+/// traveller runs here, the residence's own code waits on its own stack.
 struct residence {
   residence(journey& made_by, thread_state& there, control_block& as) noexcept;
   residence(const residence&) = delete;
   residence& operator=(const residence&) = delete;
 
   bool is_home() const noexcept;
-  /// Whether the traveller may come back here, so that the station is kept when it leaves.
+  /// Whether the traveller may come back here, so that the residence is kept when it leaves.
   bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
-  /// Whether the traveller must leave this station for good: a foreign thread, or a fiber that
+  /// Whether the traveller must leave this residence for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
   bool must_be_left() const noexcept { return thread.foreign || of != nullptr; }
 
-  // Of the home station, whose code needs a stack while the traveller has other stations.
+  // Of the home residence, whose code needs a stack while the traveller has other residences.
   /// Throws: stack_unavailable, std::bad_alloc.
   void open();
   void close() noexcept;
-  /// Whether this is home, and the traveller has no other station: then home is closed.
+  /// Whether this is home, and the traveller has no other residence: then home is closed.
   bool ends_here() const noexcept;
   /// Lets the traveller run here. Returns when it has left again; if it ends here, never.
   void let_run() noexcept;
   /// Sends the traveller, which has left its stack, to where its journey says.
   /// Returns: false if the traveller is gone for good; true when it is to run here.
   bool send_on() noexcept;
-  /// Called on the station's thread: wakes the station's code, which looks whether the traveller is
-  /// back, or is to be called back.
+  /// Called on the residence's thread: wakes the residence's code, which looks whether the
+  /// traveller is back, or is to be called back.
   void look() noexcept;
 
   [[gnu::noinline]] void note_server(const executor& to) noexcept;
@@ -81,19 +81,19 @@ struct residence {
   void keep_timers(std::size_t count);
   /// Delivers forwarded requests and failures to the traveller, which is here.
   void apply(forwarded&& news) noexcept;
-  /// Forwards the requests and failures that have come for the station's block to the traveller.
+  /// Forwards the requests and failures that have come for the residence's block to the traveller.
   void pass_on() noexcept;
 
   journey& trip;
   thread_state& thread;
   control_block& block;
-  residence* next = nullptr;         // in the journey's list of stations
+  residence* next = nullptr;       // in the journey's list of residences
   unsigned portals = 0;            // portals that lead back here
   std::optional<executor> served;  // the executor by which the traveller came
   visit* of = nullptr;             // the visited fiber goes on when the traveller has left
 
   context waiting;
-  portable_state station_state;  // of the station's code, while the traveller runs here
+  portable_state own_state;  // of the residence's code, while the traveller runs here
   bool lent_end = false;
 
   // While the traveller is on another thread:
@@ -103,7 +103,7 @@ struct residence {
     residence* to = nullptr;
   } returning;
   bool back = false;
-  bool expected = false;  // the traveller is about to come, to end this station
+  bool expected = false;  // the traveller is about to come, to end this residence
   wait_record* away = nullptr;
   struct recall_timer : timer {
     residence* from = nullptr;
@@ -133,7 +133,7 @@ struct residence {
 };
 
 /// Requests to the fiber, and failures of its children, that came to its home or to another of its
-/// stations, and are forwarded to the thread that the traveller is on.
+/// residences, and are forwarded to the thread that the traveller is on.
 struct forwarded {
   std::exception_ptr raised;
   std::list<std::exception_ptr> failures;  // of children
@@ -151,7 +151,7 @@ struct journey {
   /// A forked child has no other thread.
   const std::uint32_t made_in = this_process();
   residence home;
-  residence* stations = &home;
+  residence* residences = &home;
   std::exception_ptr raised_failure;  // a child's failure that was raised in the traveller
 
   // The traveller's state while it does not run; while it runs, this is in the block it runs on.
@@ -167,20 +167,21 @@ struct journey {
   residence* back_to = nullptr;
   std::exception_ptr refused;
   bool called_back = false;
-  // The state of the home station:
+  // The state of the home residence:
   bool home_open = false;
   bool home_closes = false;  // home is closed as soon as the traveller runs there
   bool away = false;
 
-  std::atomic<std::uint64_t> on_its_way{0};  // the number of the hop; 0: a station has it
+  std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: a residence has it
 
   mutable shared_policy sharing;  // guards:
-  std::uint64_t hops = 0;
+  std::uint64_t attempts = 0;
   forwarded news;
-  value_slot result;          // given by stop()
-  residence* at = &home;        // null: the traveller is on its way
-  residence* sender = nullptr;  // while it is on its way: the station that can call it back, or null
-  bool wanted = false;        // the sender should call the traveller back
+  value_slot result;      // given by stop()
+  residence* at = &home;  // null: the traveller is on its way
+  residence* sender =
+      nullptr;          // while it is on its way: the residence that can call it back, or null
+  bool wanted = false;  // the sender should call the traveller back
   struct nudge_post : post {
     journey* trip = nullptr;
   } nudge;
@@ -194,7 +195,7 @@ struct migration_attempt {
   migration_attempt& operator=(const migration_attempt&) = delete;
   ~migration_attempt();
 
-  /// Takes the traveller, unless the hop is over or another thread has taken it.
+  /// Takes the traveller, unless the attempt is over or another thread has taken it.
   /// Returns: whether the caller has the traveller now.
   bool claim() noexcept {
     std::uint64_t expected = number;
@@ -205,7 +206,7 @@ struct migration_attempt {
   journey& trip;
   const executor to;
   const control_block* const poster;
-  residence& answers_to;       // where the traveller goes back to if no executor takes it
+  residence& answers_to;     // where the traveller goes back to if no executor takes it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
   bool has_room = false;
   bool posting = true;   // read by the poster's thread alone
@@ -225,7 +226,7 @@ struct executor_access {
 };
 
 void retain(journey& kept) noexcept;
-/// Returns: the traveller's station on `thread`, or null.
+/// Returns: the traveller's residence on `thread`, or null.
 residence* place_on(journey& trip, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
@@ -233,7 +234,7 @@ inline bool in_this_process(const journey& trip) noexcept {
   return trip.made_in == this_process();
 }
 
-/// Whether the traveller has a station on a thread of that pool.
+/// Whether the traveller has a residence on a thread of that pool.
 bool has_place_in(const journey& trip, const pool_state* pool) noexcept;
 /// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
 void arrive(migration_attempt& jump, bool alone) noexcept;

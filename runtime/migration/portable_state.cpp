@@ -23,7 +23,7 @@ void clear(control_block& block, interrupt what) noexcept {
 
 }  // namespace
 
-/// The room a traveller has used is kept at a station that it may come back to.
+/// The room a traveller has used is kept at a residence that it may come back to.
 void residence::keep_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
@@ -74,12 +74,12 @@ void residence::pack_scopes() noexcept {
 }
 
 void residence::attach() noexcept {
-  station_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
-  station_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
+  own_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
+  own_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
   keep_timers(timers_of_scopes(block.scopes));
   unpack_scopes();
   cold_part& part = cold(block);
-  station_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
+  own_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
   if (is_home()) {
     trip.away = false;
     take_result();
@@ -102,13 +102,13 @@ void residence::attach() noexcept {
 }
 
 void residence::detach() noexcept {
-  trip.traveller_state.shields = std::exchange(block.shields, station_state.shields);
-  trip.traveller_state.scopes = std::exchange(block.scopes, station_state.scopes);
+  trip.traveller_state.shields = std::exchange(block.shields, own_state.shields);
+  trip.traveller_state.scopes = std::exchange(block.scopes, own_state.scopes);
   pack_scopes();
   cold_part& part = cold(block);
   thread.time.disarm(part.grace);
   take_back_end();
-  trip.traveller_state.locals = std::exchange(part.locals, std::move(station_state.locals));
+  trip.traveller_state.locals = std::exchange(part.locals, std::move(own_state.locals));
   if (is_home()) trip.away = true;
   block.hosts = false;
   forwarded pending;

@@ -42,7 +42,7 @@ bool residence::is_home() const noexcept {
 
 bool residence::ends_here() const noexcept {
   const std::lock_guard in(trip.sharing);
-  return is_home() && trip.stations == this;
+  return is_home() && trip.residences == this;
 }
 
 bool residence::leaves_children() const noexcept {
@@ -52,11 +52,11 @@ bool residence::leaves_children() const noexcept {
 
 void residence::enlist() noexcept {
   const std::lock_guard in(trip.sharing);
-  next = std::exchange(trip.stations, this);
+  next = std::exchange(trip.residences, this);
 }
 
 void residence::unlist_locked() noexcept {
-  residence** each = &trip.stations;
+  residence** each = &trip.residences;
   while (*each != this) each = &(*each)->next;
   *each = next;
 }
@@ -69,13 +69,13 @@ void residence::unlist() noexcept {
 void residence::open() {
   thread.time.reserve(1);  // to call it back
   try {
-    station_state.runs_on = thread.store.stacks.take(thread.settings().stack_size);
+    own_state.runs_on = thread.store.stacks.take(thread.settings().stack_size);
   } catch (...) {
     thread.time.unreserve();
     throw;
   }
-  const stack& given = station_state.runs_on;
-  station_state.exceptions = {};
+  const stack& given = own_state.runs_on;
+  own_state.exceptions = {};
   sanitizer::describe(waiting.watched, given.bottom, given.size(), true);
   const auto top = reinterpret_cast<std::uintptr_t>(given.top) & ~std::uintptr_t{15};
   lay_out(waiting, reinterpret_cast<void*>(top), &residence::begin, this);
@@ -85,26 +85,25 @@ void residence::open() {
 void residence::close() noexcept {
   trip.home_open = false;
   thread.time.unreserve();
-  sanitizer::forget(waiting.watched, station_state.runs_on.bottom, station_state.runs_on.size());
-  thread.store.stacks.give_back(station_state.runs_on);
+  sanitizer::forget(waiting.watched, own_state.runs_on.bottom, own_state.runs_on.size());
+  thread.store.stacks.give_back(own_state.runs_on);
 }
 
-/// The home station's code, which begins when the traveller has left home.
+/// The home residence's code, which begins when the traveller has left home.
 void residence::begin(void* home) {
-  residence& home_station = *static_cast<residence*>(home);
-  sanitizer::after_switch(home_station.waiting.watched);
-  home_station.take_leave();
-  while (home_station.send_on()) home_station.let_run();
+  residence& home_residence = *static_cast<residence*>(home);
+  sanitizer::after_switch(home_residence.waiting.watched);
+  home_residence.take_leave();
+  while (home_residence.send_on()) home_residence.let_run();
   std::abort();  // send_on() never returns false at home, and the last let_run() does not return
 }
 
 void residence::let_run() noexcept {
   attach();
-  station_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
-  station_state.error_number =
-      std::exchange(thread.error_number(), trip.traveller_state.error_number);
+  own_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
+  own_state.error_number = std::exchange(thread.error_number(), trip.traveller_state.error_number);
   waiting.watched = std::exchange(block.where.watched, trip.where.watched);
-  station_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
+  own_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
   trip.home_closes = ends_here();
   if (thread.recorded()) thread.recording->note(trace::kind::arrive, trip.fiber.id);
   switch_context(waiting, trip.where, trip.home_closes);
@@ -112,12 +111,11 @@ void residence::let_run() noexcept {
 }
 
 void residence::take_leave() noexcept {
-  trip.traveller_state.exceptions = std::exchange(thread.exceptions(), station_state.exceptions);
-  trip.traveller_state.error_number =
-      std::exchange(thread.error_number(), station_state.error_number);
+  trip.traveller_state.exceptions = std::exchange(thread.exceptions(), own_state.exceptions);
+  trip.traveller_state.error_number = std::exchange(thread.error_number(), own_state.error_number);
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
   block.where.watched = waiting.watched;
-  trip.traveller_state.runs_on = std::exchange(block.runs_on, station_state.runs_on);
+  trip.traveller_state.runs_on = std::exchange(block.runs_on, own_state.runs_on);
   detach();
 }
 
@@ -142,7 +140,7 @@ bool residence::post_on() noexcept {
   const std::shared_ptr<migration_attempt> jump = std::move(trip.leaving);
   {
     const std::lock_guard in(trip.sharing);
-    jump->number = ++trip.hops;
+    jump->number = ++trip.attempts;
     trip.sender = &jump->answers_to;
     trip.on_its_way.store(jump->number, std::memory_order_release);
     if (&jump->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
@@ -170,7 +168,7 @@ bool residence::post_on() noexcept {
 /// Returns: whether it was.
 bool residence::call_back() noexcept {
   const std::lock_guard in(trip.sharing);
-  std::uint64_t number = trip.hops;
+  std::uint64_t number = trip.attempts;
   if (trip.sender != this ||
       !trip.on_its_way.compare_exchange_strong(number, 0, std::memory_order_acq_rel))
     return false;
@@ -207,7 +205,7 @@ void residence::await_news() noexcept {
 }
 
 /// Waits until the traveller is to run here again; forwards requests to the block meanwhile.
-/// Returns: false if the station has left the journey instead.
+/// Returns: false if the residence has left the journey instead.
 bool residence::await_back() noexcept {
   while (!back) {
     pass_on();
@@ -227,7 +225,7 @@ bool residence::await_back() noexcept {
   return true;
 }
 
-/// Takes the station out of the journey when its last child has ended, unless the traveller is on
+/// Takes the residence out of the journey when its last child has ended, unless the traveller is on
 /// its way here to end it.
 bool residence::try_to_leave() noexcept {
   if (leaves_children()) return false;

@@ -50,10 +50,10 @@ void write_debugger_page(thread_state& thread) noexcept {
   const saved_context& where = block.where;
   std::size_t next = 1;
   for (const std::uint64_t each : {
-           std::uint64_t{reinterpret_cast<std::uintptr_t>(&motet_roster)},
-           std::uint64_t{offsetof(roster_place, thread)},
-           std::uint64_t{offsetof(roster_place, runtime)},
-           std::uint64_t{offsetof(roster_place, next)},
+           std::uint64_t{reinterpret_cast<std::uintptr_t>(&motet_thread_registry)},
+           std::uint64_t{offsetof(thread_entry, thread)},
+           std::uint64_t{offsetof(thread_entry, runtime)},
+           std::uint64_t{offsetof(thread_entry, next)},
            place_in(thread, *thread.watched().running),
            place_in(thread, thread.fibers()),
            std::uint64_t{sizeof block},

@@ -75,7 +75,7 @@ void thread_state::start_over() noexcept {
   main_ = &caller;
   calls_main = true;  // where it was spun
   pending_ = {};
-  pending_[caller.daemon ? 1 : 0] = time.size();
+  pending_[caller.transient ? 1 : 0] = time.size();
   idle.start_over();
   if (recorded()) recording->abandon();
   recorded(false);

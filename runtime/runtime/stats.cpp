@@ -102,7 +102,7 @@ process_stats stats() {
   process_stats result;
   detail::thread_counters ended;
   std::map<pid_t, detail::thread_counters> of_threads;  // of nested visits one thread has several
-  detail::read_counters(ended, [&](detail::roster_place& each) {
+  detail::read_counters(ended, [&](detail::thread_entry& each) {
     of_threads[each.thread.load()].add(each.counters);
   });
   for (const auto& [thread, counted] : of_threads) {
@@ -111,7 +111,7 @@ process_stats stats() {
   }
   result.ended = read(ended);
   const auto offload = detail::blocking_pool::load();
-  result.blocking_pool = offload.threads;
+  result.offload_threads = offload.threads;
   result.offload_idle = offload.idle;
   result.offload_queued = offload.in_line;
   result.offload_limit = detail::blocking_pool::most.load();

@@ -53,8 +53,8 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
 class selection {
  public:
   selection(std::span<select_branch*> branches, const char* what, thread_core& thread) noexcept
-      : branches_(branches), thread_(thread), ticket_(what, &thread, any_shared(branches)) {
-    ticket_.in_many = true;
+      : branches_(branches), thread_(thread), waiter_(what, &thread, any_shared(branches)) {
+    waiter_.in_many = true;
   }
   selection(const selection&) = delete;
   selection& operator=(const selection&) = delete;
@@ -71,16 +71,16 @@ class selection {
     }
     // Another thread may have chosen the waiter by now: then the claim fails, and that branch is
     // taken.
-    if (!waits && ticket_.wait.claim(wake_reason::interrupted)) {
+    if (!waits && waiter_.wait.claim(wake_reason::interrupted)) {
       leave_all();
       if (error != nullptr) std::rethrow_exception(error);
       return nullptr;
     }
-    const bool served = ticket_.park();
+    const bool served = waiter_.park();
     leave_all();
     if (!served) throw_interruption();
-    if (ticket_.destroyed) throw_destroyed();
-    auto& taken = static_cast<select_branch&>(*ticket_.chosen);
+    if (waiter_.destroyed) throw_destroyed();
+    auto& taken = static_cast<select_branch&>(*waiter_.chosen);
     taken.entered = false;
     taken.finish();
     return &taken;
@@ -97,7 +97,7 @@ class selection {
   /// Returns: false if a branch is ready.
   bool enter_all() {
     for (select_branch* each : branches_) {
-      each->of = &ticket_;
+      each->of = &waiter_;
       if (each->enter(thread_)) return false;
       each->entered = true;
     }
@@ -106,14 +106,14 @@ class selection {
 
   void leave_all() noexcept {
     for (select_branch* each : branches_) {
-      if (each == ticket_.chosen || !std::exchange(each->entered, false)) continue;
+      if (each == waiter_.chosen || !std::exchange(each->entered, false)) continue;
       each->leave_list();
     }
   }
 
   std::span<select_branch*> branches_;
   thread_core& thread_;
-  waiter ticket_;
+  waiter waiter_;
 };
 
 }  // namespace

@@ -146,8 +146,9 @@ bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& 
 
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
 /// looks at `given`, and the giver looks at `resting` after the job is in its place.
-observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
-                                    clock::time_point present) noexcept {
+observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into,
+                                      const observed_queue& before,
+                                      clock::time_point present) noexcept {
   const auto own = static_cast<std::size_t>(&thief - loads.get());
   observed_queue longest;
   std::int64_t most = 0;

@@ -60,7 +60,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Returns: the longest queue, which the thief should look at again when it is overdue, if it got
   ///          nothing.
   observed_queue steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
-                          clock::time_point present) noexcept;
+                            clock::time_point present) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 

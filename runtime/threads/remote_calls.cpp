@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How a fiber gets a child on another thread, or has a function called there. A remote child has a
-// keeper: a fiber on its parent's thread that stands in the family in the child's place, ends the
+// proxy: a fiber on its parent's thread that stands in the family in the child's place, ends the
 // child, and fails for it.
 #include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/sync/wait_list.hpp>
@@ -58,28 +58,29 @@ void send(thread_link& to, owned_job item) noexcept {
 /// inherits its locals.
 /// Throws: as heirlooms_here(), before anything has happened.
 void adopt(remote_job& item) {
-  item.inherited_locals = heirlooms_here();
+  item.inherited_locals = inherited_here();
   thread_state* thread = self();
   if (thread == nullptr) return;
   retain(thread->running());
   item.parent = &thread->running();
 }
 
-/// The state that the spinner and the keeper, which are on one thread, share. The spinner may leave
+/// The state that the spinner and the proxy, which are on one thread, share. The spinner may leave
 /// first.
 struct request {
   remote_wait* spinner = nullptr;
-  remote_link* link = nullptr;  // in the frame of the keeper
+  remote_link* link = nullptr;  // in the frame of the proxy
   handle made;
   std::exception_ptr refused;
 };
 
 class proxy_fiber {
  public:
-  proxy_fiber(std::shared_ptr<thread_link> to, owned_job item, std::shared_ptr<request> asked) noexcept
+  proxy_fiber(std::shared_ptr<thread_link> to, owned_job item,
+              std::shared_ptr<request> asked) noexcept
       : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
   proxy_fiber(proxy_fiber&&) noexcept = default;
-  /// The keeper may have been ended before its body ran.
+  /// The proxy may have been ended before its body ran.
   ~proxy_fiber() {
     if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
   }
@@ -98,11 +99,11 @@ class proxy_fiber {
     asked_->link = nullptr;
     answer(beginning.fiber, beginning.refused);
     if (beginning.refused != nullptr) return;
-    cold_part& keeper_part = cold(self()->running());
-    keeper_part.proxy_for = beginning.fiber.get();
+    cold_part& proxy_part = cold(self()->running());
+    proxy_part.proxy_for = beginning.fiber.get();
     link.await_end("its parent has ended");
-    keeper_part.proxy_for = nullptr;
-    if (link.failed && !keeper_part.spared) std::rethrow_exception(link.fiber.get()->error);
+    proxy_part.proxy_for = nullptr;
+    if (link.failed && !proxy_part.spared) std::rethrow_exception(link.fiber.get()->error);
   }
 
  private:
@@ -128,11 +129,11 @@ handle spin_from_plain_thread(thread_link& to, owned_job item) {
 
 /// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
 /// throws, unless that fiber has begun.
-void leave_unless_begun(request& asked, const fiber_ref& its_keeper, remote_wait& answered) {
+void leave_unless_begun(request& asked, const fiber_ref& its_proxy, remote_wait& answered) {
   const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
   if (never_begins) {
     asked.spinner = nullptr;
-    its_keeper.cancel("its spinner was interrupted", {});
+    its_proxy.cancel("its spinner was interrupted", {});
     throw_interruption();
   }
   answered.await_end();
@@ -147,10 +148,11 @@ handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned) {
   const auto asked = std::make_shared<request>();
   remote_wait answered("the spin of a fiber on another thread");
   adopt(*item);
-  const auto its_keeper = spin({.name = "keeper"}, proxy_fiber(to, std::move(item), asked), owned->site);
-  cold(block_of(its_keeper)).is_proxy = true;
+  const auto its_proxy =
+      spin({.name = "keeper"}, proxy_fiber(to, std::move(item), asked), owned->site);
+  cold(block_of(its_proxy)).is_proxy = true;
   asked->spinner = &answered;
-  if (!answered.await()) leave_unless_begun(*asked, its_keeper, answered);
+  if (!answered.await()) leave_unless_begun(*asked, its_proxy, answered);
   if (asked->refused != nullptr) std::rethrow_exception(asked->refused);
   return std::move(asked->made);
 }

@@ -120,9 +120,10 @@ bool runs_here(const thread_link& link) noexcept {
 }  // namespace detail
 
 thread::thread(const options& how, detail::local_list&& inherited_locals, detail::job_slot&& body) {
-  detail::leave_with(std::move(inherited_locals), std::move(body), [&](detail::job_slot&& function) {
-    link_ = std::make_shared<detail::thread_link>(how, std::move(function));
-  });
+  detail::leave_with(std::move(inherited_locals), std::move(body),
+                     [&](detail::job_slot&& function) {
+                       link_ = std::make_shared<detail::thread_link>(how, std::move(function));
+                     });
   detail::beginning_thread begun{.link = link_};
   int error = detail::faults::next("pthread_create");
   if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);

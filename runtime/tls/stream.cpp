@@ -59,7 +59,7 @@ struct stream::moving {
   template <typename Call>
   static std::size_t throwing(state* used, const char* what, Call call) {
     detail::here().deliver();
-    detail::settled(begin(used), what, -1);
+    detail::check_result(begin(used), what, -1);
     std::error_code error;
     const std::size_t moved = call(error);
     turn(*used).pass();

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
-#include "platform/offload/offload_room.hpp"
 #include "platform/offload/blocking_pool.hpp"
+#include "platform/offload/offload_room.hpp"
 
 namespace testing {
 

@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "http/client/client_request.hpp"
 #include "http/client/connection_pool.hpp"
 #include "http/client/early_answer.hpp"
-#include "http/client/client_request.hpp"
 #include "http/client/reply.hpp"
 #include "http/lists.hpp"
 #include "http/text.hpp"

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "http/fields_access.hpp"
 #include "http/send.hpp"
 #include "http/text.hpp"
-#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

@@ -92,7 +92,7 @@ std::unique_ptr<connection> client::pool::connect(const url& to) {
   return with_timeout(how_.connect, [&] {
     net::tcp_stream made = net::tcp_stream::connect(to.host, to.port);
     return std::make_unique<connection>(to.is_secure ? secure_.connect(std::move(made), to.host)
-                                                   : detail::any_stream(std::move(made)),
+                                                     : detail::any_stream(std::move(made)),
                                         std::max(how_.head, std::size_t{16} * 1024) + 4);
   });
 }

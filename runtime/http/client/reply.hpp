@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "http/client/connection_pool.hpp"
 #include "http/body_reader.hpp"
+#include "http/client/connection_pool.hpp"
 #include "http/parser.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct url {
   bool is_secure = false;  // https
-  std::string host;      // without the brackets of an IPv6 address
+  std::string host;        // without the brackets of an IPv6 address
   std::uint16_t port = 0;
   std::string target;    // what a server is asked for
   std::string fragment;  // with the number sign; no server is told of it

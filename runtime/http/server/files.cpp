@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "http/lists.hpp"
+#include "http/server/cached_file.hpp"
 #include "http/server/date.hpp"
 #include "http/server/server_connection.hpp"
-#include "http/server/cached_file.hpp"
 #include "http/server/target.hpp"
 #include "http/text.hpp"
 

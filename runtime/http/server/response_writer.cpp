@@ -6,13 +6,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "http/fields_access.hpp"
 #include "http/lists.hpp"
 #include "http/send.hpp"
 #include "http/server/date.hpp"
 #include "http/server/reason.hpp"
 #include "http/server/send_range.hpp"
 #include "http/text.hpp"
-#include "http/fields_access.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

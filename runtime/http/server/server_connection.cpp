@@ -33,7 +33,8 @@ constexpr std::string_view end_of_head = "\r\n\r\n";
 
 }  // namespace
 
-server_connection::server_connection(detail::any_stream connected, const serve_options& how, const handler& called)
+server_connection::server_connection(detail::any_stream connected, const serve_options& how,
+                                     const handler& called)
     : stream_(std::move(connected)),
       how_(how),
       called_(called),

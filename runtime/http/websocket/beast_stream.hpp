@@ -32,7 +32,7 @@ class beast_stream {
 
   /// `answer`: of a server, which is told when the client is gone.
   beast_stream(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
-       response_writer* answer) noexcept
+               response_writer* answer) noexcept
       : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
 
   /// From now on `ask()` is called when nothing has come for `idle`; if nothing comes for as long
@@ -151,7 +151,8 @@ class beast_stream {
 };
 
 /// What Boost.Beast calls when a WebSocket has ended. Whoever owns the stream closes it.
-inline void teardown(boost::beast::role_type, beast_stream& ended, boost::system::error_code& error) {
+inline void teardown(boost::beast::role_type, beast_stream& ended,
+                     boost::system::error_code& error) {
   error = {};
   ended.hang_up();
 }

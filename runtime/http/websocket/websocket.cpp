@@ -119,7 +119,7 @@ websocket websocket::connect(std::string_view address, const websocket_options& 
     secure_client secure(how.trusted_file);
     net::tcp_stream under = net::tcp_stream::connect(to.host, to.port);
     detail::any_stream made = to.is_secure ? secure.connect(std::move(under), to.host)
-                                         : detail::any_stream(std::move(under));
+                                           : detail::any_stream(std::move(under));
     auto asking = std::make_unique<kept>(std::move(made), std::move(secure), how);
     asking->ask(to);
     return websocket(std::move(asking));

@@ -49,10 +49,10 @@ class basic_barrier {
     single_wait waiting("wait at a barrier", this, thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    if (!waiting.lone_ticket.park() && (take_back(waiting, round) || waiting.list_gone)) {
+    if (!waiting.lone_waiter.park() && (take_back(waiting, round) || waiting.list_gone)) {
       throw_interruption();
     }
-    if (waiting.lone_ticket.destroyed) throw_destroyed();
+    if (waiting.lone_waiter.destroyed) throw_destroyed();
     return false;
   }
 

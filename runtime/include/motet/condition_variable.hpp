@@ -30,8 +30,8 @@ class basic_condition_variable {
       withdraw(waiting);
       throw;
     }
-    const bool notified = waiting.lone_ticket.park();
-    if (waiting.lone_ticket.destroyed) throw_destroyed();  // the mutex may be gone as well
+    const bool notified = waiting.lone_waiter.park();
+    if (waiting.lone_waiter.destroyed) throw_destroyed();  // the mutex may be gone as well
     if (!notified) leave(changed_.sharing_, waiting, [] {});
     {
       const internal_shield safe;
@@ -60,13 +60,13 @@ class basic_condition_variable {
  private:
   /// Takes back a wait that has not begun; another thread may have notified it by now.
   void withdraw(single_wait& waiting) {
-    if (waiting.lone_ticket.wait.claim(wake_reason::interrupted)) {
+    if (waiting.lone_waiter.wait.claim(wake_reason::interrupted)) {
       leave(changed_.sharing_, waiting, [] {});
       return;
     }
     const internal_shield safe;
-    waiting.lone_ticket.park();
-    if (!waiting.lone_ticket.destroyed) notify_one();
+    waiting.lone_waiter.park();
+    if (!waiting.lone_waiter.destroyed) notify_one();
   }
 
   basic_notification<Sharing> changed_;  // its destructor ends every wait with a std::logic_error

@@ -55,7 +55,7 @@ class strand {
   /// Throws: as thread_pool::post().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::local_list inherited_locals = detail::heirlooms_here();
+    detail::local_list inherited_locals = detail::inherited_here();
     detail::posted_work<std::decay_t<F>> work(std::in_place, std::forward<F>(f));
     pool_->enter();
     pool_->give_to(pool_->choose(worker_), std::move(work), std::move(inherited_locals), site);

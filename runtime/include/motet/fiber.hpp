@@ -151,7 +151,7 @@ struct spin_options {
   std::optional<std::size_t> stack_size = {};
   /// group::await_all() does not wait for this fiber. Its wait does not count as something that
   /// could wake other fibers, when a deadlock or the end of all work is looked for.
-  bool daemon = false;
+  bool transient = false;
 };
 
 /// Returns: the running fiber.

@@ -8,8 +8,8 @@
 #include <motet/clock.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/detail/platform/process.hpp>
 #include <motet/detail/platform/one_shot_event.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/shared_lifetime.hpp>
 #include <motet/event.hpp>
 #include <motet/mutex.hpp>

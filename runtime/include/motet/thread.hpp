@@ -49,7 +49,7 @@ class thread {
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   thread(const options& how, F&& body)
-      : thread(how, detail::heirlooms_here(),
+      : thread(how, detail::inherited_here(),
                detail::job_slot::holding(std::forward<F>(body), {})) {}
 
   thread(thread&&) noexcept = default;
@@ -99,8 +99,9 @@ class thread {
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::local_list inherited_locals = detail::heirlooms_here();
-    detail::leave_with(std::move(inherited_locals), detail::job_slot::holding(std::forward<F>(f), site),
+    detail::local_list inherited_locals = detail::inherited_here();
+    detail::leave_with(std::move(inherited_locals),
+                       detail::job_slot::holding(std::forward<F>(f), site),
                        [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
   }
 

@@ -107,7 +107,7 @@ class thread_pool {
   auto submit(F&& f, call_site site = call_site::here()) {
     using body = std::decay_t<F>;
     using result = std::invoke_result_t<body&>;
-    detail::local_list inherited_locals = detail::heirlooms_here();
+    detail::local_list inherited_locals = detail::inherited_here();
     auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
     future<result> outcome(job);
     give(detail::submitted_work<body, result>(std::move(job)), std::move(inherited_locals), site);
@@ -119,7 +119,7 @@ class thread_pool {
   /// Throws: as submit().
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
-    detail::local_list inherited_locals = detail::heirlooms_here();
+    detail::local_list inherited_locals = detail::inherited_here();
     give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
          std::move(inherited_locals), site);
   }

@@ -104,7 +104,7 @@ class timeslice_lock {
   std::atomic<unsigned> waiting_{0};
   std::atomic<std::uintptr_t> holder_{0};
   mutable detail::shared_policy sharing_;  // guards writes to waiting_ and holder_, and:
-  std::uint64_t turn_began_ = 0;        // in ticks
+  std::uint64_t turn_began_ = 0;           // in ticks
   std::uint64_t turns_ = 0;
   std::uint64_t stalled_turn_ = 0;  // the turn in which on_stall was called last
   wait_node* first_ = nullptr;

@@ -14,9 +14,9 @@
 #include "base/faults.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
+#include "io/exact_io.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
-#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -99,7 +99,7 @@ class server {
   server(const serve_options& how, const std::function<void(Stream)>& handler, call_site site)
       : how_(how), handler_(handler), site_(site) {
     constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-    if (how.limit > 0) seats_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
+    if (how.limit > 0) permits_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
   }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -111,7 +111,7 @@ class server {
   std::size_t run(Accept accept, AcceptReady accept_ready, Close close) {
     move_on_when_stopped(how_.drain, [&] {
       for (;;) {
-        take(accept, connection_permit(seats_));
+        take(accept, connection_permit(permits_));
         // While other fibers run, connections gather; a handler may want to know how many.
         if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);
       }
@@ -128,28 +128,30 @@ class server {
   /// A connection's place among those that may be open.
   class connection_permit {
    public:
-    explicit connection_permit(std::optional<semaphore>& seats) {
-      if (seats.has_value()) seats->acquire();
-      seats_ = seats.has_value() ? &*seats : nullptr;
+    explicit connection_permit(std::optional<semaphore>& permits) {
+      if (permits.has_value()) permits->acquire();
+      permits_ = permits.has_value() ? &*permits : nullptr;
     }
-    connection_permit(std::optional<semaphore>& seats, std::adopt_lock_t) noexcept
-        : seats_(seats.has_value() ? &*seats : nullptr) {}
-    connection_permit(connection_permit&& other) noexcept : seats_(std::exchange(other.seats_, nullptr)) {}
+    connection_permit(std::optional<semaphore>& permits, std::adopt_lock_t) noexcept
+        : permits_(permits.has_value() ? &*permits : nullptr) {}
+    connection_permit(connection_permit&& other) noexcept
+        : permits_(std::exchange(other.permits_, nullptr)) {}
     connection_permit& operator=(connection_permit&&) = delete;
     ~connection_permit() {
-      if (seats_ != nullptr) seats_->release();
+      if (permits_ != nullptr) permits_->release();
     }
 
    private:
-    semaphore* seats_ = nullptr;
+    semaphore* permits_ = nullptr;
   };
 
   /// As far as there are seats; no more than `most`, or clients could hold up the end.
   template <typename AcceptReady>
   void take_what_has_come(AcceptReady& accept_ready, int most) {
     for (int left = most; left > 0; --left) {
-      if (seats_.has_value() && !seats_->try_acquire()) return;
-      const std::error_code error = take_one(accept_ready, connection_permit(seats_, std::adopt_lock));
+      if (permits_.has_value() && !permits_->try_acquire()) return;
+      const std::error_code error =
+          take_one(accept_ready, connection_permit(permits_, std::adopt_lock));
       if (error && !concerns_one_connection(error.value())) return;
     }
   }
@@ -233,7 +235,7 @@ class server {
   const serve_options& how_;
   const std::function<void(Stream)>& handler_;
   const call_site site_;
-  std::optional<semaphore> seats_;  // none: no limit
+  std::optional<semaphore> permits_;  // none: no limit
   failure_log log_;
   std::chrono::milliseconds pause_ = shortest_pause;
   bool exhaustion_is_told_ = false;

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/errors.hpp>
 #include <stdexcept>
 #include <utility>

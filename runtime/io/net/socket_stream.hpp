@@ -32,8 +32,8 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   fd socket;
   const std::uint64_t number = next_stream_number();
   const thread_state* used_on = nullptr;
-  bool travelled = false;  // the stream has been used on more than one thread
-  bool expects_wait = false;    // the last read took all the data there was
+  bool travelled = false;     // the stream has been used on more than one thread
+  bool expects_wait = false;  // the last read took all the data there was
 
   /// The caller has the turn.
   operation prepare(verb kind, int flags) noexcept {

@@ -54,7 +54,7 @@ class tcp_listener::shared_out {
   std::size_t run(Serve serve) {
     std::size_t cut = 0;
     group watch;
-    watch.spin({.name = "pool", .daemon = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
+    watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
     move_on_when_stopped(over_.get_token(), [&] { cut = serve(); });
     if (stopped_ != nullptr) std::rethrow_exception(stopped_);
     return cut;

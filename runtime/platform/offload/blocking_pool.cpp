@@ -290,4 +290,4 @@ void abandon() noexcept {
   all.lock.unlock();
 }
 
-}}}}  // namespace motet::MOTET_ABI::detail::offload_threads
+}}}}  // namespace motet::MOTET_ABI::detail::blocking_pool

@@ -87,4 +87,4 @@ void unlock() noexcept;
 /// Called in the child, instead of unlock(): the set and its lines are empty there.
 void abandon() noexcept;
 
-}}}}  // namespace motet::MOTET_ABI::detail::offload_threads
+}}}}  // namespace motet::MOTET_ABI::detail::blocking_pool

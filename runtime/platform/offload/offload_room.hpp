@@ -28,12 +28,12 @@ struct offload_workers_tag;
 
 /// The part of a thread in the set.
 struct offload_worker : tagged_link<offload_workers_tag> {
-  call_site site;                             // of the call that it makes
-  clock::time_point since{};                  // when it began; the epoch: it makes none
+  call_site site;                           // of the call that it makes
+  clock::time_point since{};                // when it began; the epoch: it makes none
   blocking_pool::room* works_in = nullptr;  // null: the thread is not in the set
-  std::size_t waits_for = 0;                  // how many calls of its call's fibers it waits for
-  bool left = false;                          // the caller has left the call that the thread makes
-  bool stays = false;                         // however long it is idle
+  std::size_t waits_for = 0;                // how many calls of its call's fibers it waits for
+  bool left = false;                        // the caller has left the call that the thread makes
+  bool stays = false;                       // however long it is idle
 
   bool excused() const noexcept { return waits_for > 0 || left; }
 };
@@ -167,6 +167,6 @@ struct thread_set {
   }
 };
 
-}  // namespace offload_threads
+}  // namespace blocking_pool
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -36,7 +36,7 @@ void name_children(std::ostream& out, const thread_state& thread, family& awaite
   const char* before = ": ";
   for (control_block* child = awaited.children.front(); child != nullptr;
        child = awaited.children.next(*child)) {
-    if (child->daemon && awaited.waits_until != until::all_over) continue;
+    if (child->transient && awaited.waits_until != until::all_over) continue;
     out << before;
     if (left-- == 0) {
       out << "and others";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See runtime/dumps/dump_signal.hpp. The thread that gets the signal sends it on to each thread of
-// the thread registry. What happens there is in runtime/dumps/dump_request.cpp. Source: signal-safety(7);
-// backtrace(3) is safe once it has been called.
+// the thread registry. What happens there is in runtime/dumps/dump_request.cpp. Source:
+// signal-safety(7); backtrace(3) is safe once it has been called.
 #include "runtime/dumps/dump_signal.hpp"
 
 #include <execinfo.h>
@@ -35,7 +35,7 @@ char sent_on;
 void ask_all_others(int signal) noexcept {
   const pid_t this_thread = ::gettid();
   bool any = false;
-  for (roster_place* each = motet_roster.load(); each != nullptr; each = each->next) {
+  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
     const pid_t thread = each->thread.load();
     any = any || thread != 0;
     if (thread == 0 || thread == this_thread) continue;

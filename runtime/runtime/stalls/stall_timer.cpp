@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See runtime/stalls/stall_timer.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the clock
-// of a thread by its number.
+// See runtime/stalls/stall_timer.hpp. Source: clock_getres(2) and Linux, posix-timers.h, for the
+// clock of a thread by its number.
 #include "runtime/stalls/stall_timer.hpp"
 
 #include <time.h>
@@ -63,7 +63,7 @@ char state_of(pid_t thread) noexcept {
 }
 
 bool stall_timer::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
-                    clock::duration limit) noexcept {
+                       clock::duration limit) noexcept {
   if (!seen || seen != seen_) {
     seen_ = seen;
     since_ = now;

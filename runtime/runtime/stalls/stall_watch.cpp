@@ -76,7 +76,7 @@ watch_state& state() {
 
 /// A thread that a fiber holds, as it was seen under the thread registry's lock.
 struct held_thread {
-  const roster_place* place;
+  const thread_entry* place;
   pid_t number;
   const thread_state* runtime;
   progress seen;
@@ -200,7 +200,7 @@ class watcher {
 
   std::vector<held_thread> look(clock::time_point now) {
     std::vector<held_thread> found;
-    for_each_runtime([&](roster_place& place) {
+    for_each_runtime([&](thread_entry& place) {
       if (!place.watched.load()) return;
       const thread_state& thread = *place.runtime.load();
       const auto seen = progress_of(thread);
@@ -211,7 +211,7 @@ class watcher {
     return found;
   }
 
-  std::map<const roster_place*, stall_timer> seen_;
+  std::map<const thread_entry*, stall_timer> seen_;
 };
 
 void* watch_main(void*) noexcept {

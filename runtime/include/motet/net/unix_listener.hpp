@@ -7,8 +7,8 @@
 #include <exception>
 #include <functional>
 #include <motet/call_site.hpp>
-#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/io/socket_listener.hpp>
+#include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/serve_options.hpp>

@@ -45,13 +45,13 @@ struct cold_part {
   lasting_interruption cancellation;  // once the fiber has been cancelled
   std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
   timer grace;                        // of a handler of that
-  timer termination_timer;                   // of terminate()
+  timer termination_timer;            // of terminate()
   bool escalated = false;
-  remote_link* caller = nullptr;        // on another thread: told of the end
-  control_block* callee = nullptr;      // there: its end, which the fiber has asked for, is awaited
-  bool is_proxy = false;                   // the fiber is a keeper, which no listing shows
+  remote_link* caller = nullptr;       // on another thread: told of the end
+  control_block* callee = nullptr;     // there: its end, which the fiber has asked for, is awaited
+  bool is_proxy = false;               // the fiber is a proxy, which no listing shows
   control_block* proxy_for = nullptr;  // the fiber that it keeps, once there is one
-  bool spared = false;                  // another fiber has claimed the failure of the kept one
+  bool spared = false;                 // another fiber has claimed the failure of the kept one
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
   journey_owner travels;

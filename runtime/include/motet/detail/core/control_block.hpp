@@ -63,7 +63,7 @@ struct switch_line {
   int saved_errno = 0;
   std::atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
-  bool daemon = false;
+  bool transient = false;
   bool is_main : 1 = false;
   bool hosts : 1 = false;           // a traveller runs as this fiber
   std::uint8_t spare_bits : 6 = 0;  // so that the whole byte is written

@@ -52,7 +52,7 @@ inline void join_family(control_block& child, family& joined) noexcept {
   child.belongs_to = &joined;
   joined.children.push_back(child);
   ++joined.size;
-  if (!child.daemon) ++joined.lasting;
+  if (!child.transient) ++joined.lasting;
 }
 
 struct group_family : family {

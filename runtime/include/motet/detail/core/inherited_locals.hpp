@@ -18,7 +18,7 @@ void come_into(local_list&& inherited_locals) noexcept;
 
 /// Returns: the copies; none on a thread without a runtime.
 /// Throws: what a copy throws. It may wait.
-inline local_list heirlooms_here() {
+inline local_list inherited_here() {
   const thread_core* thread = self_core();
   const cold_part* part = thread == nullptr ? nullptr : cold_if_any(thread->running());
   if (part != nullptr && part->locals.has_values()) [[unlikely]]
@@ -30,15 +30,15 @@ inline local_list heirlooms_here() {
 class heir {
  public:
   heir(local_list&& inherited_locals, job_slot&& function)
-      : heirlooms_(std::move(inherited_locals)), function_(new job_slot(std::move(function))) {}
+      : inherited_(std::move(inherited_locals)), function_(new job_slot(std::move(function))) {}
 
   void operator()() {
-    come_into(std::move(heirlooms_));
+    come_into(std::move(inherited_));
     (*function_)();
   }
 
  private:
-  local_list heirlooms_;
+  local_list inherited_;
   owned<job_slot> function_;
 };
 

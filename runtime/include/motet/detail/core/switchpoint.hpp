@@ -77,8 +77,8 @@ struct thread_core {
   watched_places watched() const noexcept { return {&running_, &until_look_, &held_back_, &mail_}; }
 
   /// Something pends that may wake a fiber (a transient one's counts only for polling).
-  void add_pending(const control_block& fiber) noexcept { ++pending_[fiber.daemon ? 1 : 0]; }
-  void remove_pending(const control_block& fiber) noexcept { --pending_[fiber.daemon ? 1 : 0]; }
+  void add_pending(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
+  void remove_pending(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
   bool lasting_pending() const noexcept { return pending_[0] > 0; }
 

@@ -37,14 +37,14 @@ class wait_list {
     return each;
   }
 
-  /// The same, but takes the waiters in front of it, whose tickets have ended, out of the list.
+  /// The same, but takes the waiters in front of it, whose waiters have ended, out of the list.
   wait_node* first_left() noexcept {
     wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
     return each;
   }
 
-  /// Returns: how many tickets that are open wait in the list.
+  /// Returns: how many waiters that are open wait in the list.
   std::size_t size() noexcept {
     forget_gone();
     std::size_t count = 0;

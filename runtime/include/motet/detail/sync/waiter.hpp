@@ -75,7 +75,7 @@ class waiter : public post {
  private:
   bool block() noexcept;
   void notify_remotely() noexcept;
-  /// Called on the waiter's own thread, perhaps before its fiber has reached stand_by().
+  /// Called on the waiter's own thread, perhaps before its fiber has reached park().
   void wake(thread_core& home) noexcept {
     if (stands_by_) [[likely]] {
       home.make_runnable(*fiber);
@@ -140,18 +140,18 @@ struct wait_node : tagged_link<wait_nodes_tag> {
 /// A waiter that waits on one primitive, `subject`.
 struct single_wait : wait_node {
   single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
-      : wait_node(lone_ticket), lone_ticket(what, thread, shared) {
-    lone_ticket.wait.subject = reinterpret_cast<std::intptr_t>(subject);
-    lone_ticket.wait.of_object = true;
+      : wait_node(lone_waiter), lone_waiter(what, thread, shared) {
+    lone_waiter.wait.subject = reinterpret_cast<std::intptr_t>(subject);
+    lone_waiter.wait.of_object = true;
   }
   /// The same for a lock, whose holder's mark is in `holder`.
   single_wait(const char* what, const void* subject, const std::atomic<std::uintptr_t>& holder,
               thread_core* thread, bool shared) noexcept
       : single_wait(what, subject, thread, shared) {
-    lone_ticket.wait.holder = &holder;
-    lone_ticket.wait.for_lock = true;
+    lone_waiter.wait.holder = &holder;
+    lone_waiter.wait.for_lock = true;
   }
-  waiter lone_ticket;
+  waiter lone_waiter;
 };
 
 [[noreturn]] void throw_destroyed();
@@ -192,8 +192,8 @@ void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
 ///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
 [[gnu::always_inline]] inline void park(Sharing& sharing, single_wait& one, Choose&& choose) {
-  if (one.lone_ticket.park()) [[likely]] {
-    if (one.lone_ticket.destroyed) [[unlikely]]
+  if (one.lone_waiter.park()) [[likely]] {
+    if (one.lone_waiter.destroyed) [[unlikely]]
       throw_destroyed();
     return;
   }

@@ -26,12 +26,13 @@ struct executor_access;
 /// executor_stopped is thrown in it.
 class arrival {
  public:
-  explicit arrival(std::shared_ptr<migration_attempt> which) noexcept : hop_(std::move(which)) {}
+  explicit arrival(std::shared_ptr<migration_attempt> which) noexcept
+      : attempt_(std::move(which)) {}
   void operator()() const;
 
  private:
   friend class arrival_job;
-  std::shared_ptr<migration_attempt> hop_;
+  std::shared_ptr<migration_attempt> attempt_;
 };
 
 struct executor_kind {
