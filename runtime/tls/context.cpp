@@ -64,9 +64,9 @@ std::vector<unsigned char> as_sent(const std::vector<std::string>& protocols) {
 
 }  // namespace
 
-client_context::client_context(const client_options& how) : kept_(std::make_shared<kept>(how)) {}
+client_context::client_context(const client_options& how) : state_(std::make_shared<state>(how)) {}
 
-client_context::kept::kept(const client_options& how)
+client_context::state::state(const client_options& how)
     : verifies_(how.verify), context_(new_context(TLS_client_method())) {
   SSL_CTX* by = context_.get();
   if (how.verify) SSL_CTX_set_verify(by, SSL_VERIFY_PEER, nullptr);
@@ -85,22 +85,22 @@ client_context::kept::kept(const client_options& how)
   SSL_CTX_set_ex_data(by, 0, this);
 }
 
-void client_context::kept::keep_sessions_as(SSL* connection, const std::string& host) noexcept {
+void client_context::state::keep_sessions_as(SSL* connection, const std::string& host) noexcept {
   SSL_set_ex_data(connection, 0, const_cast<std::string*>(&host));
 }
 
 /// Returns: 1, as it keeps the session.
-int client_context::kept::keep_session(SSL* connection, SSL_SESSION* offered) noexcept {
-  auto* self = static_cast<kept*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0));
+int client_context::state::keep_session(SSL* connection, SSL_SESSION* offered) noexcept {
+  auto* self = static_cast<state*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0));
   const auto* host = static_cast<const std::string*>(SSL_get_ex_data(connection, 0));
   session taken(offered);
   if (host != nullptr) self->offered.put(*host, std::move(taken));
   return 1;
 }
 
-server_context::server_context(const server_options& how) : kept_(std::make_shared<kept>(how)) {}
+server_context::server_context(const server_options& how) : state_(std::make_shared<state>(how)) {}
 
-server_context::kept::kept(const server_options& how) : protocols_(as_sent(how.protocols)) {
+server_context::state::state(const server_options& how) : protocols_(as_sent(how.protocols)) {
   if (how.certificates.empty()) throw std::invalid_argument("a TLS server without a certificate");
   for (const certificate& each : how.certificates) by_certificate_.push_back(with(each, how));
   if (by_certificate_.size() == 1) return;
@@ -109,7 +109,7 @@ server_context::kept::kept(const server_options& how) : protocols_(as_sent(how.p
   SSL_CTX_ctrl(get(), SSL_CTRL_SET_TLSEXT_SERVERNAME_ARG, 0, this);
 }
 
-context server_context::kept::with(const certificate& own, const server_options& how) {
+context server_context::state::with(const certificate& own, const server_options& how) {
   context made = new_context(TLS_server_method());
   use_certificate(made, own);
   if (!how.client_trusted_file.empty()) {
@@ -129,10 +129,10 @@ context server_context::kept::with(const certificate& own, const server_options&
   return made;
 }
 
-int server_context::kept::choose_certificate(SSL* connection, int*, void* self) noexcept {
+int server_context::state::choose_certificate(SSL* connection, int*, void* self) noexcept {
   const char* asked = SSL_get_servername(connection, TLSEXT_NAMETYPE_host_name);
   if (asked == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  const auto& all = static_cast<kept*>(self)->by_certificate_;
+  const auto& all = static_cast<state*>(self)->by_certificate_;
   ERR_set_mark();
   const auto found = std::find_if(all.begin(), all.end(), [&](const context& each) {
     return X509_check_host(SSL_CTX_get0_certificate(each.get()), asked, 0, 0, nullptr) == 1;
@@ -143,11 +143,11 @@ int server_context::kept::choose_certificate(SSL* connection, int*, void* self) 
   return SSL_TLSEXT_ERR_OK;
 }
 
-int server_context::kept::choose_protocol(SSL*, const unsigned char** chosen,
-                                          unsigned char* chosen_length,
-                                          const unsigned char* offered, unsigned int offered_length,
-                                          void* self) noexcept {
-  const std::vector<unsigned char>& own = static_cast<kept*>(self)->protocols_;
+int server_context::state::choose_protocol(SSL*, const unsigned char** chosen,
+                                           unsigned char* chosen_length,
+                                           const unsigned char* offered,
+                                           unsigned int offered_length, void* self) noexcept {
+  const std::vector<unsigned char>& own = static_cast<state*>(self)->protocols_;
   unsigned char* found = nullptr;
   const int outcome =
       SSL_select_next_proto(&found, chosen_length, own.data(), static_cast<unsigned>(own.size()),

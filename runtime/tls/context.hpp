@@ -19,12 +19,12 @@ struct context_free {
 };
 using context = std::unique_ptr<SSL_CTX, context_free>;
 
-class client_context::kept {
+class client_context::state {
  public:
   /// Throws: std::system_error; std::invalid_argument.
-  explicit kept(const client_options& how);
-  kept(const kept&) = delete;
-  kept& operator=(const kept&) = delete;
+  explicit state(const client_options& how);
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
 
   SSL_CTX* get() const noexcept { return context_.get(); }
   bool verifies() const noexcept { return verifies_; }
@@ -39,12 +39,12 @@ class client_context::kept {
   context context_;
 };
 
-class server_context::kept {
+class server_context::state {
  public:
   /// Throws: as for clients.
-  explicit kept(const server_options& how);
-  kept(const kept&) = delete;
-  kept& operator=(const kept&) = delete;
+  explicit state(const server_options& how);
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
 
   SSL_CTX* get() const noexcept { return by_certificate_.front().get(); }
 

@@ -105,15 +105,15 @@ stream::~stream() {
 
 stream stream::connect_over(detail::any_stream under, const client_context& by,
                             std::string_view host) {
-  detail::owned<state> made(new state(std::move(under), by.kept_->get()));
-  made->be_client(by.kept_, host);
+  detail::owned<state> made(new state(std::move(under), by.state_->get()));
+  made->be_client(by.state_, host);
   made->handshake();
   return stream(std::move(made));
 }
 
 stream stream::accept_over(detail::any_stream under, const server_context& by) {
-  detail::owned<state> made(new state(std::move(under), by.kept_->get()));
-  made->be_server(by.kept_);
+  detail::owned<state> made(new state(std::move(under), by.state_->get()));
+  made->be_server(by.state_);
   made->handshake();
   return stream(std::move(made));
 }

@@ -72,7 +72,7 @@ stream::state::state(detail::any_stream below, SSL_CTX* by)
   }
 }
 
-void stream::state::be_client(std::shared_ptr<client_context::kept> by, std::string_view host) {
+void stream::state::be_client(std::shared_ptr<client_context::state> by, std::string_view host) {
   client_ = std::move(by);
   host_ = host;
   if (host_.ends_with('.')) host_.pop_back();
@@ -84,13 +84,13 @@ void stream::state::be_client(std::shared_ptr<client_context::kept> by, std::str
     ERR_clear_error();
     throw std::invalid_argument("not the name of a host: '" + host_ + "'");
   }
-  client_context::kept::keep_sessions_as(get(), host_);
+  client_context::state::keep_sessions_as(get(), host_);
   const session offered = client_->offered.take(host_);
   if (offered != nullptr) SSL_set_session(get(), offered.get());
   SSL_set_connect_state(get());
 }
 
-void stream::state::be_server(std::shared_ptr<server_context::kept> by) noexcept {
+void stream::state::be_server(std::shared_ptr<server_context::state> by) noexcept {
   server_ = std::move(by);
   SSL_set_accept_state(get());
 }

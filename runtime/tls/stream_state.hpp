@@ -35,8 +35,8 @@ struct stream::state : detail::stream_turns<stream::state> {
   state& operator=(const state&) = delete;
 
   /// The server must be `host`, and may offer `by` sessions. Throws: std::invalid_argument.
-  void be_client(std::shared_ptr<client_context::kept> by, std::string_view host);
-  void be_server(std::shared_ptr<server_context::kept> by) noexcept;
+  void be_client(std::shared_ptr<client_context::state> by, std::string_view host);
+  void be_server(std::shared_ptr<server_context::state> by) noexcept;
   /// Throws: std::system_error; what is pending for the fiber.
   void handshake();
 
@@ -68,8 +68,8 @@ struct stream::state : detail::stream_turns<stream::state> {
   detail::any_stream below_;
   memory_bio wire_;
   byte_queue in_flight_;  // sealed, and where it stays until the stream below has taken it
-  std::shared_ptr<client_context::kept> client_;
-  std::shared_ptr<server_context::kept> server_;
+  std::shared_ptr<client_context::state> client_;
+  std::shared_ptr<server_context::state> server_;
   std::string host_;
   std::unique_ptr<SSL, ssl_free> ssl_;
   const std::uint32_t process_ = detail::this_process();

@@ -97,7 +97,7 @@ reply client::ask_once(pool& by, const client_request& asked, bool fresh, bool& 
   nothing_came = false;
   pool::lease taken = by.take(asked.to, fresh);
   connection& used = *taken.operator->();
-  auto made = std::make_unique<reply::kept>(std::move(taken), by.how());
+  auto made = std::make_unique<reply::state>(std::move(taken), by.how());
   made->address = asked.to.text();
   early_answer early(*made, asked.method == "HEAD");
   const auto send = [&] { return asked.send(used, by.how().stall); };

@@ -22,7 +22,7 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-bool reply::kept::take_head(bool to_head) {
+bool reply::state::take_head(bool to_head) {
   do {
     const std::optional<std::string_view> text = by_->in.until("\r\n\r\n", how_.head);
     if (!text.has_value()) return false;
@@ -36,7 +36,7 @@ bool reply::kept::take_head(bool to_head) {
   return true;
 }
 
-void reply::kept::begin_body(bool to_head) {
+void reply::state::begin_body(bool to_head) {
   keeps_alive_ = head.keep_alive && head.status != 101;
   if (to_head || head.status == 101 || head.status == 204 || head.status == 304) {
     body_.begin_none();
@@ -48,13 +48,13 @@ void reply::kept::begin_body(bool to_head) {
   }
 }
 
-void reply::kept::end_sending(bool reusable) {
+void reply::state::end_sending(bool reusable) {
   is_asked_ = true;
   reusable_ = reusable;
   settle();
 }
 
-void reply::kept::read_ahead() {
+void reply::state::read_ahead() {
   std::array<std::byte, std::size_t{16} * 1024> piece;
   while (ahead_.size() < how_.text) {
     const std::size_t size = read_body(piece);
@@ -63,7 +63,7 @@ void reply::kept::read_ahead() {
   }
 }
 
-std::size_t reply::kept::read(std::span<std::byte> room) {
+std::size_t reply::state::read(std::span<std::byte> room) {
   detail::here_core().deliver();
   const std::size_t size = std::min(room.size(), ahead_.size() - taken_);
   if (size == 0) return read_body(room);
@@ -76,7 +76,7 @@ std::size_t reply::kept::read(std::span<std::byte> room) {
   return size;
 }
 
-std::size_t reply::kept::read_body(std::span<std::byte> room) {
+std::size_t reply::state::read_body(std::span<std::byte> room) {
   if (body_.ended()) return 0;
   try {
     const std::size_t size = body_.read(room);
@@ -90,7 +90,7 @@ std::size_t reply::kept::read_body(std::span<std::byte> room) {
 
 /// The connection is not needed any more once the body has ended. What has come behind that, nobody
 /// has asked for: the next request would take it for its answer.
-void reply::kept::settle() {
+void reply::state::settle() {
   if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
   if (keeps_alive_ && reusable_ && by_->in.peek(0).empty()) {
     by_.give_back();
@@ -99,7 +99,7 @@ void reply::kept::settle() {
   }
 }
 
-std::string reply::kept::text() {
+std::string reply::state::text() {
   std::string all;
   std::array<std::byte, 4096> buffer;
   while (const std::size_t size = read(buffer)) {
@@ -109,17 +109,17 @@ std::string reply::kept::text() {
   return all;
 }
 
-reply::reply(std::unique_ptr<kept> of) noexcept : kept_(std::move(of)) {}
+reply::reply(std::unique_ptr<state> of) noexcept : state_(std::move(of)) {}
 reply::reply(reply&&) noexcept = default;
 reply& reply::operator=(reply&&) noexcept = default;
 reply::~reply() = default;
 
 int reply::status() const noexcept {
-  return kept_->head.status;
+  return state_->head.status;
 }
 
 const fields& reply::headers() const noexcept {
-  return kept_->head.headers;
+  return state_->head.headers;
 }
 
 std::string_view reply::header(std::string_view name) const noexcept {
@@ -127,19 +127,19 @@ std::string_view reply::header(std::string_view name) const noexcept {
 }
 
 const std::string& reply::url() const noexcept {
-  return kept_->address;
+  return state_->address;
 }
 
 std::optional<std::uint64_t> reply::length() const noexcept {
-  return kept_->head.length;
+  return state_->head.length;
 }
 
 std::size_t reply::read(std::span<std::byte> room) {
-  return kept_->read(room);
+  return state_->read(room);
 }
 
 std::string reply::text() {
-  return kept_->text();
+  return state_->text();
 }
 
 }}}  // namespace motet::MOTET_ABI::http

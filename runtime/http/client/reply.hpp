@@ -14,10 +14,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-class reply::kept {
+class reply::state {
  public:
   /// `how` outlives this.
-  kept(client::pool::lease by, const client_options& how)
+  state(client::pool::lease by, const client_options& how)
       : by_(std::move(by)), how_(how), body_(by_->in, by_->parser) {}
 
   /// Waits for the head of an answer; the request may still be under way.

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "http/text.hpp"
-#include "http/websocket/kept.hpp"
 #include "http/websocket/lists.hpp"
+#include "http/websocket/state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -96,7 +96,7 @@ url parse_address(std::string_view address) {
 
 }  // namespace
 
-websocket::websocket(std::unique_ptr<kept> of) noexcept : kept_(std::move(of)) {}
+websocket::websocket(std::unique_ptr<state> of) noexcept : state_(std::move(of)) {}
 websocket::websocket(websocket&&) noexcept = default;
 websocket& websocket::operator=(websocket&&) noexcept = default;
 websocket::~websocket() = default;
@@ -106,7 +106,7 @@ websocket websocket::accept(request& asked, response& answer, const websocket_op
   const fields more = answer.headers();
   check(asked, said, answer);
   asked.of_.answer().hand_over();
-  auto made = std::make_unique<kept>(asked.of_, how);
+  auto made = std::make_unique<state>(asked.of_, how);
   made->accept(said, more);
   return websocket(std::move(made));
 }
@@ -120,35 +120,35 @@ websocket websocket::connect(std::string_view address, const websocket_options& 
     net::tcp_stream under = net::tcp_stream::connect(to.host, to.port);
     detail::any_stream made = to.is_secure ? secure.connect(std::move(under), to.host)
                                            : detail::any_stream(std::move(under));
-    auto asking = std::make_unique<kept>(std::move(made), std::move(secure), how);
+    auto asking = std::make_unique<state>(std::move(made), std::move(secure), how);
     asking->ask(to);
     return websocket(std::move(asking));
   });
 }
 
 std::optional<websocket_message> websocket::read() {
-  return kept_->read();
+  return state_->read();
 }
 
 void websocket::write(std::string_view text) {
-  kept_->write(std::as_bytes(std::span(text)), true);
+  state_->write(std::as_bytes(std::span(text)), true);
 }
 
 void websocket::write(std::span<const std::byte> bytes) {
-  kept_->write(bytes, false);
+  state_->write(bytes, false);
 }
 
 void websocket::close(std::uint16_t code, std::string_view reason) {
   if (reason.size() > 123) throw std::invalid_argument("a reason of more than 123 bytes");
-  kept_->close(code, reason);
+  state_->close(code, reason);
 }
 
 const websocket_end& websocket::ended() const noexcept {
-  return kept_->end;
+  return state_->end;
 }
 
 const std::string& websocket::protocol() const noexcept {
-  return kept_->protocol;
+  return state_->protocol;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

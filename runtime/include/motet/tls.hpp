@@ -72,8 +72,8 @@ class client_context {
 
  private:
   friend class stream;
-  class kept;
-  std::shared_ptr<kept> kept_;
+  class state;
+  std::shared_ptr<state> state_;
 };
 
 /// What all connections of a server have in common. A copy is the same one. To show other
@@ -86,8 +86,8 @@ class server_context {
 
  private:
   friend class stream;
-  class kept;
-  std::shared_ptr<kept> kept_;
+  class state;
+  std::shared_ptr<state> state_;
 };
 
 /// A stream on which nobody in between can read, or change anything. Move-only. One fiber may read

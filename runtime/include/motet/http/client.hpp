@@ -62,10 +62,10 @@ class reply {
 
  private:
   friend class client;
-  class kept;
-  explicit reply(std::unique_ptr<kept> of) noexcept;
+  class state;
+  explicit reply(std::unique_ptr<state> of) noexcept;
 
-  std::unique_ptr<kept> kept_;
+  std::unique_ptr<state> state_;
 };
 
 /// Asks servers, on connections that it keeps for further requests. For the fibers of one thread;

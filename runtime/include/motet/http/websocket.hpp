@@ -112,10 +112,10 @@ class websocket {
   const std::string& protocol() const noexcept;
 
  private:
-  class kept;
-  explicit websocket(std::unique_ptr<kept> of) noexcept;
+  class state;
+  explicit websocket(std::unique_ptr<state> of) noexcept;
 
-  std::unique_ptr<kept> kept_;
+  std::unique_ptr<state> state_;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See http/websocket/kept.hpp.
-#include "http/websocket/kept.hpp"
+// See http/websocket/state.hpp.
+#include "http/websocket/state.hpp"
 
 #include <algorithm>
 #include <motet/cancel.hpp>
@@ -89,12 +89,12 @@ bool ends_within_character(std::string_view text) noexcept {
 
 }  // namespace
 
-websocket::kept::kept(server_connection& of, const websocket_options& how)
+websocket::state::state(server_connection& of, const websocket_options& how)
     : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
   set_up();
 }
 
-websocket::kept::kept(detail::any_stream made, secure_client secure, const websocket_options& how)
+websocket::state::state(detail::any_stream made, secure_client secure, const websocket_options& how)
     : secure_(std::move(secure)),
       how_(how),
       stream_(std::move(made)),
@@ -102,7 +102,7 @@ websocket::kept::kept(detail::any_stream made, secure_client secure, const webso
   set_up();
 }
 
-void websocket::kept::set_up() {
+void websocket::state::set_up() {
   socket_.auto_fragment(false);
   socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
   socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view) {
@@ -116,18 +116,18 @@ void websocket::kept::set_up() {
   });
 }
 
-void websocket::kept::note_end() {
+void websocket::state::note_end() {
   const beast::websocket::close_reason& said = socket_.reason();
   if (said.code != beast::websocket::close_code::none) end.code = said.code;
   end.reason.assign(said.reason.data(), said.reason.size());
   peer_closed_ = true;
 }
 
-void websocket::kept::check_open() const {
+void websocket::state::check_open() const {
   if (is_over_ || !socket_.is_open() || socket_.next_layer().broken()) throw_ended();
 }
 
-void websocket::kept::accept(const upgrade& said, const fields& more) {
+void websocket::state::accept(const upgrade& said, const fields& more) {
   protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
   socket_.set_option(beast::websocket::stream_base::decorator(
       [this, &more](beast::websocket::response_type& answer) {
@@ -144,7 +144,7 @@ void websocket::kept::accept(const upgrade& said, const fields& more) {
   socket_.next_layer().watch(how_.idle, [this] { ping(); });
 }
 
-void websocket::kept::ask(const url& to) {
+void websocket::state::ask(const url& to) {
   socket_.set_option(
       beast::websocket::stream_base::decorator([this](beast::websocket::request_type& asked) {
         asked.set(beast::http::field::user_agent, "motet");
@@ -162,7 +162,7 @@ void websocket::kept::ask(const url& to) {
 
 /// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
 /// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
-std::string websocket::kept::take_answer() {
+std::string websocket::state::take_answer() {
   const message_head answer = read_head(*in_);
   if (answer.status != 101 || !answer.is_1_1) {
     throw bad_reply("the server declines a WebSocket with status " + std::to_string(answer.status));
@@ -189,7 +189,7 @@ std::string websocket::kept::take_answer() {
 }
 
 /// Returns: whether the message is whole.
-bool websocket::kept::read_piece(beast_error& error) {
+bool websocket::state::read_piece(beast_error& error) {
   if (message_.size() - size_ < first_room / 2) {
     const std::size_t most = std::max(how_.message, first_room) + 1;
     message_.resize(std::min(most, std::max(first_room, message_.size() * 2)));
@@ -199,7 +199,7 @@ bool websocket::kept::read_piece(beast_error& error) {
   return socket_.is_message_done() && !socket_.next_layer().was_interrupted();
 }
 
-void websocket::kept::read_message(beast_error& error) {
+void websocket::state::read_message(beast_error& error) {
   while (!read_piece(error) && !error) {
   }
   // Boost.Beast does not check the end of a text whose last fragment is empty.
@@ -209,13 +209,13 @@ void websocket::kept::read_message(beast_error& error) {
   if (refused_) error = refused_;
 }
 
-void websocket::kept::refuse(beast::websocket::close_code told, beast_error why) {
+void websocket::state::refuse(beast::websocket::close_code told, beast_error why) {
   is_over_ = true;
   refused_ = why;
   socket_.next_layer().refuse(told);
 }
 
-void websocket::kept::ping() {
+void websocket::state::ping() {
   if (!socket_.is_open()) return;
   const std::lock_guard turn(socket_.next_layer().writing());
   beast_error error;
@@ -223,7 +223,7 @@ void websocket::kept::ping() {
   if (error) throw_ended();
 }
 
-std::optional<websocket_message> websocket::kept::read() {
+std::optional<websocket_message> websocket::state::read() {
   const std::lock_guard turn(reading_);
   if (peer_closed_) return std::nullopt;
   check_open();
@@ -243,7 +243,7 @@ std::optional<websocket_message> websocket::kept::read() {
 }
 
 /// Returns: the message that is whole; nothing if the peer has closed. Throws: as read().
-std::optional<websocket_message> websocket::kept::tell(const beast_error& error) {
+std::optional<websocket_message> websocket::state::tell(const beast_error& error) {
   if (!error) {
     message_.resize(std::exchange(size_, 0));
     return websocket_message{std::exchange(message_, {}), socket_.got_text()};
@@ -258,7 +258,7 @@ std::optional<websocket_message> websocket::kept::tell(const beast_error& error)
   throw std::system_error(error, "the peer of a WebSocket breaks its rules");
 }
 
-void websocket::kept::write(std::span<const std::byte> bytes, bool is_text) {
+void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
   const std::lock_guard turn(socket_.next_layer().writing());
   check_open();
   socket_.text(is_text);
@@ -273,7 +273,7 @@ void websocket::kept::write(std::span<const std::byte> bytes, bool is_text) {
   if (error) throw_ended();
 }
 
-void websocket::kept::close(std::uint16_t code, std::string_view reason) {
+void websocket::state::close(std::uint16_t code, std::string_view reason) {
   beast::websocket::close_reason why(static_cast<beast::websocket::close_code>(code),
                                      text_for_beast(reason));
   if (!may_be_sent(code)) throw std::invalid_argument("a code that may not be sent");

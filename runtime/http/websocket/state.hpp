@@ -31,12 +31,12 @@ inline boost::beast::string_view text_for_beast(std::string_view text) noexcept 
   return {text.data(), text.size()};
 }
 
-class websocket::kept {
+class websocket::state {
  public:
   /// Of a server.
-  kept(server_connection& of, const websocket_options& how);
+  state(server_connection& of, const websocket_options& how);
   /// Of a client.
-  kept(detail::any_stream made, secure_client secure, const websocket_options& how);
+  state(detail::any_stream made, secure_client secure, const websocket_options& how);
 
   /// Answers a request that is known to ask for a WebSocket; with some headers more.
   void accept(const upgrade& said, const fields& more);
