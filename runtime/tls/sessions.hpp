@@ -30,13 +30,13 @@ class sessions {
     const std::lock_guard in(guard_);
     try {
       const auto is_of_host = [&](const entry& each) { return each.host == host; };
-      const auto of_host = std::count_if(state_.begin(), state_.end(), is_of_host);
+      const auto of_host = std::count_if(kept_.begin(), kept_.end(), is_of_host);
       if (of_host == most_of_host) {
-        state_.erase(std::find_if(state_.begin(), state_.end(), is_of_host));
-      } else if (state_.size() == most) {
-        state_.erase(state_.begin());
+        kept_.erase(std::find_if(kept_.begin(), kept_.end(), is_of_host));
+      } else if (kept_.size() == most) {
+        kept_.erase(kept_.begin());
       }
-      state_.push_back({host, std::move(offered)});
+      kept_.push_back({host, std::move(offered)});
     } catch (const std::bad_alloc&) {
     }
   }
@@ -46,11 +46,11 @@ class sessions {
   /// Source: RFC 8446, appendix C.4.
   session take(std::string_view host) noexcept {
     const std::lock_guard in(guard_);
-    const auto last = std::find_if(state_.rbegin(), state_.rend(),
+    const auto last = std::find_if(kept_.rbegin(), kept_.rend(),
                                    [&](const entry& each) { return each.host == host; });
-    if (last == state_.rend()) return {};
+    if (last == kept_.rend()) return {};
     session taken = std::move(last->offered);
-    state_.erase(std::next(last).base());
+    kept_.erase(std::next(last).base());
     return taken;
   }
 
@@ -64,7 +64,7 @@ class sessions {
   static constexpr std::ptrdiff_t most_of_host = 8;
 
   std::mutex guard_;
-  std::vector<entry> state_;
+  std::vector<entry> kept_;
 };
 
 }}}  // namespace motet::MOTET_ABI::tls
