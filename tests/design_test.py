@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when DESIGN.md, or a room's README, names a file, a function or a test that is not there.
+"""Fails when DESIGN.md, or a room's README, names a file, a function, a type or a test that is not there.
 
 In DESIGN.md `path/file.cpp:function` names both; in the README of a room a path begins in the room, in runtime/, in
-runtime/include/motet/, or in backends/.
+runtime/include/motet/, or in backends/. A row of the glossary ends in a type, or a function, and its file.
 
 usage: design_test.py SOURCE-ROOT
 """
@@ -13,6 +13,8 @@ import re
 import sys
 
 NAMED = re.compile(r"`([\w./]+\.(?:cpp|hpp))(?::(\w+))?`")
+WORD = re.compile(r"^\| ([^|]+) \| [^|]+ \| `(\w+)`[^|]* \| `([\w./]+)` \|$", re.M)
+MOST_WORDS = 40
 ROW = re.compile(r"^\| (\w+) \| `[^`]+` \| ([\w/, ]+) \|$", re.M)
 
 
@@ -33,6 +35,18 @@ def problems(root, page):
                 yield f"{where}: {file} has no function {function}"
 
 
+def missing_types(root, text):
+    """The types in the glossary that are not there, a sentence each."""
+    words = WORD.findall(text)
+    if not 20 <= len(words) <= MOST_WORDS:
+        yield f"DESIGN.md: the glossary has {len(words)} words; it should have 20 to {MOST_WORDS}"
+    for word, name, file in words:
+        found = [place / file for place in places(root, root / "DESIGN.md") if (place / file).is_file()]
+        declared = rf"\b(class|struct)( \[\[\w+\]\])? {name}\b(?!;)|\b{name}\("
+        if found and not re.search(declared, found[0].read_text()):
+            yield f"DESIGN.md: {file} declares no {name}, of {word}"
+
+
 def missing_tests(root):
     """The tests in DESIGN.md's table of rooms that are not there, a sentence each."""
     for room, names in ROW.findall((root / "DESIGN.md").read_text()):
@@ -49,6 +63,7 @@ def main():
     pages = [root / "DESIGN.md", *sorted((root / "runtime").glob("*/README.md"))]
     walks = sum(bool(function) for _, function in NAMED.findall((root / "DESIGN.md").read_text()))
     found = [problem for page in pages for problem in problems(root, page)]
+    found += missing_types(root, (root / "DESIGN.md").read_text())
     found += missing_tests(root)
     if len(ROW.findall((root / "DESIGN.md").read_text())) != 13:
         found.append("DESIGN.md: the table of the rooms has not thirteen rows")
