@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Mutexes: order, hand-over, interruption, readers and writers, and misuse. Each test is run for
-// the shared form and for the local one.
+// mutex.
 #include <chrono>
 #include <cstddef>
 #include <limits>
 #include <motet/motet.hpp>
-#include <motet/recursive_mutex.hpp>
-#include <motet/semaphore.hpp>
-#include <motet/shared_mutex.hpp>
 #include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -190,38 +185,6 @@ TEMPLATE_TEST_CASE("who may look at what std::lock gave up is served before thos
   CHECK(order_at(shared) == "BCD");
 }
 
-TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[mutex]", FORMS) {
-  typename TestType::shared_mutex a;
-  typename TestType::shared_mutex b;
-  int done = 0;
-  run([&] {
-    group all;
-    const auto repeat = [&](auto section) {
-      all.spin([&, section] {
-        for (int round = 0; round < 100; ++round) section();
-      });
-    };
-    const auto write = [&](auto& first, auto& second) {
-      const std::scoped_lock both(first, second);
-      snooze();
-      ++done;
-    };
-    const auto read = [&](auto& one) {
-      const std::shared_lock reading(one);
-      snooze();
-      ++done;
-    };
-    for (int i = 0; i < 3; ++i) {
-      repeat([&] { write(a, b); });
-      repeat([&] { write(b, a); });
-      repeat([&] { read(a); });
-      repeat([&] { read(b); });
-    }
-    CHECK(move_on_after(10s, [&] { all.await_all(); }));
-  });
-  CHECK(done == 1200);
-}
-
 TEST_CASE("a lock that is older than the fibers of its thread can be given up", "[mutex]") {
   std::thread([] {
     mutex lock;
@@ -271,81 +234,5 @@ TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
     permits.set_limit(all);
     CHECK(permits.try_acquire(all - 1));
     CHECK_FALSE(permits.try_acquire());
-  });
-}
-
-TEMPLATE_TEST_CASE("a recursive mutex is given up when it was unlocked as often", "[mutex]",
-                   FORMS) {
-  run([] {
-    typename TestType::recursive_mutex lock;
-    bool entered = false;
-    lock.lock();
-    lock.lock();
-    CHECK(lock.try_lock());
-    auto other = spin([&] {
-      const std::lock_guard in(lock);
-      entered = true;
-    });
-    for (int i = 0; i < 3; ++i) {
-      settle();
-      CHECK_FALSE(entered);
-      lock.unlock();
-    }
-    other.await();
-    CHECK(entered);
-  });
-}
-
-TEMPLATE_TEST_CASE("readers share, a writer is not starved by them", "[shared_mutex]", FORMS) {
-  run([] {
-    typename TestType::shared_mutex lock;
-    std::string order;
-    group all;
-    const auto reader = [&](char name) {
-      all.spin([&, name] {
-        const std::shared_lock in(lock);
-        order += name;
-        snooze();
-        snooze();
-        order += name;
-      });
-    };
-    reader('a');
-    reader('b');
-    snooze();
-    all.spin([&] {
-      const std::unique_lock in(lock);
-      order += 'W';
-      snooze();
-      order += 'W';
-    });
-    snooze();
-    reader('c');
-    reader('d');
-    all.await_all();
-    CHECK(order == "ababWWcdcd");
-  });
-}
-
-TEMPLATE_TEST_CASE("readers behind a writer who gives up go on", "[shared_mutex]", FORMS) {
-  run([] {
-    typename TestType::shared_mutex lock;
-    lock.lock_shared();
-    auto writer = spin([&] { lock.lock(); });
-    bool read = false;
-    auto reader = spin([&] {
-      const std::shared_lock in(lock);
-      read = true;
-    });
-    settle();
-    CHECK_FALSE(read);
-    CHECK_FALSE(lock.try_lock_shared());
-    writer.cancel("gives up");
-    reader.await();
-    CHECK(read);
-    lock.unlock_shared();
-    CHECK(lock.try_lock());
-    lock.unlock();
-    CHECK_THROWS_AS(writer.await(), fiber_cancelled);
   });
 }

@@ -144,40 +144,6 @@ TEMPLATE_TEST_CASE("destroyed after its waiter was interrupted and before that h
   });
 }
 
-TEMPLATE_TEST_CASE("an event is sticky, a notification is not", "[event]", FORMS) {
-  run([] {
-    typename TestType::event happened;
-    typename TestType::notification called;
-    CHECK_FALSE(called.notify_one());
-    CHECK_FALSE(called.notify_all());
-    happened.set();
-    happened.wait();
-    CHECK(happened.is_set());
-    happened.reset();
-    std::string order;
-    group all;
-    for (char name : {'a', 'b', 'c'}) {
-      all.spin([&, name] {
-        called.wait();
-        order += name;
-        happened.wait();
-        order += name;
-      });
-    }
-    settle();
-    CHECK(called.notify_one());
-    CHECK(order.empty());  // the notifier goes on first
-    settle();
-    CHECK(order == "a");
-    CHECK(called.notify_all());
-    settle();
-    CHECK(order == "abc");
-    happened.set();
-    all.await_all();
-    CHECK(order == "abcabc");
-  });
-}
-
 TEMPLATE_TEST_CASE("a deadline ends a wait for anything", "[interruption]", FORMS) {
   run([] {
     typename TestType::mutex lock;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Broadcasts and watched values: what each subscription sees.
+// broadcast, and its subscriptions.
 #include <atomic>
-#include <chrono>
-#include <memory>
+#include <cstddef>
 #include <motet/motet.hpp>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,7 +15,6 @@
 #include "sync/forms.hpp"
 
 using namespace motet;
-using namespace std::chrono_literals;
 using testing::oops;
 using testing::settle;
 using testing::until_waiting;
@@ -89,34 +86,6 @@ TEMPLATE_TEST_CASE("an interrupted pop of a subscription has seen nothing", "[br
     words.push("kept");
     CHECK_THROWS_AS(reader.await(), oops);
     CHECK(from.pop() == "kept");
-  });
-}
-
-TEMPLATE_TEST_CASE("a watch shows the latest value, once to each subscription", "[watch]", FORMS) {
-  run([] {
-    std::optional<typename TestType::template watch<int>> level(1);
-    auto seen = level->subscribe();
-    CHECK(seen.next() == 1);
-    CHECK_FALSE(seen.try_next());
-    level->set(2);
-    level->set(3);
-    CHECK(level->get() == 3);
-    CHECK(seen.next() == 3);
-    int next = 0;
-    auto waits = spin([&] { next = seen.next().value_or(-1); });
-    until_waiting(waits);
-    level->set(3);  // no other value, but a newer one
-    waits.await();
-    CHECK(next == 3);
-    auto other = level->subscribe();
-    level->set(4);
-    level.reset();
-    CHECK(other.next() == 4);
-    CHECK_FALSE(other.next());
-    CHECK(seen.try_next() == 4);
-    CHECK_FALSE(seen.next());
-    typename TestType::template watch<int>::subscription none;
-    CHECK_THROWS_AS(none.next(), std::logic_error);
   });
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// recursive_mutex.
+#include <motet/motet.hpp>
+#include <mutex>
+
+#include "catch.hpp"
+#include "settle.hpp"
+#include "sync/forms.hpp"
+
+using namespace motet;
+using testing::settle;
+
+TEMPLATE_TEST_CASE("a recursive mutex is given up when it was unlocked as often", "[mutex]",
+                   FORMS) {
+  run([] {
+    typename TestType::recursive_mutex lock;
+    bool entered = false;
+    lock.lock();
+    lock.lock();
+    CHECK(lock.try_lock());
+    auto other = spin([&] {
+      const std::lock_guard in(lock);
+      entered = true;
+    });
+    for (int i = 0; i < 3; ++i) {
+      settle();
+      CHECK_FALSE(entered);
+      lock.unlock();
+    }
+    other.await();
+    CHECK(entered);
+  });
+}
