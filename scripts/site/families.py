@@ -37,7 +37,7 @@ SHOWN_BY = {
     "executor": ["detail/threads/executor"],
     "broadcast": ["detail/sync/subscription"],
     "watch": ["detail/sync/subscription"],
-    "file": ["detail/io/file_verbs", "detail/io/moving_verbs"],
+    "file": ["detail/io/file_verbs", "detail/io/splice_verbs"],
 }
 
 
