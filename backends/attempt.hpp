@@ -21,8 +21,7 @@ bool on_disk(int fd) noexcept;
 /// Whether pipes in blocking mode can be asked not to wait: since Linux 6.4. Asks the kernel once.
 bool pipes_know_nowait() noexcept;
 
-/// operation::spurious_wakes counts up to this; from then on the pauses between two tries do not
-/// grow.
+/// operation::spurious_wakes counts up to this; then the pauses between two tries stop growing.
 inline constexpr std::uint8_t most_spurious_wakes = 7;
 
 /// Called when `op` would wait although its descriptor was said to be ready.

@@ -41,7 +41,7 @@ class uring_backend final : public backend {
   bool submit(operation& op) noexcept override {
     const verb_row& row = row_of(op.kind);
     const bool on_file = row.at != file_place::none;
-    if (on_file && settled_without_ring(op, row)) return true;
+    if (on_file && done_without_ring(op, row)) return true;
     if (row.may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     const bool waits_first = on_file && is_tried_when_ready(op);
     waits_first ? wait_until_ready(op) : prepare(op);
@@ -95,7 +95,7 @@ class uring_backend final : public backend {
   /// memory is quicker without the ring, unless it enters the kernel together with others. Only the
   /// call refuses an offset in a pipe. What this kernel's ring does not know is for a plain thread.
   /// Returns: whether the operation is over, or is not for the ring.
-  bool settled_without_ring(operation& op, const verb_row& row) noexcept {
+  bool done_without_ring(operation& op, const verb_row& row) noexcept {
     if (op.on_disk && (op.may_batch || ring_.has_submissions())) return false;
     if (row.at == file_place::position) {
       return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);

@@ -121,7 +121,7 @@ class sim_backend final : public backend {
     }
     const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
     ::ppoll(looks_.data(), looks_.size(), longer && !all_watched ? &soon : limit, nullptr);
-    note_spurious_wake();
+    mark_ready();
     woken();
   }
 
@@ -144,9 +144,9 @@ class sim_backend final : public backend {
     return all;
   }
 
-  /// Marks the operations whose descriptors are ready. They are tried next: the readiness of one
-  /// that still waits then was fruitless.
-  void note_spurious_wake() noexcept {
+  /// Marks the operations whose descriptors are ready, which are tried next: one that still waits
+  /// then was woken spuriously.
+  void mark_ready() noexcept {
     for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
       const bool ready = each->look != 0 && looks_[each->look].revents != 0;
       each->op->spurious_wakes = ready ? 1 : 0;

@@ -20,8 +20,9 @@ constinit const upward_calls hooks = {
     .begin_session = &begin_session,
     .end_session = &end_session,
     .make_kernel_of_child = &make_kernel_of_child,
-    .end_idle = [](deadlock_detector& watch) noexcept { return watch.end_idle(); },
-    .look_whether_stuck = [](deadlock_detector& watch) noexcept { watch.look_whether_stuck(); },
+    .end_idle = [](deadlock_detector& detector) noexcept { return detector.end_idle(); },
+    .look_whether_stuck =
+        [](deadlock_detector& detector) noexcept { detector.look_whether_stuck(); },
     .write_dump = [](dump_request& request) noexcept { request.write(); },
     .is_away = [](const journey& trip) noexcept { return trip.away; },
     .come_home = &end_journey,
@@ -30,7 +31,7 @@ constinit const upward_calls hooks = {
     .raised_too_late = &raised_too_late,
     .forward_stops = &forward_stops,
     .forward_result = &forward_result,
-    .dispose_journey = &dispose,
+    .dispose_journey = &dispose_journey,
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

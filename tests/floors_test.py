@@ -32,7 +32,7 @@ LAST_WITHOUT_PUBLIC = "unhandled"
 # Fills in what rooms call in rooms above them: see runtime/core/hooks.hpp.
 TOP = "runtime/hooks.cpp"
 # The public headers that even the lowest rooms use.
-WORDS = {
+BASE = {
     "backend.hpp", "call_site.hpp", "cancel_reason.hpp", "clock.hpp", "errors.hpp", "options.hpp", "origin.hpp",
     "version.hpp"}
 
@@ -85,7 +85,7 @@ def room_of(file):
     if rest[:3] == ["include", "motet", "detail"]:
         room = rest[3]
     elif rest[:2] == ["include", "motet"]:
-        return "base" if rest[2] in WORDS else "public"
+        return "base" if rest[2] in BASE else "public"
     else:
         room = "base" if rest[0] == "pch" else rest[0]
     return room if room in ROOMS else None

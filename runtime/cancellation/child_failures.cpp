@@ -58,8 +58,8 @@ void spare_proxy_of(const control_block& failed, const thread_core& thread) noex
   }
   auto& children = part->own_family.children;
   for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
-    cold_part* proxy_fiber = cold_if_any(*each);
-    if (proxy_fiber != nullptr && proxy_fiber->proxy_for == &failed) proxy_fiber->spared = true;
+    cold_part* proxy_part = cold_if_any(*each);
+    if (proxy_part != nullptr && proxy_part->proxy_for == &failed) proxy_part->spared = true;
   }
 }
 

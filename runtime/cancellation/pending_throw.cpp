@@ -130,9 +130,9 @@ void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
 
 }  // namespace
 
-/// From the inside outwards: the outermost that is not held speaks. A scope can interrupt only what
-/// is no deeper in unwinding and shields than when the scope was entered: so nothing from outside
-/// reaches a destructor, but a time limit within it works.
+/// From the inside outwards: the outermost that is not being handled is thrown. A scope can
+/// interrupt only what is no deeper in unwinding and shields than when the scope was entered: so
+/// nothing from outside reaches a destructor, but a time limit within it works.
 effective_interruption effective_interruption_of(const control_block& fiber) noexcept {
   effective_interruption found;
   cold_part* part = cold_if_any(fiber);

@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whose word a switchpoint throws.
+/// What kind of interruption a switchpoint throws.
 enum class interruption_kind : std::uint8_t { none, raised, cancellation, failure, scope };
 struct effective_interruption {
   interruption_kind what = interruption_kind::none;

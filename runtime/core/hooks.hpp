@@ -16,13 +16,13 @@ class blocking_call;
 class remote_wait;
 
 struct upward_calls {
-  // interruption
+  // cancellation
   /// Does what other threads have asked of a fiber, in the order of their requests.
   void (*do_requests)(post& requests, thread_state& home) noexcept;
   /// Whether a wait of the running fiber must end before it begins.
   bool (*interrupted_at_once)(thread_state& thread) noexcept;
 
-  // life
+  // fibers
   /// The first function of a fiber, on its own stack: calls the body, then ends the fiber.
   void (*fiber_main)(void* block);
 
@@ -31,7 +31,7 @@ struct upward_calls {
   /// notice if no thread begins it for long.
   bool (*await_thread)(remote_wait& end, blocking_call& call) noexcept;
 
-  // process
+  // runtime
   /// See begin_here().
   thread_core& (*begin_runtime)();
   /// Begins the runtime of run(), or of a thread.
@@ -45,13 +45,13 @@ struct upward_calls {
   /// Makes the backend of a forked child, in which no switchpoint has done so yet.
   /// Returns: null; or why there is none.
   std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;
-  /// See idle_watch.
-  bool (*end_idle)(deadlock_detector& watch) noexcept;
-  void (*look_whether_stuck)(deadlock_detector& watch) noexcept;
+  /// See deadlock_detector.
+  bool (*end_idle)(deadlock_detector& detector) noexcept;
+  void (*look_whether_stuck)(deadlock_detector& detector) noexcept;
   /// See dump_request.
   void (*write_dump)(dump_request& request) noexcept;
 
-  // travel; called only for a fiber that has a journey
+  // migration; called only for a fiber that has a journey
   /// Whether its stack is on another thread, or about to be. At home.
   bool (*is_away)(const journey& trip) noexcept;
   /// Brings it home, if it is away, and ends its children abroad; nothing interrupts that.
@@ -65,11 +65,11 @@ struct upward_calls {
   /// Requests to a fiber that is away are forwarded to the thread where it is.
   void (*forward_stops)(journey& trip) noexcept;
   void (*forward_result)(journey& trip, value_slot&& value) noexcept;
-  /// The journey does not lead to the fiber's block any more, which goes away.
+  /// From now on the journey does not lead to the fiber's block, which goes away.
   void (*dispose_journey)(journey& trip) noexcept;
 };
 
-extern const upward_calls hooks;
+extern const upward_calls hooks [[gnu::visibility("hidden")]];
 
 /// Returns: null if the fiber has never been away.
 inline journey* journey_of_any(const control_block& fiber) noexcept {

@@ -42,7 +42,7 @@ class thread_state : public thread_core {
   const options options_;
 
  public:
-  /// Without `reserve` the process must not fork. Throws: what making the mailbox throws.
+  /// Without `reserve` a fork takes memory in the child. Throws: what making the mailbox throws.
   thread_state(const options& chosen, std::unique_ptr<backend> kernel,
                std::shared_ptr<fork_reserve> reserve, const foreign_thread* visited = nullptr);
   thread_state(const thread_state&) = delete;

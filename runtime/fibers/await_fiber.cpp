@@ -20,7 +20,7 @@ struct thread_awaiter : awaiter, post {
       enlist(waiting, *waiting.target);
     };
     notify = [](awaiter& record) noexcept {
-      static_cast<thread_awaiter&>(record).over.open();
+      static_cast<thread_awaiter&>(record).over.set();
       return true;
     };
   }

@@ -64,11 +64,11 @@ wake_reason await_once(family& children, until goal, bool interruptible) noexcep
   wait_record wait("its children");
   wait.interruptible = interruptible;
   children.waits_until = goal;
-  children.waiter = &wait;
+  children.owner_wait = &wait;
   thread_state& thread = *self();
   refresh_failures(thread.running());
   const wake_reason reason = thread.park(wait);
-  children.waiter = nullptr;
+  children.owner_wait = nullptr;
   if (reason != wake_reason::handed) refresh_failures(thread.running());
   return reason;
 }

@@ -25,8 +25,8 @@ inline void leave_family(control_block& child) noexcept {
   --left.size;
   if (!child.transient) --left.lasting;
   if (left.size == 0) left.failing = false;
-  if (left.waiter != nullptr && left.satisfied(left.waits_until)) {
-    child.home->resume(*left.waiter, wake_reason::handed);
+  if (left.owner_wait != nullptr && left.satisfied(left.waits_until)) {
+    child.home->resume(*left.owner_wait, wake_reason::handed);
   }
 }
 

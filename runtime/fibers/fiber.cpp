@@ -19,7 +19,7 @@ namespace {
 
 /// Returns: for a proxy, the remote or supervised child that it stands for, or null if that has
 ///          not begun yet, or is dead already; for any other fiber `child` itself.
-control_block* itself_or_whom_it_keeps(control_block& child) noexcept {
+control_block* itself_or_proxied(control_block& child) noexcept {
   const cold_part* part = cold_if_any(child);
   if (part == nullptr || !part->is_proxy) return &child;
   return part->proxy_for != nullptr && part->proxy_for->dead() ? nullptr : part->proxy_for;
@@ -116,7 +116,7 @@ std::vector<fiber_ref> fiber_ref::children() const {
   const detail::thread_state* thread = detail::self();
   if (thread != fiber.home) throw std::logic_error("children() works on the fiber's own thread");
   for (detail::control_block* child : detail::children_by_age(fiber)) {
-    detail::control_block* seen = detail::itself_or_whom_it_keeps(*child);
+    detail::control_block* seen = detail::itself_or_proxied(*child);
     if (seen != nullptr) found.push_back(fiber_ref(detail::refer_to(*seen)));
   }
   return found;

@@ -41,8 +41,8 @@ void pass_room(group_family& group) noexcept {
 namespace {
 
 void notify_of_news(group_family& group) noexcept {
-  const bool awaited = group.waiter != nullptr && group.waits_until == until::news;
-  if (awaited) group.owner->home->resume(*group.waiter, wake_reason::handed);
+  const bool awaited = group.owner_wait != nullptr && group.waits_until == until::news;
+  if (awaited) group.owner->home->resume(*group.owner_wait, wake_reason::handed);
 }
 
 }  // namespace

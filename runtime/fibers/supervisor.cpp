@@ -35,11 +35,11 @@ void ask_to_end(supervised& child) {
 /// Makes the proxy's parent the parent of `child`, so that no other fiber sees the running fiber,
 /// the proxy, in between.
 void stand_aside_for(control_block& child) noexcept {
-  control_block& proxy_fiber = *child.parent;
-  control_block& parent = *proxy_fiber.parent;
+  control_block& proxy = *child.parent;
+  control_block& parent = *proxy.parent;
   retain(parent);
   child.parent = &parent;
-  release(proxy_fiber);
+  release(proxy);
 }
 
 /// While this object lives, the running fiber, a proxy, is shown as its child.
@@ -88,10 +88,10 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  const fiber_ref proxy_fiber =
+  const fiber_ref proxy =
       child.proxies.spin({.name = "proxy of " + child.label},
                          [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
-  cold(block_of(proxy_fiber)).is_proxy = true;
+  cold(block_of(proxy)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
   child.was_cancelled = true;

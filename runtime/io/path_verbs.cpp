@@ -60,7 +60,7 @@ class renaming {
 };
 
 /// As check_result(), but the error names the path.
-std::size_t settled_on_path(std::int32_t result, const operation& op, const char* what) {
+std::size_t check_path_result(std::int32_t result, const operation& op, const char* what) {
   if (result >= 0 || result == -ECANCELED) return check_result(result, what, op.fd);
   const std::string path = op.path == nullptr ? "no path" : "\"" + std::string(op.path) + "\"";
   throw std::system_error(-result, std::system_category(), std::string(what) + " of " + path);
@@ -73,7 +73,7 @@ std::int32_t perform_path_now(operation& op, const char* what) {
 
 std::size_t perform_on_path(operation& op, const char* what) {
   here().deliver();
-  return settled_on_path(perform_path_now(op, what), op, what);
+  return check_path_result(perform_path_now(op, what), op, what);
 }
 
 std::size_t perform_on_path_quietly(operation& op, const char* what,
@@ -120,7 +120,7 @@ void renameat(int directory, const char* path, int new_directory, const char* ne
               unsigned flags) {
   detail::here().deliver();
   detail::renaming wanted(directory, path, new_directory, new_path, flags);
-  detail::settled_on_path(detail::perform(wanted), wanted.op, "renameat");
+  detail::check_path_result(detail::perform(wanted), wanted.op, "renameat");
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,

@@ -17,7 +17,7 @@
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"
 #include "migration/visit.hpp"
-#include "runtime/guest_runtime.hpp"
+#include "runtime/visitor_runtime.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -46,15 +46,15 @@ namespace {
 
 /// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
 /// the executor has called this one.
-void visit_foreign_thread(const migration_attempt& jump) noexcept {
-  std::optional<guest_runtime> visited;
+void visit_foreign_thread(const migration_attempt& attempt) noexcept {
+  std::optional<visitor_runtime> visited;
   try {
     visited.emplace();
   } catch (...) {
-    send_back(jump, std::current_exception());
+    send_back(attempt, std::current_exception());
     return;
   }
-  receive(jump, *self());
+  receive(attempt, *self());
 }
 
 /// Parks the fiber that serves the executor, the host, until the guest has left. If the host is
@@ -76,34 +76,34 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
   host.interrupts |= waits;
 }
 
-void come_again(const migration_attempt& jump, residence& place) noexcept {
+void come_again(const migration_attempt& attempt, residence& place) noexcept {
   try {
-    place.keep_timers(timers_of_scopes(jump.trip.traveller_state.scopes));
+    place.keep_timers(timers_of_scopes(attempt.trip.traveller_state.scopes));
   } catch (...) {
-    send_back(jump, std::current_exception());
+    send_back(attempt, std::current_exception());
     return;
   }
   place.returning.handle_post(place.returning, place.thread);
 }
 
-void receive_apart(const migration_attempt& jump, thread_state& home) noexcept {
-  visit stay{.by = &jump, .home = &home};
+void receive_apart(const migration_attempt& attempt, thread_state& home) noexcept {
+  visit stay{.by = &attempt, .home = &home};
   handle runs_it;
   try {
     fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<visit_body, void>::kind, {});
     ::new (fresh.body()) visit_body(stay);
     runs_it = fresh.start();
   } catch (const cancelled&) {
-    send_back(jump, made_exception<executor_stopped>());
+    send_back(attempt, made_exception<executor_stopped>());
     return;
   } catch (...) {
-    send_back(jump, std::current_exception());
+    send_back(attempt, std::current_exception());
     return;
   }
   await_leave(stay, *runs_it.get());
 }
 
-/// Where the function of a attempt has been called.
+/// Where the function of an attempt has been called.
 enum class calling_place : std::uint8_t {
   in_post,          // by the executor's post() itself, before it has returned
   foreign_thread,   // on a thread that is not motet's
@@ -112,29 +112,31 @@ enum class calling_place : std::uint8_t {
   serving_fiber,    // in a fiber that goes on when the traveller has left
 };
 
-calling_place place_of_call(const migration_attempt& jump, bool alone) noexcept {
+calling_place place_of_call(const migration_attempt& attempt, bool alone) noexcept {
   const thread_state* here = self();
   if (here == nullptr) return calling_place::foreign_thread;
-  if (&here->running() == jump.poster && jump.posting) return calling_place::in_post;
-  if (place_on(jump.trip, *here) != nullptr) return calling_place::known_residence;
+  if (&here->running() == attempt.poster && attempt.posting) return calling_place::in_post;
+  if (residence_on(attempt.trip, *here) != nullptr) return calling_place::known_residence;
   if (here->foreign) return calling_place::foreign_thread;
   return alone ? calling_place::own_fiber : calling_place::serving_fiber;
 }
 
 /// How the traveller is received, a function for each calling_place.
 constexpr std::array<void (*)(migration_attempt&) noexcept, 5> arrivals{
-    [](migration_attempt& jump) noexcept { jump.at_once = true; },
-    [](migration_attempt& jump) noexcept { visit_foreign_thread(jump); },
-    [](migration_attempt& jump) noexcept { come_again(jump, *place_on(jump.trip, *self())); },
-    [](migration_attempt& jump) noexcept { receive(jump, *self()); },
-    [](migration_attempt& jump) noexcept { receive_apart(jump, *self()); },
+    [](migration_attempt& attempt) noexcept { attempt.at_once = true; },
+    [](migration_attempt& attempt) noexcept { visit_foreign_thread(attempt); },
+    [](migration_attempt& attempt) noexcept {
+      come_again(attempt, *residence_on(attempt.trip, *self()));
+    },
+    [](migration_attempt& attempt) noexcept { receive(attempt, *self()); },
+    [](migration_attempt& attempt) noexcept { receive_apart(attempt, *self()); },
 };
 
 }  // namespace
 
-void arrive(migration_attempt& jump, bool alone) noexcept {
-  if (!in_this_process(jump.trip) || !jump.claim()) return;
-  arrivals[static_cast<std::size_t>(place_of_call(jump, alone))](jump);
+void arrive(migration_attempt& attempt, bool alone) noexcept {
+  if (!in_this_process(attempt.trip) || !attempt.claim()) return;
+  arrivals[static_cast<std::size_t>(place_of_call(attempt, alone))](attempt);
 }
 
 void arrival::operator()() const {

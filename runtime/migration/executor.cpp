@@ -120,7 +120,7 @@ executor here() {
 
 /// Returns: whether room was taken. A fiber that has a residence in the pool has its room already.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
-  if (has_place_in(traveller, state_.get())) {
+  if (has_residence_in(traveller, state_.get())) {
     check_entered(false);
     return false;
   }

@@ -25,7 +25,7 @@ void release(journey& used) noexcept {
   if (used.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &used;
 }
 
-void dispose(journey& trip) noexcept {
+void dispose_journey(journey& trip) noexcept {
   if (in_this_process(trip)) {
     const std::lock_guard in(trip.sharing);
     trip.at = nullptr;
@@ -36,14 +36,14 @@ void dispose(journey& trip) noexcept {
 journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
 
-residence* place_on(journey& trip, const thread_state& thread) noexcept {
+residence* residence_on(journey& trip, const thread_state& thread) noexcept {
   const std::lock_guard in(trip.sharing);
   residence* each = trip.residences;
   while (each != nullptr && &each->thread != &thread) each = each->next;
   return each;
 }
 
-bool has_place_in(const journey& trip, const pool_state* pool) noexcept {
+bool has_residence_in(const journey& trip, const pool_state* pool) noexcept {
   const std::lock_guard in(trip.sharing);
   const residence* each = trip.residences;
   while (each != nullptr && each->thread.pool != pool) each = each->next;
@@ -152,15 +152,14 @@ void come_back(residence& origin) noexcept {
   --origin.portals;
 }
 
-bool has_places(journey& trip) noexcept {
+bool has_residences(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
   return trip.residences != &trip.home;
 }
 
-/// Returns: a residence other than the present one that the traveller has left something at; if
-/// there
-///          is none, home.
-residence& last_place_of(journey& trip) noexcept {
+/// Returns: a residence other than the present one at which the traveller has left something; if
+///          there is none, home.
+residence& last_residence_of(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
   residence* each = trip.residences;
   while (each == trip.at && !each->is_home()) each = each->next;
@@ -190,13 +189,13 @@ void end_journey(control_block& fiber) noexcept {
     std::exit(std::uncaught_exceptions() > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
   }
   ++self()->running().shields;
-  while (has_places(trip)) {
+  while (has_residences(trip)) {
     if (&self()->running() != &fiber) {
       trip.at->portals = 0;
       end_children(trip.at->block);
       trip.at->pass_on();
     }
-    trip.back_to = &last_place_of(trip);
+    trip.back_to = &last_residence_of(trip);
     depart(trip);
   }
   if (trip.home_open) trip.home.close();  // the last other residence ended without the traveller

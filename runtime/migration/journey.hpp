@@ -177,11 +177,10 @@ struct journey {
   mutable shared_policy sharing;  // guards:
   std::uint64_t attempts = 0;
   forwarded news;
-  value_slot result;      // given by stop()
-  residence* at = &home;  // null: the traveller is on its way
-  residence* sender =
-      nullptr;          // while it is on its way: the residence that can call it back, or null
-  bool wanted = false;  // the sender should call the traveller back
+  value_slot result;            // given by stop()
+  residence* at = &home;        // null: the traveller is on its way
+  residence* sender = nullptr;  // on its way: the residence that can call it back, or null
+  bool wanted = false;          // the sender should call the traveller back
   struct nudge_post : post {
     journey* trip = nullptr;
   } nudge;
@@ -227,7 +226,7 @@ struct executor_access {
 
 void retain(journey& kept) noexcept;
 /// Returns: the traveller's residence on `thread`, or null.
-residence* place_on(journey& trip, const thread_state& thread) noexcept;
+residence* residence_on(journey& trip, const thread_state& thread) noexcept;
 void release(journey& used) noexcept;
 
 inline bool in_this_process(const journey& trip) noexcept {
@@ -235,9 +234,9 @@ inline bool in_this_process(const journey& trip) noexcept {
 }
 
 /// Whether the traveller has a residence on a thread of that pool.
-bool has_place_in(const journey& trip, const pool_state* pool) noexcept;
+bool has_residence_in(const journey& trip, const pool_state* pool) noexcept;
 /// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
-void arrive(migration_attempt& jump, bool alone) noexcept;
+void arrive(migration_attempt& attempt, bool alone) noexcept;
 /// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
 /// Adds `more` to what has been left for the traveller. Called under the journey's lock.
@@ -247,7 +246,7 @@ void merge(forwarded& into, forwarded&& more) noexcept;
 void nudge(journey& trip) noexcept;
 /// Lets the traveller run in the calling fiber, which was made for that, until it leaves; then ends
 /// the visit `of`.
-void receive(const migration_attempt& jump, thread_state& here, visit* of = nullptr) noexcept;
+void receive(const migration_attempt& attempt, thread_state& here, visit* of = nullptr) noexcept;
 
 // What the rooms below call; see core/hooks.hpp.
 
@@ -257,6 +256,6 @@ std::exception_ptr failure_while_away(control_block& fiber) noexcept;
 std::exception_ptr raised_too_late(control_block& fiber) noexcept;
 void forward_stops(journey& trip) noexcept;
 void forward_result(journey& trip, value_slot&& value) noexcept;
-void dispose(journey& trip) noexcept;
+void dispose_journey(journey& trip) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -137,13 +137,13 @@ bool residence::send_on() noexcept {
 
 /// Returns: false if the traveller has not left.
 bool residence::post_on() noexcept {
-  const std::shared_ptr<migration_attempt> jump = std::move(trip.leaving);
+  const std::shared_ptr<migration_attempt> attempt = std::move(trip.leaving);
   {
     const std::lock_guard in(trip.sharing);
-    jump->number = ++trip.attempts;
-    trip.sender = &jump->answers_to;
-    trip.on_its_way.store(jump->number, std::memory_order_release);
-    if (&jump->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
+    attempt->number = ++trip.attempts;
+    trip.sender = &attempt->answers_to;
+    trip.on_its_way.store(attempt->number, std::memory_order_release);
+    if (&attempt->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
   }
   race_point();
   cold_part& part = cold(block);
@@ -151,15 +151,15 @@ bool residence::post_on() noexcept {
   ++block.shields;
   std::exception_ptr why;
   try {
-    executor_access::send(jump->to, arrival(jump));
+    executor_access::send(attempt->to, arrival(attempt));
   } catch (...) {
     why = std::current_exception();
   }
   --block.shields;
   part.sends = false;
-  jump->posting = false;
-  if (jump->at_once) return false;
-  if (why == nullptr || !jump->claim()) return true;
+  attempt->posting = false;
+  if (attempt->at_once) return false;
+  if (why == nullptr || !attempt->claim()) return true;
   trip.refused = std::move(why);
   return false;
 }
@@ -196,11 +196,11 @@ void residence::await_news() noexcept {
   away = &wait;
   family& children = cold(block).own_family;
   children.waits_until = until::all_over;
-  if (only_for_children()) children.waiter = &wait;
+  if (only_for_children()) children.owner_wait = &wait;
   thread.add_pending(block);
   thread.park(wait);
   thread.remove_pending(block);
-  children.waiter = nullptr;
+  children.owner_wait = nullptr;
   away = nullptr;
 }
 
@@ -240,10 +240,10 @@ void residence::note_server(const executor& to) noexcept {
   served = to;
 }
 
-void receive(const migration_attempt& jump, thread_state& here, visit* of) noexcept {
-  journey& trip = jump.trip;
+void receive(const migration_attempt& attempt, thread_state& here, visit* of) noexcept {
+  journey& trip = attempt.trip;
   residence at(trip, here, here.running());
-  at.note_server(jump.to);
+  at.note_server(attempt.to);
   at.of = of;
   if (here.foreign) {
     at.block.interrupts |= interrupt_waits;
@@ -252,7 +252,7 @@ void receive(const migration_attempt& jump, thread_state& here, visit* of) noexc
   try {
     at.keep_timers(timers_of_scopes(trip.traveller_state.scopes));
   } catch (...) {
-    send_back(jump, std::current_exception());
+    send_back(attempt, std::current_exception());
     if (of != nullptr) of->end();
     return;
   }

@@ -25,8 +25,7 @@ struct visit {
   }
 };
 
-/// Sends the traveller of `failed` back to the migration_attempt's origin, where `why` is thrown in
-/// it.
+/// Sends the traveller of `failed` back to where the attempt began, and throws `why` in it there.
 void send_back(const migration_attempt& failed, std::exception_ptr why) noexcept;
 
 /// The body of the fiber made for a visit. That fiber may be ended before the body has begun.

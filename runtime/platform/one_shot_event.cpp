@@ -11,8 +11,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void one_shot_event::wait() noexcept {
-  while (open_.load(std::memory_order_acquire) == 0) {
-    ::syscall(SYS_futex, &open_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  while (set_.load(std::memory_order_acquire) == 0) {
+    ::syscall(SYS_futex, &set_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
   }
 }
 
@@ -20,18 +20,18 @@ bool one_shot_event::wait_until(clock::time_point when) noexcept {
   const auto since_boot = when.time_since_epoch();
   const auto whole = std::chrono::floor<std::chrono::seconds>(since_boot);
   const timespec due{whole.count(), (since_boot - whole).count()};
-  while (open_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < when) {
+  while (set_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < when) {
     // Source: futex(2): the time of FUTEX_WAIT_BITSET is an instant of CLOCK_MONOTONIC.
-    ::syscall(SYS_futex, &open_, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, nullptr,
+    ::syscall(SYS_futex, &set_, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, nullptr,
               FUTEX_BITSET_MATCH_ANY);
   }
-  return open_.load(std::memory_order_acquire) != 0;
+  return set_.load(std::memory_order_acquire) != 0;
 }
 
-void one_shot_event::open() noexcept {
-  open_.store(1, std::memory_order_release);
-  // The gate may be gone by now: to wake at the address of a futex that is gone does no harm.
-  ::syscall(SYS_futex, &open_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+void one_shot_event::set() noexcept {
+  set_.store(1, std::memory_order_release);
+  // The event may be gone by now, but waking at the address of a dead futex does no harm.
+  ::syscall(SYS_futex, &set_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

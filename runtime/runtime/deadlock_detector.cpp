@@ -82,7 +82,7 @@ constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 /// The threads of the process that could wake a fiber of this one.
 enum class other_threads : std::uint8_t { none, workers, others };
 
-other_threads company_in_process() noexcept {
+other_threads other_threads_in_process() noexcept {
   const blocking_pool::standstill still;
   thread_counts found = count_threads();
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
@@ -137,7 +137,7 @@ bool deadlock_detector::end_idle() noexcept {
 
 /// All fibers wait for one another, unless there are other threads.
 bool deadlock_detector::end_stuck(clock::time_point present) {
-  const other_threads with = company_in_process();
+  const other_threads with = other_threads_in_process();
   if (with == other_threads::none) {
     if (thread_.mail().filled()) return false;  // by a thread that ended after we had looked
     return raise_deadlock();

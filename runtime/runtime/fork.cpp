@@ -38,12 +38,12 @@ struct fork_reserve {
 
 /// The runtime of a child needs two allocations, which its parent makes: a child could only end if
 /// there were no memory.
-std::shared_ptr<fork_reserve> make_fork_reserve() {
+std::shared_ptr<fork_reserve> new_fork_reserve() {
   return std::make_shared<fork_reserve>();
 }
 
 void thread_state::make_fork_reserve() {
-  if (fork_reserve_ == nullptr) fork_reserve_ = detail::make_fork_reserve();
+  if (fork_reserve_ == nullptr) fork_reserve_ = new_fork_reserve();
 }
 
 std::exception_ptr make_kernel_of_child(thread_state& child) noexcept {

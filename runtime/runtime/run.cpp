@@ -21,10 +21,10 @@
 #include "runtime/debugger_page.hpp"
 #include "runtime/dumps/dump_signal.hpp"
 #include "runtime/foreign_backend.hpp"
-#include "runtime/guest_runtime.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "runtime/stalls/stall_watch.hpp"
 #include "runtime/traces/tracing.hpp"
+#include "runtime/visitor_runtime.hpp"
 
 extern "C" {
 /// Source: Itanium C++ ABI, 3.3.6.3 and the thread_local proposal; libstdc++ and glibc have it.
@@ -109,7 +109,7 @@ void start_runtime(const options& chosen) {
   const bool watched = chosen.stall_report.count() > 0;
   if (watched) watch_stalls(chosen);
   auto recording = recorder_for(chosen);
-  auto* made = new thread_state(chosen, kernel_for(chosen), make_fork_reserve());
+  auto* made = new thread_state(chosen, kernel_for(chosen), new_fork_reserve());
   write_debugger_page(*made);
   if (recording != nullptr) record(*made, std::move(recording));
   if (signal != 0) made->dumps.learn_own_stack();
@@ -180,12 +180,12 @@ thread_local std::uint64_t numbers_used = 0;
 
 }  // namespace
 
-guest_runtime::guest_runtime() : before_(read_self()) {
+visitor_runtime::visitor_runtime() : before_(read_self()) {
   const foreign_thread visited{std::exchange(numbers_used, 0)};
   set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &visited));
 }
 
-guest_runtime::~guest_runtime() {
+visitor_runtime::~visitor_runtime() {
   numbers_used = self()->store.numbers_used();
   finish(before_, false);
 }

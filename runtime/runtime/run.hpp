@@ -23,7 +23,7 @@ std::exception_ptr end_session(control_block& main, bool leave_first) noexcept;
 
 /// Returns: what the runtime of a forked child begins with.
 /// Throws: std::bad_alloc.
-std::shared_ptr<fork_reserve> make_fork_reserve();
+std::shared_ptr<fork_reserve> new_fork_reserve();
 std::exception_ptr make_kernel_of_child(thread_state& child) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

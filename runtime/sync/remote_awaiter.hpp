@@ -21,7 +21,7 @@ void enlist(awaiter& waiting, control_block& fiber) noexcept;
 /// it. The thread that has it last deletes it.
 class remote_awaiter : public awaiter {
  public:
-  /// `among`: the waiter, of a select(), by which the news ends the wait. Without it, the news ends
+  /// `among`: the node, of a select(), by which the news ends the wait. Without it, the news ends
   /// `wait`, and the failure of the awaited fiber is claimed.
   /// Returns: null if the thread of `target` takes no more posts: it is dead, or will never end.
   /// Throws: std::bad_alloc.

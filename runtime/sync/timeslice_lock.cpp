@@ -53,10 +53,10 @@ timeslice_lock::~timeslice_lock() {
   wait_node* each = std::exchange(first_, nullptr);
   sharing_.unlock();
   while (each != nullptr) {
-    wait_node& sent_away = *each;
+    wait_node& detached = *each;
     each = each->next;
-    sent_away.refused = true;
-    sent_away.called.end();
+    detached.refused = true;
+    detached.called.end();
   }
 }
 

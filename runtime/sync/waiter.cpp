@@ -24,7 +24,7 @@ constexpr int looks_and_yields = 110;
 constexpr timespec nap{0, 50'000};
 
 /// Waits a little longer each time.
-class patience {
+class backoff {
  public:
   void wait() noexcept {
     if (++rounds_ < looks) {
@@ -43,7 +43,7 @@ class patience {
 }  // namespace
 
 void shared_policy::contend() noexcept {
-  patience others;
+  backoff others;
   do {
     while (held_.load(std::memory_order_relaxed)) others.wait();
   } while (held_.exchange(true, std::memory_order_acquire));
@@ -81,22 +81,22 @@ void throw_interruption() {
   throw std::logic_error("this thread's runtime has ended");
 }
 
-void wait_node::await_sent_away() const noexcept {
-  patience sender;
-  while (place_.load(std::memory_order_acquire) == place::being_sent) sender.wait();
+void wait_node::await_detached() const noexcept {
+  backoff delay;
+  while (place_.load(std::memory_order_acquire) == place::detaching) delay.wait();
 }
 
 /// A thread whose runtime has ended does not wait any more.
 bool waiter::block() noexcept {
   if (read_self() == ended_mark && wait.claim(wake_reason::interrupted)) return false;
-  gate_.wait();
+  event_.wait();
   return true;
 }
 
 void waiter::notify_remotely() noexcept {
   race_point();
   if (home_ == nullptr) {
-    gate_.open();
+    event_.set();
     return;
   }
   handle_post = [](post& item, thread_state& home) noexcept {
@@ -110,7 +110,7 @@ void waiter::notify_remotely() noexcept {
 template <typename Sharing>
 void wait_list::detach_all(Sharing& sharing) noexcept {
   thread_core* notifier = self_core();
-  patience leaving;
+  backoff leaving;
   for (;;) {
     wake_list waiters;
     bool left = false;
@@ -121,7 +121,7 @@ void wait_list::detach_all(Sharing& sharing) noexcept {
       if (take(*each, notifier)) {
         each->of->destroyed = true;
         waiters.add(*each);
-      } else if (!each->detach_all(true)) {
+      } else if (!each->detach(true)) {
         left = true;
       }
     }

@@ -56,7 +56,7 @@ void send(thread_link& to, owned_job item) noexcept {
 
 /// Makes the running fiber, if there is one, the parent of the fiber that `item` asks for, which
 /// inherits its locals.
-/// Throws: as heirlooms_here(), before anything has happened.
+/// Throws: as inherited_here(), before anything has happened.
 void adopt(remote_job& item) {
   item.inherited_locals = inherited_here();
   thread_state* thread = self();
@@ -74,14 +74,14 @@ struct request {
   std::exception_ptr refused;
 };
 
-class proxy_fiber {
+class proxy_body {
  public:
-  proxy_fiber(std::shared_ptr<thread_link> to, owned_job item,
-              std::shared_ptr<request> asked) noexcept
+  proxy_body(std::shared_ptr<thread_link> to, owned_job item,
+             std::shared_ptr<request> asked) noexcept
       : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
-  proxy_fiber(proxy_fiber&&) noexcept = default;
+  proxy_body(proxy_body&&) noexcept = default;
   /// The proxy may have been ended before its body ran.
-  ~proxy_fiber() {
+  ~proxy_body() {
     if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
   }
 
@@ -149,7 +149,7 @@ handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned) {
   remote_wait answered("the spin of a fiber on another thread");
   adopt(*item);
   const auto its_proxy =
-      spin({.name = "keeper"}, proxy_fiber(to, std::move(item), asked), owned->site);
+      spin({.name = "proxy"}, proxy_body(to, std::move(item), asked), owned->site);
   cold(block_of(its_proxy)).is_proxy = true;
   asked->spinner = &answered;
   if (!answered.await()) leave_unless_begun(*asked, its_proxy, answered);

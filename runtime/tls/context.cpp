@@ -122,7 +122,7 @@ context server_context::state::with(const certificate& own, const server_options
   }
   if (!protocols_.empty()) SSL_CTX_set_alpn_select_cb(made.get(), choose_protocol, this);
   SSL_CTX_set_dh_auto(made.get(), 1);
-  // Clients keep their sessions, in waiters; a server that verifies clients says whose they are.
+  // Clients keep their sessions, in tickets; a server that verifies clients names the context.
   constexpr unsigned char name[] = "motet";
   SSL_CTX_set_session_id_context(made.get(), name, sizeof name - 1);
   SSL_CTX_set_session_cache_mode(made.get(), SSL_SESS_CACHE_OFF);

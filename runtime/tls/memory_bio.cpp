@@ -52,7 +52,7 @@ int create(BIO* made) noexcept {
 /// Returns: null if there is no memory.
 const BIO_METHOD* method() noexcept {
   static BIO_METHOD* const made = [] {
-    BIO_METHOD* table = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motet wire");
+    BIO_METHOD* table = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motet memory");
     if (table == nullptr) return table;
     BIO_meth_set_read_ex(table, read_arrived);
     BIO_meth_set_write_ex(table, queue_to_send);

@@ -66,7 +66,7 @@ void refuse_if_pending(std::error_code& error) noexcept {
 
 stream::state::state(detail::any_stream below, SSL_CTX* by)
     : below_(std::move(below)), ssl_(SSL_new(by)) {
-  if (ssl_ == nullptr || !wire_.connect_to(get())) {
+  if (ssl_ == nullptr || !bio_.connect_to(get())) {
     ERR_clear_error();
     throw std::bad_alloc();
   }
@@ -109,7 +109,7 @@ stream::state::outcome stream::state::attempt(Call call) noexcept {
       return outcome::wants_bytes;
     case SSL_ERROR_ZERO_RETURN:
       return outcome::ended;
-    case SSL_ERROR_SYSCALL:  // the wire has refused bytes: there is no memory, or too many wait
+    case SSL_ERROR_SYSCALL:  // the memory BIO has refused bytes: no memory, or too many wait
       failure_.code = code_of(std::errc::not_enough_memory);
       return outcome::failed;
     default:
@@ -146,7 +146,7 @@ std::size_t stream::state::read(std::span<std::byte> room, std::error_code& erro
     std::size_t size = 0;
     const outcome now =
         attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
-    if (!wire_.queued.empty() || !in_flight_.empty()) send_unasked();
+    if (!bio_.queued.empty() || !in_flight_.empty()) send_unasked();
     if (now == outcome::done) return size;
     if (now == outcome::ended || must_not(error)) break;
   }
@@ -193,7 +193,7 @@ void stream::state::end_writing(std::error_code& error) noexcept {
 
 /// Fetches bytes for OpenSSL, which has taken all that were there.
 void stream::state::fetch(std::error_code& error) noexcept {
-  byte_queue& arrived = wire_.arrived;
+  byte_queue& arrived = bio_.arrived;
   const std::size_t wanted = last_was_full_ ? arrived.capacity() * 2 : least_room;
   if (!arrived.reserve(std::min(wanted, most_room))) {
     error = code_of(std::errc::not_enough_memory);
@@ -211,10 +211,10 @@ void stream::state::fetch(std::error_code& error) noexcept {
 /// Sends all that is sealed. An interruption leaves the rest for the next call.
 void stream::state::send(std::error_code& error) noexcept {
   error = cannot_write_;
-  if (error || (in_flight_.empty() && wire_.queued.empty())) return;
+  if (error || (in_flight_.empty() && bio_.queued.empty())) return;
   detail::direction_lock to(below_.output(), error);
   while (!error) {
-    if (in_flight_.empty()) in_flight_.swap(wire_.queued);
+    if (in_flight_.empty()) in_flight_.swap(bio_.queued);
     if (in_flight_.empty()) return;
     in_flight_.take(to.write(in_flight_.held(), error));
   }

@@ -66,7 +66,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   void send_unasked() noexcept;
 
   detail::any_stream below_;
-  memory_bio wire_;
+  memory_bio bio_;
   byte_queue in_flight_;  // sealed, and where it stays until the stream below has taken it
   std::shared_ptr<client_context::state> client_;
   std::shared_ptr<server_context::state> server_;

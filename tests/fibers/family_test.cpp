@@ -246,7 +246,7 @@ TEST_CASE("children are told of in the order of their age, those in groups among
   });
 }
 
-TEST_CASE("a child on another thread is told of in its turn, and never its keeper", "[children]") {
+TEST_CASE("a child on another thread is told of in its turn, and never its proxy", "[children]") {
   run_here([] {
     thread other([] { sleep(); });
     const auto wait = [] { sleep(); };
@@ -260,7 +260,7 @@ TEST_CASE("a child on another thread is told of in its turn, and never its keepe
       sleep();
     });
     for (int i = 0; i < 20; ++i) {
-      for (const fiber_ref& each : spinning.children()) CHECK(each.name() != "keeper");
+      for (const fiber_ref& each : spinning.children()) CHECK(each.name() != "proxy");
       snooze();
     }
   });
@@ -274,12 +274,12 @@ TEST_CASE("a dead child on another thread is listed no more", "[children]") {
     CHECK(current().children() == std::vector<fiber_ref>{child});
     go.set();
     while (child.state() != fiber_state::dead) std::this_thread::yield();
-    // There was no switchpoint, so its keeper is there yet.
+    // There was no switchpoint, so its proxy is there yet.
     CHECK(current().children().empty());
   });
 }
 
-TEST_CASE("supervised children are their supervisor's, and nobody sees a keeper",
+TEST_CASE("supervised children are their supervisor's, and nobody sees a proxy",
           "[children][supervise]") {
   run([] {
     std::vector<fiber_ref> seen;

@@ -110,7 +110,7 @@ void serve(FuzzedDataProvider& input) {
   how.on_error = [&](const std::exception_ptr&) { ++failed; };
   const std::function<void(connection)> handler = [&](connection) { listener.handle(); };
   motet::group clock;
-  clock.spin([&] {  // handlers that never end may have all seats
+  clock.spin([&] {  // handlers that never end may hold all permits
     motet::sleep_for(1min);
     listener.stop.request_stop();
   });

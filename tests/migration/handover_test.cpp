@@ -64,8 +64,8 @@ TEST_CASE("two pools hand fibers to and fro", "[handover][stress]") {
     group travellers;
     for (std::size_t i = 0; i < fibers; ++i) {
       travellers.spin([&] {
-        for (std::size_t migration_attempt = 0; migration_attempt < hops; ++migration_attempt) {
-          teleport(migration_attempt % 2 == 0 ? left : right);
+        for (std::size_t hop = 0; hop < hops; ++hop) {
+          teleport(hop % 2 == 0 ? left : right);
           ++arrived;
         }
       });

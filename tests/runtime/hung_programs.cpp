@@ -173,7 +173,7 @@ void several_threads() {
   for (std::thread& each : threads) each.join();
 }
 
-void local_policy() {
+void one_thread() {
   motet::spin({.name = "reader"}, [] {
     say("ready");
     answer_lines();
@@ -183,14 +183,14 @@ void local_policy() {
 void option() {
   motet::options chosen;
   chosen.dump_signal = SIGUSR2;
-  motet::run(chosen, local_policy);
+  motet::run(chosen, one_thread);
 }
 
 void impossible_option() {
   motet::options chosen;
   chosen.dump_signal = SIGKILL;
   try {
-    motet::run(chosen, local_policy);
+    motet::run(chosen, one_thread);
   } catch (const std::invalid_argument& refused) {
     say(refused.what());
   }
@@ -299,7 +299,7 @@ const std::map<std::string_view, void (*)()> programs = {
     {"flooded_while_spinning", flooded_while_spinning},
     {"flooded_while_throwing", flooded_while_throwing},
     {"comings_and_goings", comings_and_goings},
-    {"one_thread", local_policy},
+    {"one_thread", one_thread},
     {"refused", refused},
 };
 

@@ -18,7 +18,7 @@ remote_wait::remote_wait(const char* what, std::int64_t subject) noexcept
 
 void remote_wait::end() noexcept {
   if (home_ == nullptr) {
-    gate_.open();
+    event_.set();
   } else if (home_ == self()) {
     come_home(*home_);
   } else {
@@ -38,7 +38,7 @@ void remote_wait::come_home(thread_state& home) noexcept {
 template <typename Park>
 void remote_wait::wait(Park park) noexcept {
   if (home_ == nullptr) {
-    gate_.wait();
+    event_.wait();
     over_ = true;
   } else if (!over_) {
     waited_for_ = true;
@@ -76,7 +76,7 @@ struct alarm : timer {
 /// The fiber sleeps nowhere else: there is room for its timer.
 remote_wait::result remote_wait::await_until(clock::time_point when) noexcept {
   if (home_ == nullptr) {
-    over_ = gate_.wait_until(when);
+    over_ = event_.wait_until(when);
     return over_ ? result::over : result::late;
   }
   wait([&] {

@@ -41,7 +41,7 @@ class remote_wait : public post {
   control_block* const fiber_;
   bool waited_for_ = false;
   bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
-  one_shot_event gate_;
+  one_shot_event event_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -38,13 +38,13 @@ bool follow(const reply& answer, client_request& asked) {
                                   : answer.status() < 303 && asked.method == "POST";
   if (asked.streams() && !changes_method) return false;
   const std::string origin = asked.to.origin();
-  const bool was_safe = asked.to.is_secure;
+  const bool was_secure = asked.to.is_secure;
   try {
     asked.to = asked.to.resolve(place);
   } catch (const std::invalid_argument&) {
     return false;
   }
-  if (was_safe && !asked.to.is_secure) throw bad_reply("a redirection from https to http");
+  if (was_secure && !asked.to.is_secure) throw bad_reply("a redirection from https to http");
   if (changes_method) {
     asked.method = "GET";
     asked.with_body = false;

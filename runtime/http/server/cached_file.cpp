@@ -65,7 +65,7 @@ fd open_to_read(const std::string& path) {
   }
 }
 
-file_metadata facts_of(const struct stat& found) {
+file_metadata metadata_of(const struct stat& found) {
   if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
@@ -89,10 +89,10 @@ bool is_at(const std::string& path, const struct stat& known) noexcept {
          same(now.st_ctim, known.st_ctim);
 }
 
-using known_files = std::unordered_map<std::string, std::shared_ptr<const cached_file>>;
+using cached_files = std::unordered_map<std::string, std::shared_ptr<const cached_file>>;
 
-[[gnu::noinline]] known_files& files_of_thread() {
-  static thread_local known_files all;
+[[gnu::noinline]] cached_files& files_of_thread() {
+  static thread_local cached_files all;
   return all;
 }
 
@@ -108,8 +108,8 @@ std::shared_ptr<const cached_file> cached_file::at(const std::string& path) {
   if (::fstat(made->file.get(), &made->found) != 0) {
     throw std::system_error(errno, std::system_category(), "fstat");
   }
-  made->what = facts_of(made->found);
-  known_files& all = files_of_thread();
+  made->what = metadata_of(made->found);
+  cached_files& all = files_of_thread();
   if (all.size() == most_open) all.clear();
   all.insert_or_assign(path, made);
   return made;

@@ -47,8 +47,8 @@ class response_writer {
   /// Whoever took the stream over has noticed that the client is gone.
   void lose() noexcept { is_lost_ = true; }
   /// What the handler throws now is the client's fault.
-  void set_client_error() noexcept { is_clients_fault_ = true; }
-  bool is_client_error() const noexcept { return is_clients_fault_; }
+  void set_client_error() noexcept { is_client_error_ = true; }
+  bool is_client_error() const noexcept { return is_client_error_; }
   /// Drops what has been written of an answer that has not begun; and its headers.
   void drop_body();
   void forget() noexcept;
@@ -94,7 +94,7 @@ class response_writer {
   bool is_cut_ = false;
   bool is_lost_ = false;
   bool is_handed_over_ = false;
-  bool is_clients_fault_ = false;
+  bool is_client_error_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The seam: what the core asks of the kernel. A backend knows no fibers; it takes
-// operations and hands each back exactly once.
+// The interface between the core and the kernel. A backend knows no fibers; it takes operations
+// and hands each back exactly once.
 #pragma once
 
 #include <sys/socket.h>

@@ -80,7 +80,7 @@ class basic_channel {
     waiting.slot = std::addressof(item);
     givers_.push_back(waiting);
     sharing_.unlock();
-    park(sharing_, waiting);
+    wait_on(sharing_, waiting);
     if (waiting.refused) throw_channel_closed();
   }
   /// The same with a copy.
@@ -126,7 +126,7 @@ class basic_channel {
     waiting.slot = std::addressof(item);
     takers_.push_back(waiting);
     sharing_.unlock();
-    park(sharing_, waiting);
+    wait_on(sharing_, waiting);
     return item;
   }
 

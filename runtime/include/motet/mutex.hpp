@@ -140,7 +140,7 @@ class basic_mutex {
     waiting.number = me;
     waiting_.push_back(waiting);
     sharing_.unlock();
-    park(sharing_, waiting);
+    wait_on(sharing_, waiting);
     if (waiting.refused) [[unlikely]]
       lock_again(what, thread, me);
   }
@@ -163,7 +163,7 @@ class basic_mutex {
       waiting.number = me;
       waiting_.push_front(waiting);
       sharing_.unlock();
-      park(sharing_, waiting);
+      wait_on(sharing_, waiting);
       if (!waiting.refused) return;
     }
   }

@@ -27,7 +27,7 @@ class basic_notification {
     thread_core* thread = Sharing::enter_to_wait();
     single_wait waiting("wait for a notification", this, thread, Sharing::shared);
     enter(waiting);
-    park(sharing_, waiting);
+    wait_on(sharing_, waiting);
   }
 
   /// Ends the wait of the fiber or thread that has waited longest. The notifier goes on first.

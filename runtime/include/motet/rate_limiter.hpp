@@ -74,7 +74,7 @@ class basic_rate_limiter {
     state_->check(cost);
     Sharing::enter();
     if (state_->take_in_passing(cost)) return;
-    const co_owner<state> stays(*state_);
+    const shared_owner<state> stays(*state_);
     stays->wait_and_take(cost);
   }
 
@@ -173,7 +173,7 @@ class basic_rate_limiter {
   /// The longest burst, in nanoseconds: no sum with the present time can overflow.
   static constexpr std::size_t longest = clock::duration::max().count() / 4;
 
-  const co_owner<state> state_;
+  const shared_owner<state> state_;
 };
 
 }  // namespace detail

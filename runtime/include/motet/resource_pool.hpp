@@ -128,10 +128,10 @@ class basic_resource_pool {
     state* operator->() const noexcept { return &*of_; }
 
    private:
-    co_owner<state> of_;
+    shared_owner<state> of_;
   };
 
-  const co_owner<state> state_;
+  const shared_owner<state> state_;
 };
 
 /// One lent resource; its destructor gives the resource back.

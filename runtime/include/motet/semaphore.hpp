@@ -57,7 +57,7 @@ class basic_semaphore {
     waiting_.push_back(waiting);
     sharing_.unlock();
     // Waiters behind an interrupted one may want less than it did.
-    park(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
+    wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
     if (waiting.refused) throw_semaphore_closed();
   }
 

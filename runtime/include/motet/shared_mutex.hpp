@@ -180,7 +180,7 @@ class basic_shared_mutex {
 
   void wait_in_line(candidate& waiting, thread_core* thread) {
     // Readers behind an interrupted writer may be able to go on.
-    park(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
+    wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
   }
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.

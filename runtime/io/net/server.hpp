@@ -145,7 +145,8 @@ class server {
     semaphore* permits_ = nullptr;
   };
 
-  /// As far as there are seats; no more than `most`, or clients could hold up the end.
+  /// Accepts while there are permits, but at most `most` connections, or clients could delay the
+  /// end.
   template <typename AcceptReady>
   void take_what_has_come(AcceptReady& accept_ready, int most) {
     for (int left = most; left > 0; --left) {

@@ -49,10 +49,10 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
   race_point();
   if (done != nullptr) done->notify();
   if (worker.stays) {
-    self.gate.wait();
+    self.event.wait();
     return self.given;
   }
-  self.gate.wait_until(std::chrono::steady_clock::now() + idle_time.load());
+  self.event.wait_until(std::chrono::steady_clock::now() + idle_time.load());
   race_point();
   held.lock();
   if (self.linked()) {
@@ -61,7 +61,7 @@ blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& h
     return nullptr;
   }
   held.unlock();
-  self.gate.wait();  // the thread that has handed the call over is just opening the gate
+  self.event.wait();  // the thread that has handed the call over is just setting the event
   return self.given;
 }
 
@@ -126,7 +126,7 @@ void give_out(room& target) noexcept {
     if (next == nullptr) return;
     line_of_calls::remove(*next);
     if (idle_thread* idle = hand_over(target, *next)) {
-      idle->gate.open();
+      idle->event.set();
     } else if (!target.may_grow() || grow(target, *next) != 0) {
       from.push_front(*next);
       return;
@@ -135,8 +135,9 @@ void give_out(room& target) noexcept {
 }
 
 /// The lock is held. Gives `work` to a thread, or puts it in line.
-/// Returns: as submit(); and in `idle` the idle thread that has got the call, whose gate the caller
-///          opens.
+/// Returns: as submit(); and in `idle` the idle thread that has got the call, whose event the
+/// caller
+///          sets.
 int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
   if (target.may_begin()) {
     idle = hand_over(target, work);
@@ -171,7 +172,7 @@ int submit(blocking_call& work) noexcept {
   if (entered != nullptr) give_out(*entered);
   held.unlock();
   race_point();
-  if (idle != nullptr) idle->gate.open();
+  if (idle != nullptr) idle->event.set();
   return error;
 }
 

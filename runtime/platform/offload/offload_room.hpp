@@ -48,7 +48,7 @@ struct idle_thread : tagged_link<idle_tag> {
 
   offload_worker* const itself;
   blocking_call* given = nullptr;
-  one_shot_event gate;
+  one_shot_event event;
 };
 
 using line_of_calls = list<blocking_call, blocking_calls_tag>;
@@ -132,7 +132,7 @@ inline blocking_call* next_for(offload_worker& worker) noexcept {
   return next;
 }
 
-/// Returns: the idle thread that has `work` now, whose gate is to be opened; or null.
+/// Returns: the idle thread that has `work` now, whose event is to be set; or null.
 inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
   idle_thread* idle = target.idle.pop_front();
   if (idle == nullptr) return nullptr;

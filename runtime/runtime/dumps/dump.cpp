@@ -79,7 +79,7 @@ void describe_wait(std::ostream& out, const thread_state& thread, control_block&
   cold_part* parts = cold_if_any(fiber);
   for (family* each = parts == nullptr ? nullptr : &parts->own_family; each != nullptr;
        each = each->next) {
-    if (each->waiter == &wait) name_children(out, thread, *each);
+    if (each->owner_wait == &wait) name_children(out, thread, *each);
   }
   out << ", for " << waited(wait, present) << " ms";
 }

@@ -36,7 +36,7 @@ std::string name_at(const std::string* named) {
 
 }  // namespace
 
-fiber_facts facts_of(const control_block& fiber) {
+fiber_facts metadata_of(const control_block& fiber) {
   fiber_facts found;
   bits_of_one<control_block> copy;
   if (!copy.copied_from(&fiber)) return found;

@@ -19,6 +19,6 @@ struct fiber_facts {
 
 /// Any thread. Returns: what was seen, which counts only if the fiber turns out to have stayed.
 /// Throws: std::bad_alloc.
-fiber_facts facts_of(const control_block& fiber);
+fiber_facts metadata_of(const control_block& fiber);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -29,9 +29,9 @@ struct progress {
 /// switch.
 std::optional<progress> progress_of(const thread_state& thread) noexcept;
 
-/// Returns: as the kernel says it, 'R' if it could run, 'S' if it sleeps and so on; '?' if the
-/// kernel
-///          does not say.
+/// Returns: the thread's state in proc(5), such as 'R' for runnable and 'S' for asleep; '?' if it
+/// is
+///          not known.
 char state_of(pid_t thread) noexcept;
 
 class stall_timer {

@@ -148,7 +148,7 @@ void report(const held_thread& thread) {
   std::array<void*, 64> room;
   const std::lock_guard guard(state().telling);
   if (!thread.place->watched.load()) return;
-  const fiber_facts fiber = facts_of(*thread.seen.running);
+  const fiber_facts fiber = metadata_of(*thread.seen.running);
   const blocked_call blocked = blocked_call_of(thread.number);
   if (progress_of(*thread.runtime) != thread.seen) return;
   count(fiber, thread, blocked.text);

@@ -50,8 +50,8 @@ struct cold_part {
   remote_link* caller = nullptr;       // on another thread: told of the end
   control_block* callee = nullptr;     // there: its end, which the fiber has asked for, is awaited
   bool is_proxy = false;               // the fiber is a proxy, which no listing shows
-  control_block* proxy_for = nullptr;  // the fiber that it keeps, once there is one
-  bool spared = false;                 // another fiber has claimed the failure of the kept one
+  control_block* proxy_for = nullptr;  // the fiber that it stands for, once there is one
+  bool spared = false;                 // another fiber has claimed the failure of that fiber
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
   journey_owner travels;

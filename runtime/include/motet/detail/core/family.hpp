@@ -33,7 +33,7 @@ struct family {
   std::size_t lasting = 0;
   std::size_t size = 0;
   /// The owner, and what it waits for.
-  wait_record* waiter = nullptr;
+  wait_record* owner_wait = nullptr;
   until waits_until = until::all_over;
   /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
   bool is_group = false;
@@ -78,7 +78,7 @@ struct group_family : family {
 [[gnu::noinline]] inline void abandon(family& left) noexcept {
   left.children.abandon();
   left.size = left.lasting = 0;
-  left.waiter = nullptr;
+  left.owner_wait = nullptr;
   left.failing = false;
   if (!left.is_group) return;
   auto& group = static_cast<group_family&>(left);

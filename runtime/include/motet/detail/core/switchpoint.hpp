@@ -121,7 +121,7 @@ struct thread_core {
   /// The running fiber has ended. If the next one has a stack, this goes on there and does not
   /// return.
   /// Returns: the next fiber, which begins on this stack.
-  control_block& hand_on_for_good() noexcept;
+  inline control_block& hand_on_for_good() noexcept;
   /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
   void give_back_retired_stack() noexcept {
     if (retired_stack_.one.bottom != nullptr) [[unlikely]]
@@ -132,8 +132,8 @@ struct thread_core {
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
 
  protected:
-  // Beside the path of a switch, and out of line: core/switchpoint.cpp, what is thrown in
-  // cancellation/pending_throw.cpp, burial in fibers/fiber_end.cpp.
+  // Off the path of a switch, and out of line: in core/switchpoint.cpp and core/store/stacks.cpp,
+  // and what is thrown in cancellation/pending_throw.cpp.
   [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A gate at which a thread without fibers blocks until the gate is opened, once.
+// An event that is set once, for threads without fibers.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ class one_shot_event {
  public:
   void wait() noexcept;
   /// Blocks until `when` at the longest.
-  /// Returns: whether the gate is open.
+  /// Returns: whether it is set.
   bool wait_until(clock::time_point when) noexcept;
   /// Lets the waiting thread through, and with that perhaps ends the lifetime of this.
-  void open() noexcept;
+  void set() noexcept;
 
  private:
-  std::atomic<std::uint32_t> open_{0};
+  std::atomic<std::uint32_t> set_{0};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -16,12 +16,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class remote_awaiter;
 
-/// A branch of a select(). As a waiter it is the waiter's place in the list of the channel, fiber,
-/// descriptor or timer that the branch waits for. It is moved only outside of a select().
+/// A branch of a select(). As a wait node it is the waiter's place in the list of the channel,
+/// fiber, descriptor or timer that the branch waits for. It is moved only outside of a select().
 class select_branch : public wait_node {
  public:
-  /// `shared_policy`: another thread may choose this branch.
-  explicit select_branch(bool shared_policy) noexcept : shared(shared_policy) {}
+  /// `any_thread`: another thread may choose this branch.
+  explicit select_branch(bool any_thread) noexcept : shared(any_thread) {}
   select_branch& operator=(select_branch&&) = delete;
 
   /// Called when a select() begins with a branch that another one may have used.

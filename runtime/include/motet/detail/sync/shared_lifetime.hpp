@@ -29,17 +29,17 @@ struct shared_lifetime {
 };
 
 template <typename State>
-class co_owner {
+class shared_owner {
  public:
   /// The first owner of a state that was just made with `new`.
-  explicit co_owner(State* made) noexcept : state_(made) {}
-  explicit co_owner(State& shared) : state_(&shared) {
+  explicit shared_owner(State* made) noexcept : state_(made) {}
+  explicit shared_owner(State& shared) : state_(&shared) {
     const std::lock_guard in(shared.sharing);
     ++shared.owners;
   }
-  co_owner(co_owner&& from) noexcept : state_(taken(from.state_)) {}
-  co_owner& operator=(co_owner&&) = delete;
-  ~co_owner() {
+  shared_owner(shared_owner&& from) noexcept : state_(taken(from.state_)) {}
+  shared_owner& operator=(shared_owner&&) = delete;
+  ~shared_owner() {
     if (state_ == nullptr) return;
     state_->sharing.lock_at_end();
     const bool last = --state_->owners == 0;

@@ -15,7 +15,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The waiters on a primitive, in the order in which they came. The primitive's lock is held for
-/// every call but send_away(), which takes it.
+/// every call but detach_all(), which takes it.
 class wait_list {
  public:
   void push_back(wait_node& one) noexcept {
@@ -30,14 +30,14 @@ class wait_list {
     waiting_.push_front(one);
   }
 
-  /// Returns: the first waiter whose waiter is still open, without choosing it; or null.
+  /// Returns: the first node whose waiter is still open, without choosing it; or null.
   wait_node* front() noexcept {
     wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
     return each;
   }
 
-  /// The same, but takes the waiters in front of it, whose waiters have ended, out of the list.
+  /// The same, but takes the nodes in front of it, whose waiters have ended, out of the list.
   wait_node* first_left() noexcept {
     wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
@@ -62,7 +62,7 @@ class wait_list {
     return false;
   }
 
-  /// Returns: the first waiter whose waiter could be chosen, taken out of the list; or null.
+  /// Returns: the first node whose waiter could be chosen, taken out of the list; or null.
   [[gnu::always_inline]] wait_node* choose(const thread_core* chooser) noexcept {
     wait_node* oldest = first();
     if (oldest == nullptr || take(*oldest, chooser)) [[likely]]
@@ -70,7 +70,7 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// The chosen waiter `chosen` gets nothing, but may look again. Until it calls arrived(),
+  /// The waiter of `chosen` gets nothing, but may look again. Until it calls arrived(),
   /// choose() and its like find no other waiter, so that none behind it is served first.
   void expect(wait_node& chosen) noexcept {
     chosen.refused = true;
@@ -121,10 +121,10 @@ class wait_list {
   }
 
   /// Takes `ended`, whose waiter has ended, out of the list, unless its fiber is just doing so.
-  /// Returns: the waiter behind `ended`, or null.
+  /// Returns: the node behind `ended`, or null.
   wait_node* next_after_ended(wait_node& ended) noexcept {
     wait_node* next = waiting_.next(ended);
-    ended.detach_all();
+    ended.detach();
     return next;
   }
 
@@ -170,7 +170,7 @@ class waiting_room {
     single_wait waiting(what, subject, thread, Sharing::shared);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    park(sharing_, waiting);
+    wait_on(sharing_, waiting);
   }
 
   /// Calls `change()`, and ends every wait, in order, if it returns true.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Waiting on a primitive. A fiber or thread that waits has a waiter, which ends once, and a waiter
-// in the list of the primitive; for a select(), one in each of several lists. A thread that has
-// something to hand over chooses, under the primitive's lock, the first waiter that is still open,
-// hands over what the fiber waits for, and tells the waiter. A chosen waiter stays in its frame
-// until it is told; the waiters of a waiter that ended otherwise are taken out of their lists by
-// its own fiber, or by the primitive.
+// Waiting on a primitive. A fiber or thread that waits has a waiter, whose wait ends once, and a
+// wait node in the list of the primitive; a select() has a node in each of several lists. A thread
+// that has something to hand over chooses, under the primitive's lock, the first waiter that is
+// still open, hands it over, and notifies the waiter. A chosen waiter stays in its frame until it
+// is notified. If a wait ends otherwise, its nodes are removed by its own fiber, or by the
+// primitive.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ class waiter : public post {
     wait.shared = shared;
   }
 
-  /// Waits until the waiter is told, or the wait is interrupted.
-  /// Returns: whether the waiter was told.
+  /// Waits until the waiter is notified, or the wait is interrupted.
+  /// Returns: whether the waiter was notified.
   [[gnu::always_inline]] bool park() noexcept {
     if (home_ == nullptr) [[unlikely]]
       return block();
@@ -39,7 +39,7 @@ class waiter : public post {
       home_->snooze();
       return true;
     }
-    stands_by_ = true;
+    parked_ = true;
     return home_->park(wait) == wake_reason::handed;
   }
 
@@ -68,8 +68,8 @@ class waiter : public post {
 
   wait_record wait;
   control_block* const fiber;  // any thread may read it, unlike `wait`; null: thread without fibers
-  wait_node* chosen = nullptr;  // the waiter of the list from which the waiter was chosen
-  bool in_many = false;         // the waiter stands in several lists
+  wait_node* chosen = nullptr;  // the node by which the waiter was chosen
+  bool in_many = false;         // it has nodes in several lists
   bool destroyed = false;       // the primitive was destroyed during the wait
 
  private:
@@ -77,7 +77,7 @@ class waiter : public post {
   void notify_remotely() noexcept;
   /// Called on the waiter's own thread, perhaps before its fiber has reached park().
   void wake(thread_core& home) noexcept {
-    if (stands_by_) [[likely]] {
+    if (parked_) [[likely]] {
       home.make_runnable(*fiber);
     } else {
       notified_ = true;
@@ -85,9 +85,9 @@ class waiter : public post {
   }
 
   thread_core* home_;
-  bool stands_by_ = false;
+  bool parked_ = false;
   bool notified_ = false;
-  one_shot_event gate_;
+  one_shot_event event_;
 };
 
 /// A waiter's place in one list.
@@ -98,10 +98,10 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   waiter* of = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
-  bool refused = false;    // the waiter was told, but gets nothing
+  bool refused = false;    // the waiter was notified, but gets nothing
   bool list_gone = false;  // the primitive ended after the waiter had ended otherwise
 
-  /// Chooses the waiter by this waiter, and makes its fiber runnable. Called on its home thread.
+  /// Chooses the waiter by this node, and makes its fiber runnable. Called on its home thread.
   /// Returns: false if the wait had ended.
   bool win(thread_core& home) noexcept {
     if (!of->wait.claim(wake_reason::handed)) return false;
@@ -111,33 +111,33 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   }
 
   void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
-  /// Called by the waiter's own fiber, which takes it out of its list afterwards.
-  /// Returns: false if the waiter is in no list any more; the list may be gone as well.
+  /// Called by the waiter's own fiber, which then takes the node out of its list.
+  /// Returns: false if the node is in no list any more; the list may be gone as well.
   bool leave() noexcept {
     place expected = place::listed;
     if (place_.compare_exchange_strong(expected, place::leaving)) return true;
-    await_sent_away();
+    await_detached();
     return false;
   }
-  /// Takes the waiter, whose waiter has ended otherwise, out of its list. The list's lock is held.
+  /// Takes the node, whose waiter has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is just doing so.
-  bool detach_all(bool list_ends = false) noexcept {
+  bool detach(bool list_ends = false) noexcept {
     place expected = place::listed;
-    if (!place_.compare_exchange_strong(expected, place::being_sent)) return false;
+    if (!place_.compare_exchange_strong(expected, place::detaching)) return false;
     unlink();
     list_gone = list_ends;
-    place_.store(place::sent_away, std::memory_order_release);  // *this may be gone from here on
+    place_.store(place::detached, std::memory_order_release);  // *this may be gone from here on
     return true;
   }
 
  private:
-  void await_sent_away() const noexcept;
+  void await_detached() const noexcept;
 
-  enum class place : std::uint8_t { listed, leaving, being_sent, sent_away };
-  std::atomic<place> place_{place::sent_away};
+  enum class place : std::uint8_t { listed, leaving, detaching, detached };
+  std::atomic<place> place_{place::detached};
 };
 
-/// A waiter that waits on one primitive, `subject`.
+/// A waiter on one primitive, `subject`, with its node.
 struct single_wait : wait_node {
   single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
       : wait_node(lone_waiter), lone_waiter(what, thread, shared) {
@@ -155,10 +155,10 @@ struct single_wait : wait_node {
 };
 
 [[noreturn]] void throw_destroyed();
-/// Called after a wait whose waiter was not told.
+/// Called after a wait whose waiter was not notified.
 [[noreturn]] void throw_interruption();
 
-/// Waiters that were chosen, and are to be told once the primitive's lock has been released.
+/// Chosen waiters, to be notified once the primitive's lock has been released.
 class wake_list {
  public:
   void add(wait_node& one) noexcept { waiting_.push_back(one); }
@@ -191,7 +191,7 @@ void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
 ///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
 ///         `one`: they may have waited only because `one` was in front of them.
 template <typename Sharing, typename Choose>
-[[gnu::always_inline]] inline void park(Sharing& sharing, single_wait& one, Choose&& choose) {
+[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one, Choose&& choose) {
   if (one.lone_waiter.park()) [[likely]] {
     if (one.lone_waiter.destroyed) [[unlikely]]
       throw_destroyed();
@@ -205,8 +205,8 @@ template <typename Sharing, typename Choose>
 
 /// The same for primitives on which no waiter holds up those behind it.
 template <typename Sharing>
-[[gnu::always_inline]] inline void park(Sharing& sharing, single_wait& one) {
-  park(sharing, one, [](wake_list&) {});
+[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one) {
+  wait_on(sharing, one, [](wake_list&) {});
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

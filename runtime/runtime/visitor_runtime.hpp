@@ -9,13 +9,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The runtime that a visiting fiber finds on that thread; there may be an earlier visitor's, which
 /// is put back at the end.
-class guest_runtime {
+class visitor_runtime {
  public:
   /// Throws: std::bad_alloc; stack_unavailable if there is no memory for what it needs.
-  guest_runtime();
-  guest_runtime(const guest_runtime&) = delete;
-  guest_runtime& operator=(const guest_runtime&) = delete;
-  ~guest_runtime();
+  visitor_runtime();
+  visitor_runtime(const visitor_runtime&) = delete;
+  visitor_runtime& operator=(const visitor_runtime&) = delete;
+  ~visitor_runtime();
 
  private:
   const std::uintptr_t before_;  // what stood in the runtime's place
