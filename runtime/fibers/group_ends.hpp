@@ -10,7 +10,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Promises room for one more fiber in a group, which has a limit; waits for it if need be.
-/// Throws: what is pending; `cancelled` if the group ends meanwhile.
+/// Throws: a pending interruption; `cancelled` if the group ends meanwhile.
 void take_room(group_family& group, thread_state& thread);
 /// Called when there is room that no fiber has taken.
 void pass_room(group_family& group) noexcept;

@@ -30,7 +30,7 @@ class body_reader {
   bool lost() const noexcept { return lost_; }
 
   /// Returns: bytes read; 0 at the end.
-  /// Throws: status_error; unexpected_eof; std::system_error; what is pending for the fiber.
+  /// Throws: status_error; unexpected_eof; std::system_error; a pending interruption.
   std::size_t read(std::span<std::byte> room);
   /// Drops what is left, if that is at most `most` bytes and comes in `limit`.
   /// Returns: whether it is dropped.

@@ -32,7 +32,7 @@ shortcut shortcut_between(int from, int to) noexcept;
 
 /// Copies what one read gives.
 /// Returns: bytes copied; 0 at the end.
-/// Throws: std::system_error; what is pending for the fiber.
+/// Throws: std::system_error; a pending interruption.
 std::size_t copy_part(direction_lock& from, direction_lock& to, std::span<std::byte> buffer,
                       copy_progress& progress);
 void copy_by_buffer(direction_lock& from, direction_lock& to, copy_progress& progress);

@@ -43,14 +43,14 @@ std::int32_t perform_now(thread_state& thread, operation& op, const char* what) 
 bool refused_by_pending();
 
 /// For calls that cannot be taken back: also sees a time limit that no poll has found yet.
-/// Throws: what is pending for the fiber.
+/// Throws: a pending interruption.
 void deliver_passed_limits();
 
 /// Returns: `result`, if it is no error.
-/// Throws: std::system_error; for -ECANCELED what is pending for the fiber.
+/// Throws: std::system_error; for -ECANCELED a pending interruption.
 std::size_t check_result(std::int32_t result, const char* what, int fd);
 
-/// Throws: std::system_error; what is pending for the fiber.
+/// Throws: std::system_error; a pending interruption.
 std::size_t perform_throwing(operation& op, const char* what);
 
 /// Tells how `call` went, which returns a result or minus an errno value, without throwing. What is

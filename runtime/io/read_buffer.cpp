@@ -26,7 +26,7 @@ constexpr std::size_t first_capacity = 4096;
 /// The order of the fibers that use one reader.
 class read_buffer::turn : net::stream_turn {
  public:
-  /// Throws: what is pending for the fiber; std::logic_error if another thread's fiber has the
+  /// Throws: a pending interruption; std::logic_error if another thread's fiber has the
   /// turn.
   explicit turn(read_buffer& buffer) : stream_turn(buffer.order_, "turn with a reader", -1) {
     check_result(refusal(), "reader", -1);

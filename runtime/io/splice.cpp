@@ -83,7 +83,7 @@ constexpr std::chrono::milliseconds pause_in_vain{1};
 
 /// Calls `splice`, which splices from or to `awaited`, as soon as that is ready.
 /// Returns: bytes moved; 0 at the end; minus an errno value that says that this kernel cannot.
-/// Throws: std::system_error; what is pending for the fiber.
+/// Throws: std::system_error; a pending interruption.
 template <typename Splice>
 ssize_t splice_when_ready(const direction_lock& awaited, short events, Splice splice) {
   for (;;) {

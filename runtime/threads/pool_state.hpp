@@ -46,7 +46,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Returns: whether the workers had nothing to do at some time during this call.
   bool idle() const noexcept;
   /// Waits until they are idle.
-  /// Throws: what is pending for this fiber.
+  /// Throws: a pending interruption.
   void await_idle();
   /// Tells those in await_idle() that the pool may be idle.
   void announce_idle() noexcept;

@@ -192,7 +192,7 @@ void thread_pool::refuse_to_wait_here() const {
   }
 }
 
-/// Throws: executor_stopped; what is pending for a fiber that waits for room.
+/// Throws: executor_stopped; a pending interruption for a fiber that waits for room.
 void thread_pool::enter() const {
   if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
   if (!state_->room) return;

@@ -37,7 +37,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   /// The server must be `host`, and may offer `by` sessions. Throws: std::invalid_argument.
   void be_client(std::shared_ptr<client_context::state> by, std::string_view host);
   void be_server(std::shared_ptr<server_context::state> by) noexcept;
-  /// Throws: std::system_error; what is pending for the fiber.
+  /// Throws: std::system_error; a pending interruption.
   void handshake();
 
   // The caller has the turn to read, or to write.
@@ -52,7 +52,7 @@ struct stream::state : detail::stream_turns<stream::state> {
 
   SSL* get() const noexcept { return ssl_.get(); }
   detail::any_stream& below() noexcept { return below_; }
-  /// Throws: `error`, with what is known of it; what is pending for the fiber.
+  /// Throws: `error`, with what is known of it; a pending interruption.
   [[noreturn]] void throw_error(const std::error_code& error, const std::string& what) const;
 
  private:

@@ -63,7 +63,7 @@ TEST_CASE("a group waits for all of its fibers", "[group]") {
   });
 }
 
-TEST_CASE("awaiting an empty group returns, and delivers what is pending", "[group]") {
+TEST_CASE("awaiting an empty group returns, and throws a pending interruption", "[group]") {
   run([] {
     group voices;
     voices.await_all();

@@ -258,7 +258,7 @@ TEST_CASE("every verb that waits is ended by an interruption", "[io]") {
   });
 }
 
-TEST_CASE("what is pending is delivered on entry, and the verb does nothing", "[io]") {
+TEST_CASE("a pending interruption is delivered on entry, and the verb does nothing", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     REQUIRE(::write(pair.second(), "x", 1) == 1);

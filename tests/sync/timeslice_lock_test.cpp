@@ -277,7 +277,7 @@ TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
   });
 }
 
-TEST_CASE("what is pending is thrown by who has its turn again", "[timeslice]") {
+TEST_CASE("a pending interruption is thrown by who has its turn again", "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1us);
     lock.lock();

@@ -34,7 +34,7 @@ struct client_request {
   ///          all, and close.
   /// Throws: what how->body_from throws; std::length_error if that returns more than it was to, or
   ///         gives another number of bytes than `length`;
-  ///         what is pending for the fiber.
+  ///         a pending interruption.
   std::exception_ptr send(connection& by, clock::duration stall) const;
 };
 

@@ -62,7 +62,7 @@ class client::pool {
 
   /// Waits until there may be one more connection to the host of `to`. `fresh`: not one that has
   /// been used.
-  /// Throws: std::system_error; timed_out; what is pending for the fiber.
+  /// Throws: std::system_error; timed_out; a pending interruption.
   lease take(const url& to, bool fresh);
 
   const client_options& how() const noexcept { return how_; }

@@ -31,7 +31,7 @@ class admission {
 
     /// Has the thread decide on the requests that have come meanwhile.
     /// Switchpoint.
-    /// Throws: what is pending for the fiber.
+    /// Throws: a pending interruption.
     void let_others_be_decided();
 
    private:
@@ -54,7 +54,7 @@ class admission {
 /// Returns: for how long the newest bytes have lain in the socket; on a socket that does not tell,
 ///          how long a pass through the thread's queue takes.
 /// Switchpoint.
-/// Throws: what is pending for the fiber.
+/// Throws: a pending interruption.
 clock::duration waiting_time(int socket);
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -33,8 +33,8 @@ struct file_metadata {
 /// is a third of the work of opening it, and needs no disk, as what leads to an open file is in
 /// memory.
 struct cached_file {
-  /// Throws: status_error if there is no such file, or it cannot be read; what is pending for the
-  ///         fiber.
+  /// Throws: status_error if there is no such file, or it cannot be read;
+  ///         a pending interruption.
   static std::shared_ptr<const cached_file> at(const std::string& path);
 
   fd file;

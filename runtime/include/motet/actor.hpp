@@ -59,8 +59,8 @@ class actor {
   /// Sends `message`, waiting for room if the inbox is bounded. Messages of one sender arrive in
   /// order. If send() throws, the caller keeps the message. Any thread.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: channel_closed if the actor has ended, or ends meanwhile; what is pending for this
-  ///         fiber; std::bad_alloc.
+  /// Throws: channel_closed if the actor has ended, or ends meanwhile;
+  ///         a pending interruption; std::bad_alloc.
   void send(M&& message) const { inbox_->push(std::move(message)); }
   /// The same with a copy.
   /// Switchpoint; switches only if it must wait.
@@ -112,7 +112,7 @@ class actor<M>::inbox {
 
   /// Waits for a message, and takes the oldest one.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber.
+  /// Throws: a pending interruption.
   M receive() {
     if (passed_over_.empty()) return next();
     return take(passed_over_.begin());
@@ -122,7 +122,7 @@ class actor<M>::inbox {
   /// the others stay, in order. Messages that were passed over no longer count for the capacity.
   /// `wanted` must not receive.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber, what `wanted` throws; std::bad_alloc.
+  /// Throws: a pending interruption, what `wanted` throws; std::bad_alloc.
   template <typename F>
   M receive_if(F wanted) {
     for (auto each = passed_over_.begin(); each != passed_over_.end(); ++each) {

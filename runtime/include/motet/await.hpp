@@ -17,12 +17,12 @@
 namespace motet { inline namespace MOTET_ABI {
 
 /// Calls each of `bodies`, without copying it, in a fiber of its own, and waits for all. The first
-/// failure cancels the rest. Without arguments it only throws what is pending.
+/// failure cancels the rest. Without arguments it only throws a pending interruption.
 /// Returns: a tuple of what the bodies returned, std::monostate for void; nothing if all return
 ///          void.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, once all fibers have ended; fiber_cancelled if another
-///         fiber has cancelled one of them; as motet::spin(); what is pending for this fiber.
+///         fiber has cancelled one of them; as motet::spin(); a pending interruption.
 template <typename... Bodies>
   requires(detail::callable_body<Bodies> && ...)
 auto await_all(Bodies&&... bodies) {
@@ -68,8 +68,8 @@ auto await_all(Bodies&& bodies) {
 /// Waits until all of the fibers are dead; if this call is left before, they go on.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, as soon as it is known, fiber_cancelled for a fiber that
-///         was cancelled; std::logic_error for an empty handle or the running fiber's own; what is
-///         pending for this fiber.
+///         was cancelled; std::logic_error for an empty handle or the running fiber's own;
+///         a pending interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 void await_all(const First& first, const Others&... others) {
   detail::await_each({first, others...});
@@ -88,8 +88,8 @@ void await_all(const Handles& handles) {
 /// Returns: the place of the first among the arguments, from 0, and what it returned, as a
 ///          std::pair; for void the place alone.
 /// Switchpoint.
-/// Throws: all_failed; std::invalid_argument if there are no bodies; as motet::spin(); what is
-///         pending for this fiber.
+/// Throws: all_failed; std::invalid_argument if there are no bodies; as motet::spin();
+///         a pending interruption.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto await_any(Bodies&&... bodies) {
@@ -120,7 +120,7 @@ auto await_any(Bodies&& bodies) {
 /// Switchpoint.
 /// Throws: all_failed, with fiber_cancelled for a fiber that was cancelled; std::invalid_argument
 ///         for an empty range; std::logic_error for an empty handle or the running fiber's own;
-///         what is pending for this fiber.
+///         a pending interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 std::size_t await_any(const First& first, const Others&... others) {
   return detail::await_one({first, others...});
@@ -138,7 +138,7 @@ std::size_t await_any(const Handles& handles) {
 /// Returns: that optional, or an empty one if all callables have returned empty ones.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, if none came to a value; std::invalid_argument if there
-///         are no callables; as motet::spin(); what is pending for this fiber.
+///         are no callables; as motet::spin(); a pending interruption.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto first_value(Bodies&&... bodies) {
@@ -196,8 +196,8 @@ auto first_value(const Handles& handles) {
 /// has cancelled is not told either. The joiner must not wait.
 /// Returns: whether the joiner had enough; if not, all bodies have ended.
 /// Switchpoint.
-/// Throws: what the joiner throws, once all fibers have ended; as motet::spin(); what is pending
-///         for this fiber.
+/// Throws: what the joiner throws, once all fibers have ended; as motet::spin();
+///         a pending interruption.
 template <typename Joiner, typename... Bodies>
   requires(detail::joins<Joiner, Bodies> && ...)
 bool await_with(Joiner&& joiner, Bodies&&... bodies) {

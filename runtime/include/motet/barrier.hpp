@@ -32,7 +32,7 @@ class basic_barrier {
   /// round, without waiting. An interrupted wait takes its arrival back.
   /// Returns: whether this was the last arrival; so one call in each round returns true.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber; std::logic_error if no party is left, or if the
+  /// Throws: a pending interruption; std::logic_error if no party is left, or if the
   ///         barrier is destroyed meanwhile.
   bool arrive_and_wait() {
     thread_core* thread = Sharing::enter();

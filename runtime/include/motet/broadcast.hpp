@@ -106,7 +106,7 @@ class basic_broadcast<T, Sharing>::subscription : public subscription_to<T, item
   /// Waits for the next item that this subscription has not seen.
   /// Returns: a copy; nothing if the broadcast is closed and all items have been seen.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: items_missed; what is pending for this fiber; what copying the item throws.
+  /// Throws: items_missed; a pending interruption; what copying the item throws.
   std::optional<T> pop() { return this->wait_for_next("pop from a broadcast"); }
 
   /// As pop(), if that needs no waiting.

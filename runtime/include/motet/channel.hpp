@@ -65,7 +65,7 @@ class basic_channel {
   /// Hands `item` to the pop() that has waited longest, or leaves it in the channel, waiting for
   /// room. If push() throws, the caller keeps `item`.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: channel_closed; what is pending for this fiber; std::bad_alloc; std::logic_error if
+  /// Throws: channel_closed; a pending interruption; std::bad_alloc; std::logic_error if
   ///         the channel is destroyed meanwhile.
   [[gnu::always_inline]] void push(T&& item) {
     thread_core* thread = Sharing::enter();
@@ -112,7 +112,7 @@ class basic_channel {
   /// Waits for an item, and takes the oldest one.
   /// Returns: nothing if the channel is closed and empty.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber; std::logic_error if the channel is destroyed
+  /// Throws: a pending interruption; std::logic_error if the channel is destroyed
   ///         meanwhile.
   [[gnu::always_inline]] std::optional<T> pop() {
     thread_core* thread = Sharing::enter();

@@ -17,7 +17,7 @@ class basic_condition_variable {
   /// are no spurious wakes. `held` may be of any type that can be locked and unlocked,
   /// std::unique_lock<mutex> for example.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; what unlocking and locking throw; std::logic_error if
+  /// Throws: a pending interruption; what unlocking and locking throw; std::logic_error if
   ///         the condition variable is destroyed meanwhile, and then `held` is not locked again.
   template <typename Lock>
   void wait(Lock& held) {

@@ -48,7 +48,7 @@ void proxy(const joined_stream& first, const joined_stream& second, std::optiona
 /// A stream that is closed while the copy waits for the other one is noticed with the next bytes.
 /// Returns: how many bytes that were.
 /// Switchpoint.
-/// Throws: std::system_error; what is pending for this fiber. Up to 1 MiB that has been read may
+/// Throws: std::system_error; a pending interruption. Up to 1 MiB that has been read may
 ///         not have been written then, and is lost.
 /// Source: splice(2), copy_file_range(2).
 template <stream From, stream To>

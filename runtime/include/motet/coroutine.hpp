@@ -216,7 +216,7 @@ auto operator co_await(fiber<T>&& awaited) {
 /// it waits for something else, nothing interrupts this call: the frame is in the hands of others.
 /// Returns: what co_await would.
 /// Switchpoint.
-/// Throws: what is pending for this fiber, before the coroutine begins; what the coroutine throws;
+/// Throws: a pending interruption, before the coroutine begins; what the coroutine throws;
 ///         fiber_cancelled in place of the `cancelled` of another fiber on which it was resumed;
 ///         std::bad_alloc.
 template <typename A>

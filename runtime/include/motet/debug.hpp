@@ -41,7 +41,7 @@ void dump(std::ostream& out);
 /// within a second, because it computes or is blocked, has a line that says so. Any thread.
 /// Switchpoint with how.all_threads, which starts a runtime where there is none; otherwise not a
 /// switchpoint.
-/// Throws: what is pending for this fiber, with how.all_threads; std::bad_alloc.
+/// Throws: a pending interruption, with how.all_threads; std::bad_alloc.
 void dump(std::ostream& out, const dump_options& how);
 
 /// Writes a line about each fiber of this thread that will wait for ever, as far as that can be

@@ -28,7 +28,7 @@ class directory {
  public:
   /// Switchpoint.
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
-  ///         NUL; what is pending for this fiber.
+  ///         NUL; a pending interruption.
   explicit directory(std::string_view path);
   /// Takes over an open directory, for example one that io::openat() has opened.
   /// Not a switchpoint.
@@ -39,7 +39,7 @@ class directory {
 
   /// Returns: the next name; nothing when there is none.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then no name is left out.
+  /// Throws: std::system_error; a pending interruption, and then no name is left out.
   std::optional<directory_entry> next();
 
   /// A pass through the names that next() has not returned; to increment it is a switchpoint.

@@ -47,7 +47,7 @@ class directory_walk {
  public:
   /// Switchpoint.
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
-  ///         NUL; what is pending for this fiber.
+  ///         NUL; a pending interruption.
   explicit directory_walk(std::string_view path, walk_options options = {});
   /// Not a switchpoint.
   directory_walk(directory_walk&&) noexcept;
@@ -57,8 +57,8 @@ class directory_walk {
   /// Returns: the next entry; nothing at the end.
   /// Switchpoint.
   /// Throws: std::system_error, which names the path, for a directory that cannot be read and for a
-  ///         name that cannot be examined: the next call goes on behind it; what is pending for
-  ///         this fiber, and std::bad_alloc: then no entry is left out.
+  ///         name that cannot be examined: the next call goes on behind it;
+  ///         a pending interruption, and std::bad_alloc: then no entry is left out.
   std::optional<walk_entry> next();
 
   /// A pass through the entries that next() has not returned; to increment it is a switchpoint.

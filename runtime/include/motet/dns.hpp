@@ -16,9 +16,9 @@ namespace motet { inline namespace MOTET_ABI { namespace dns {
 /// Switchpoint.
 /// Throws: std::system_error, "resolve example.org: ..."; its code is what getaddrinfo(3) returned,
 ///         unless that was an error of the system, and equal to
-///         std::errc::resource_unavailable_try_again if a later try may succeed; what is pending
-///         for this fiber; std::invalid_argument for a host or a service that is empty or contains
-///         a NUL, or a number that is no port.
+///         std::errc::resource_unavailable_try_again if a later try may succeed;
+///         a pending interruption; std::invalid_argument for a host or a service that is empty or
+///         contains a NUL, or a number that is no port.
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);
 std::vector<net::endpoint> resolve(std::string_view host, std::string_view service);
 

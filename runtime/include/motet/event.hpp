@@ -19,7 +19,7 @@ class basic_event {
 
   /// Waits until the event is set; returns at once if it is.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if the event is destroyed meanwhile.
+  /// Throws: a pending interruption; std::logic_error if the event is destroyed meanwhile.
   void wait() {
     room_.wait_unless([this] { return is_ready(); }, "wait for an event", this);
   }

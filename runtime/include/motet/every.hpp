@@ -76,7 +76,7 @@ bool call_again(F& f) {
 /// Calls f() at the end of each period, the first time one period from now, until f() returns false
 /// (if it returns anything) or throws.
 /// Switchpoint.
-/// Throws: what is pending for this fiber, what `f` throws; std::invalid_argument if the period is
+/// Throws: a pending interruption, what `f` throws; std::invalid_argument if the period is
 ///         not positive.
 template <std::invocable F>
 void every(const every_options& how, F f) {

@@ -77,7 +77,7 @@ class strand {
 /// Switchpoint. An interruption on the way is thrown on the thread the fiber was leaving; or at
 /// home, if that is another thread to which no portal leads back.
 /// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
-///         stack_unavailable; what `to`'s post() throws; what is pending for this fiber;
+///         stack_unavailable; what `to`'s post() throws; a pending interruption;
 ///         std::logic_error in a destructor that runs when the fiber's function has been left, in a
 ///         main fiber that run() has not called, and in an executor's post().
 void teleport(executor to);
@@ -92,7 +92,8 @@ class portal {
   explicit portal(executor to);
   portal(const portal&) = delete;
   portal& operator=(const portal&) = delete;
-  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later switchpoint.
+  /// Switchpoint; nothing interrupts it, and a pending interruption is thrown at a later
+  /// switchpoint.
   ~portal();
 
  private:

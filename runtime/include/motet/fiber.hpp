@@ -112,8 +112,8 @@ class fiber_ref {
 
   /// Waits until the fiber is dead.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: the exception the fiber ended by; fiber_cancelled if it was cancelled; what is pending
-  ///         for the running fiber; std::logic_error if the handle is empty, the awaited fiber is
+  /// Throws: the exception the fiber ended by; fiber_cancelled if it was cancelled;
+  ///         a pending interruption; std::logic_error if the handle is empty, the awaited fiber is
   ///         the running one, or its thread is gone.
   [[gnu::always_inline]] void await() const {
     // This handle may be assigned another fiber meanwhile; the awaited fiber stays the same.
@@ -161,7 +161,7 @@ fiber_ref current();
 
 /// Goes to the back of the run queue, behind every fiber that is runnable now.
 /// Switchpoint.
-/// Throws: what is pending for this fiber.
+/// Throws: a pending interruption.
 [[gnu::always_inline]] inline void snooze() {
   detail::thread_core& thread = detail::here_core();
   thread.deliver_before_switch();
@@ -169,10 +169,10 @@ fiber_ref current();
   detail::present_core().deliver_before_switch();
 }
 
-/// For loops that compute: throws what is pending, submits the operations queued for the kernel,
-/// and gives way if 500 us have passed since the thread last looked at its backend.
+/// For loops that compute: throws a pending interruption, submits the operations queued for the
+/// kernel, and gives way if 500 us have passed since the thread last looked at its backend.
 /// Switchpoint.
-/// Throws: what is pending for this fiber.
+/// Throws: a pending interruption.
 void checkpoint();
 
 /// Waits until schedule() gives this fiber a value of this very type.
@@ -180,7 +180,7 @@ void checkpoint();
 /// could wake one: so a program runs until all is done.
 /// Returns: the value that was given to schedule(), perhaps before this call.
 /// Switchpoint.
-/// Throws: std::logic_error if the value was of another type; what is pending for this fiber.
+/// Throws: std::logic_error if the value was of another type; a pending interruption.
 template <typename T = void>
 T suspend() {
   detail::value_slot token = detail::suspend_for_token(!std::is_void_v<T>);

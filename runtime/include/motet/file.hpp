@@ -27,7 +27,7 @@ class file {
   /// the umask of the process. O_CLOEXEC is implied.
   /// Switchpoint.
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
-  ///         NUL; what is pending for this fiber.
+  ///         NUL; a pending interruption.
   /// Source: open(2).
   static file open(std::string_view path, int flags = O_RDONLY, mode_t mode = 0666);
   static file open(std::string_view path, int flags, mode_t mode, std::error_code& error) noexcept;
@@ -42,7 +42,7 @@ class file {
   /// Reads at most `buffer.size()` bytes.
   /// Returns: bytes read, in [0, buffer.size()]; 0 at the end of the file.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then nothing was read.
+  /// Throws: std::system_error; a pending interruption, and then nothing was read.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
   /// Fills all of `buffer`.
@@ -103,15 +103,15 @@ class file {
   /// Moves the position to `offset` bytes from the beginning, the position or the end of the file.
   /// Returns: the new position, from the beginning.
   /// Switchpoint if another fiber reads or writes at the position, which is waited for.
-  /// Throws: std::system_error; what is pending for this fiber if it waits.
+  /// Throws: std::system_error; a pending interruption if it waits.
   /// Source: lseek(2).
   off_t seek(off_t offset, int whence = SEEK_SET);
 
   /// Waits until what has been written is on the disk; sync_data() leaves out what is not needed to
   /// read it again, such as the time of the last change.
   /// Switchpoint.
-  /// Throws: std::system_error, also for what was written long before; what is pending for this
-  ///         fiber.
+  /// Throws: std::system_error, also for what was written long before;
+  ///         a pending interruption.
   /// Source: fsync(2).
   void sync();
   void sync_data();

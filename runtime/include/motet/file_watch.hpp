@@ -49,7 +49,7 @@ class file_watch {
   /// is watched already, by whatever path, is from now on watched for these.
   /// Switchpoint.
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
-  ///         NUL; what is pending for this fiber.
+  ///         NUL; a pending interruption.
   void watch(std::string_view path, std::uint32_t what = every_change);
   /// Watches `path` no longer; what has happened to it before may still be told.
   /// Returns: false if no file was watched by this path, or none that is still there.
@@ -59,7 +59,7 @@ class file_watch {
   /// Waits for the next event. The kernel keeps some thousands of them.
   /// Returns: nothing if there is nothing left to watch.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber, and then no event is lost; std::system_error.
+  /// Throws: a pending interruption, and then no event is lost; std::system_error.
   std::optional<file_event> next();
 
   /// A pass through the events; to increment it is a switchpoint.

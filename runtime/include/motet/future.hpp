@@ -90,7 +90,7 @@ class future {
 
   /// Waits until there is a value or an error.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if there is no promise.
+  /// Throws: a pending interruption; std::logic_error if there is no promise.
   void wait() const { state().published.wait(); }
 
   /// Returns: whether wait() would return at once.
@@ -102,7 +102,7 @@ class future {
   /// Switchpoint.
   /// Throws: the error, if the promise was given one; std::future_error (broken_promise) if the
   ///         promise was dropped; std::logic_error if the value has been taken, or there is no
-  ///         promise; what is pending for this fiber.
+  ///         promise; a pending interruption.
   decltype(auto) get() const& {
     wait();
     return read_ready();

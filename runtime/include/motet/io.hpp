@@ -8,7 +8,7 @@
 // bytes had been moved, or a connection accepted, the call returns as usual, and the interruption
 // is thrown at the next switchpoint.
 //
-// Each call throws std::system_error if the kernel refuses, and what is pending for this fiber. The
+// Each call throws std::system_error if the kernel refuses, and a pending interruption. The
 // forms with a std::error_code are noexcept and leave an interruption pending: they set the code to
 // std::errc::operation_canceled.
 #pragma once

@@ -39,7 +39,7 @@ class basic_latch {
 
   /// Waits until the latch is open.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber; std::logic_error if the latch is destroyed meanwhile.
+  /// Throws: a pending interruption; std::logic_error if the latch is destroyed meanwhile.
   void wait() {
     room_.wait_unless([this] { return is_ready(); }, "wait for a latch", this);
   }

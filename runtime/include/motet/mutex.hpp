@@ -65,7 +65,7 @@ class basic_mutex {
 
   /// Waits until the mutex is free, and takes it: in the order in which fibers and threads asked.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if it holds it already, or if the
+  /// Throws: a pending interruption; std::logic_error if it holds it already, or if the
   ///         mutex is destroyed meanwhile.
   [[gnu::always_inline]] void lock() { lock_for("lock of a mutex"); }
 

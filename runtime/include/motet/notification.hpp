@@ -21,7 +21,7 @@ class basic_notification {
 
   /// Waits for the next notification.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if the notification is destroyed
+  /// Throws: a pending interruption; std::logic_error if the notification is destroyed
   ///         meanwhile.
   void wait() {
     thread_core* thread = Sharing::enter_to_wait();

@@ -31,9 +31,10 @@ namespace motet { inline namespace MOTET_ABI {
 /// called on the calling thread.
 /// Returns: what `f` returned.
 /// Switchpoint.
-/// Throws: what `f` throws (fiber_cancelled in place of `cancelled`); what is pending for this
-///         fiber, and then `f` is not called; std::system_error if the set has no thread and none
-///         can be made; deadlock, in a job, if all threads wait for work that is offloaded in turn.
+/// Throws: what `f` throws (fiber_cancelled in place of `cancelled`);
+///         a pending interruption, and then `f` is not called; std::system_error if the set has no
+///         thread and none can be made; deadlock, in a job, if all threads wait for work that is
+///         offloaded in turn.
 template <typename F>
 decltype(auto) offload(F&& f, call_site site = call_site::here()) {
   return detail::offload_to(detail::offload_room::calls, std::forward<F>(f), site);

@@ -21,7 +21,7 @@ class basic_once {
   /// Calls `f`, unless an earlier call has returned. Others that call meanwhile wait until this
   /// call is over; if `f` throws, or is interrupted, the next of them calls its own function.
   /// Switchpoint; switches only if it must wait, or in `f`.
-  /// Throws: what `f` throws; what is pending for this fiber, unless is_done(); std::logic_error if
+  /// Throws: what `f` throws; a pending interruption, unless is_done(); std::logic_error if
   ///         `f` itself calls this, or if this is destroyed meanwhile.
   template <typename F>
   void call(F&& f) {

@@ -44,7 +44,7 @@ class pipe {
   /// Reads at most `buffer.size()` bytes.
   /// Returns: bytes read, in [0, buffer.size()]; 0 when every end to write to is closed.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then nothing was read;
+  /// Throws: std::system_error; a pending interruption, and then nothing was read;
   ///         std::logic_error if another thread's fiber is reading.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;

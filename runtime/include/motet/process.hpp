@@ -93,8 +93,8 @@ class process {
   /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
   ///         no_child_process if the program was started, but has ended already, and this process
   ///         ignores SIGCHLD, or has seen that end by another call; std::invalid_argument for a NUL
-  ///         in a text, and for a descriptor's number below 3 or given twice; what is pending for
-  ///         this fiber, and then nothing was started.
+  ///         in a text, and for a descriptor's number below 3 or given twice;
+  ///         a pending interruption, and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
   static process start(const process_options& what);
 
@@ -111,7 +111,7 @@ class process {
 
   /// Waits until the program has ended. Any number of fibers may wait, and all get the same.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber, and then the program goes on; std::system_error,
+  /// Throws: a pending interruption, and then the program goes on; std::system_error,
   ///         no_child_process if this process ignores SIGCHLD, or has seen the program's end by
   ///         another call; std::logic_error if there is no program, and in a forked child.
   /// Source: waitid(2).
@@ -166,7 +166,7 @@ struct command_result {
 /// Returns: the status, whatever it is, and the texts.
 /// Switchpoint.
 /// Throws: as process::start(); limit_exceeded if more than `limit` bytes come from one stream, and
-///         then the program is ended; what is pending for this fiber.
+///         then the program is ended; a pending interruption.
 command_result run_command(process_options what, std::string_view input = {},
                            std::size_t limit = std::size_t{1} << 20);
 

@@ -68,7 +68,7 @@ class basic_rate_limiter {
   /// Waits until `cost` more fit into the rate; callers that came before are served first. An
   /// interrupted call takes nothing.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber; std::invalid_argument if `cost` is 0 or more than the
+  /// Throws: a pending interruption; std::invalid_argument if `cost` is 0 or more than the
   ///         burst; std::logic_error if the limiter is destroyed meanwhile.
   void acquire(std::size_t cost = 1) {
     state_->check(cost);

@@ -19,7 +19,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// time take turns in the order in which they called; a view then lives until the next switchpoint.
 /// To be used on one thread at a time.
 ///
-/// Calls throw std::system_error, and what is pending for this fiber. Whatever they throw, nothing
+/// Calls throw std::system_error, and a pending interruption. Whatever they throw, nothing
 /// is lost: the next call goes on with the same bytes.
 template <stream Stream>
 class reader {

@@ -14,7 +14,7 @@ class basic_recursive_mutex {
  public:
   /// As mutex::lock(), but returns at once if the caller holds the mutex already.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if the mutex is destroyed meanwhile.
+  /// Throws: a pending interruption; std::logic_error if the mutex is destroyed meanwhile.
   void lock() {
     if (mutex_.held_by(self_core())) {
       Sharing::enter();

@@ -56,7 +56,7 @@ class basic_resource_pool {
   /// last, or a new one. The caller that has waited longest is served first. A lease from a pool of
   /// motet::local must be given back on the pool's thread; anywhere else it ends the process.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; what `make` and `healthy` throw, and then nothing is
+  /// Throws: a pending interruption; what `make` and `healthy` throw, and then nothing is
   ///         lent; std::logic_error if the pool is destroyed meanwhile.
   lease acquire() {
     taken_slot slot(*state_);

@@ -30,7 +30,7 @@ struct retry_schedule {
 
 namespace detail {
 
-/// Throws: std::invalid_argument; what is pending for the fiber.
+/// Throws: std::invalid_argument; a pending interruption.
 void enter_retry(const retry_schedule& how);
 /// Called in a handler, after attempt number `made`, from 1, has failed. Waits for the delay.
 /// Throws: the failure, if there is no further attempt.
@@ -43,8 +43,8 @@ void await_next_attempt(const retry_schedule& how, std::size_t made);
 /// attempt goes into `f`, a time limit for all of them round this call.
 /// Returns: what `f` returned.
 /// Switchpoint.
-/// Throws: the last failure, unchanged, when all attempts have failed, or `only_if` said no; what
-///         is pending for this fiber; std::invalid_argument for a schedule with no attempt, a
+/// Throws: the last failure, unchanged, when all attempts have failed, or `only_if` said no;
+///         a pending interruption; std::invalid_argument for a schedule with no attempt, a
 ///         negative delay, or a jitter that is not in [0, 1].
 template <typename F>
 decltype(auto) retry(const retry_schedule& how, F&& f) {

@@ -169,7 +169,7 @@ auto on_next(detail::subscription_to<T, Shared>& by, F then = {}) {
 /// no branch has been taken.
 /// Returns: the place of the branch that was taken among the arguments, from 0.
 /// Switchpoint; switches only if it must wait. Starts a runtime on a thread that has none.
-/// Throws: what is pending for this fiber, what a branch or its handler throws;
+/// Throws: a pending interruption, what a branch or its handler throws;
 ///         std::invalid_argument if no branch is enabled; std::logic_error if what a branch waits
 ///         for is destroyed meanwhile.
 template <typename... Branches, typename... Handlers>

@@ -38,7 +38,7 @@ class basic_semaphore {
   /// A caller that asks for more permits than the limit waits, and so do all later callers, until
   /// release() or set_limit() has added enough.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; semaphore_closed; std::invalid_argument if `count` is
+  /// Throws: a pending interruption; semaphore_closed; std::invalid_argument if `count` is
   ///         not positive; std::logic_error if the semaphore is destroyed meanwhile.
   void acquire(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();

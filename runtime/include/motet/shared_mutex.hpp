@@ -23,7 +23,7 @@ class basic_shared_mutex {
 
   /// Waits until there is neither a reader nor a writer, and takes the mutex as the writer.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if the caller is the writer already,
+  /// Throws: a pending interruption; std::logic_error if the caller is the writer already,
   ///         or if the mutex is destroyed meanwhile.
   void lock() { wait_for(writing); }
 

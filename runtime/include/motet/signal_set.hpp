@@ -31,7 +31,7 @@ class signal_set {
   /// times before next() returned it may be returned once only.
   /// Returns: its number.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber, and then no signal is lost; std::logic_error in a
+  /// Throws: a pending interruption, and then no signal is lost; std::logic_error in a
   ///         forked child.
   int next();
 

@@ -109,8 +109,8 @@ struct child_spec {
 /// child runs or is to be restarted. Children are ended one by one, in the opposite order.
 /// Switchpoint.
 /// Throws: too_many_restarts; std::invalid_argument for impossible options, no children, or an
-///         empty `make`, before any child is started; as motet::spin(); what is pending for this
-///         fiber. All children have ended by then.
+///         empty `make`, before any child is started; as motet::spin();
+///         a pending interruption. All children have ended by then.
 void supervise(const supervise_options& how, std::vector<child_spec> children);
 
 /// The same for child_specs as arguments.

@@ -79,7 +79,7 @@ class resumer<void> {
 /// called at once is not lost.
 /// Returns: the value the resumer was called with.
 /// Switchpoint.
-/// Throws: broken_resumer; what `arrange` throws; what is pending for this fiber; std::logic_error
+/// Throws: broken_resumer; what `arrange` throws; a pending interruption; std::logic_error
 ///         if it is called in the `arrange` of another suspend_with().
 template <typename T = void, typename F>
 T suspend_with(F&& arrange) {

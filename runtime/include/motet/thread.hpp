@@ -66,8 +66,8 @@ class thread {
   /// Waits until the main fiber and all other fibers of the thread are over.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: the exception the main fiber ended by, or else the first failure of the thread that no
-  ///         fiber was told of; fiber_cancelled if the main fiber was cancelled; what is pending
-  ///         for this fiber.
+  ///         fiber was told of; fiber_cancelled if the main fiber was cancelled;
+  ///         a pending interruption.
   void await() const;
 
   /// Asks the main fiber to end: as fiber_ref::cancel().
@@ -81,8 +81,8 @@ class thread {
   /// fiber.
   /// Returns: the handle, which may be dropped.
   /// Switchpoint, until that thread has made the fiber; on a thread that has no runtime it blocks.
-  /// Throws: executor_stopped if the function of that thread has been left; as spin(); what is
-  ///         pending for this fiber, and then `body` does not run.
+  /// Throws: executor_stopped if the function of that thread has been left; as spin();
+  ///         a pending interruption, and then `body` does not run.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     using result = detail::result_of_body<F>;
@@ -110,7 +110,7 @@ class thread {
   /// Returns: what `f` returned.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: what `f` throws; fiber_cancelled if its fiber was cancelled on that thread;
-  ///         executor_stopped, as spin(); what is pending for this fiber.
+  ///         executor_stopped, as spin(); a pending interruption.
   template <typename F>
   auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
     using result = detail::result_of_body<F>;

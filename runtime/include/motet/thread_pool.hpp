@@ -102,7 +102,7 @@ class thread_pool {
   /// Returns: a future of what `f` returns or throws, ready once the job's fiber and its children
   ///          are over. The future may be dropped.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
-  /// Throws: executor_stopped after stop(); std::bad_alloc; what is pending for this fiber.
+  /// Throws: executor_stopped after stop(); std::bad_alloc; a pending interruption.
   template <typename F>
   auto submit(F&& f, call_site site = call_site::here()) {
     using body = std::decay_t<F>;
@@ -127,7 +127,7 @@ class thread_pool {
   /// Waits until the pool has nothing to do: all functions have been called and destroyed. A result
   /// without a future may be destroyed a little later. The pool goes on taking jobs.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: std::logic_error on one of the pool's own threads; what is pending for this fiber.
+  /// Throws: std::logic_error on one of the pool's own threads; a pending interruption.
   void drain();
 
   enum class stop_mode : std::uint8_t {
@@ -136,7 +136,7 @@ class thread_pool {
   };
   /// Takes no more jobs, and waits until the pool's threads have ended. May be called again.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: std::logic_error on one of the pool's own threads; what is pending for this fiber: the
+  /// Throws: std::logic_error on one of the pool's own threads; a pending interruption: the
   ///         threads then end on their own, and another call of stop() waits for them.
   void stop(stop_mode how = stop_mode::drain);
 

@@ -9,19 +9,19 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// Sleeps until `when`, never less; if `when` has passed, the other runnable fibers run first.
 /// Switchpoint.
-/// Throws: what is pending for this fiber.
+/// Throws: a pending interruption.
 void sleep_until(clock::time_point when);
 
 /// Sleeps for `span`, never less; any length in any unit, also one longer than any clock runs. A
 /// thread on which no other fiber can run sleeps for 50 us or longer, unless something else than a
 /// timer wakes it.
 /// Switchpoint.
-/// Throws: what is pending for this fiber.
+/// Throws: a pending interruption.
 void sleep_for(detail::timespan span);
 
 /// Sleeps until this fiber is interrupted.
 /// Switchpoint.
-/// Throws: what is pending for this fiber.
+/// Throws: a pending interruption.
 [[noreturn]] void sleep();
 
 }}  // namespace motet::MOTET_ABI

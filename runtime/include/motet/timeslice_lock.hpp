@@ -40,7 +40,7 @@ class timeslice_lock {
 
   /// Waits for the caller's turn.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::logic_error if the caller holds the lock already,
+  /// Throws: a pending interruption; std::logic_error if the caller holds the lock already,
   ///         or if the lock is destroyed meanwhile; what on_stall throws.
   void lock();
   /// Takes the lock if it is free.
@@ -55,7 +55,7 @@ class timeslice_lock {
   /// lock on and waits for the caller's next turn, behind all others; nothing interrupts that wait.
   /// If none waits, the call takes a nanosecond.
   /// Switchpoint if it hands the lock on; else not a switchpoint.
-  /// Throws: what is pending for this fiber, which still holds the lock then; std::logic_error if
+  /// Throws: a pending interruption, which still holds the lock then; std::logic_error if
   ///         the caller does not hold the lock.
   void yield_if_due() {
     if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]]

@@ -102,7 +102,7 @@ class stream {
   /// `host`, a name or an IP address. The server is told the name.
   /// Switchpoint.
   /// Throws: std::system_error with a code of errc, or of `under`; std::invalid_argument for a
-  ///         `host` that is no name; what is pending for this fiber. `under` is closed then.
+  ///         `host` that is no name; a pending interruption. `under` is closed then.
   /// Source: RFC 8446, RFC 6125, RFC 6066.
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
@@ -131,7 +131,7 @@ class stream {
   /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer has said that there is no more.
   /// Switchpoint.
   /// Throws: std::system_error, with errc::truncated if the connection ended and the peer has not
-  ///         said so; what is pending for this fiber, and then nothing was read; std::logic_error
+  ///         said so; a pending interruption, and then nothing was read; std::logic_error
   ///         if another thread's fiber is reading or writing.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;

@@ -85,7 +85,7 @@ class basic_watch<T, Sharing>::subscription : public subscription_to<T, watched>
   /// meanwhile are passed over.
   /// Returns: a copy of the latest; nothing if the watch is gone and its last value has been seen.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: what is pending for this fiber; what copying the value throws.
+  /// Throws: a pending interruption; what copying the value throws.
   std::optional<T> next() { return this->wait_for_next("wait for a watched value"); }
 
   /// As next(), if that needs no waiting.

@@ -42,7 +42,7 @@ class writer {
 
   /// Waits until the kernel has all that has been written.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then the rest is still to be
+  /// Throws: std::system_error; a pending interruption, and then the rest is still to be
   ///         written.
   void flush() { buffer_.flush(); }
 

@@ -19,7 +19,7 @@ std::vector<endpoint> in_turns(std::span<const endpoint> found);
 /// ms. The first connection counts, and the tries that are not over are given up. Returns: the
 /// connection; none if all have failed: then `error` is what the last one has failed
 ///          by, and `failed` where.
-/// Throws: what is pending for this fiber; std::bad_alloc, stack_unavailable.
+/// Throws: a pending interruption; std::bad_alloc, stack_unavailable.
 tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& error,
                             endpoint& failed);
 

@@ -19,7 +19,7 @@ void give(pipe& to, std::string_view input) {
   std::error_code error;
   to.write_all(std::as_bytes(std::span(input)), error);
   if (error && error != std::errc::broken_pipe) {
-    if (error == std::errc::operation_canceled) to.write_all("");  // throws what is pending
+    if (error == std::errc::operation_canceled) to.write_all("");  // throws a pending interruption
     throw std::system_error(error, "run_command: write");
   }
   to.shutdown(SHUT_WR);

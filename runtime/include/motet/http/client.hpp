@@ -53,7 +53,7 @@ class reply {
   /// Returns: bytes read, at most as many as `room` has; 0 at the end.
   /// Switchpoint.
   /// Throws: std::system_error; timed_out if nothing comes in client_options::stall; unexpected_eof
-  ///         if the connection ends first; bad_reply; what is pending for this fiber.
+  ///         if the connection ends first; bad_reply; a pending interruption.
   std::size_t read(std::span<std::byte> room);
   /// Returns: all that is left of the body.
   /// Switchpoint.
@@ -88,7 +88,7 @@ class client {
   /// Switchpoint.
   /// Throws: std::invalid_argument for an address that is none, and as fields::add();
   ///         std::system_error; timed_out if one of the limits is over; bad_reply; tls::errc;
-  ///         std::logic_error for https without motet-tls; what is pending for this fiber.
+  ///         std::logic_error for https without motet-tls; a pending interruption.
   reply request(std::string_view method, std::string_view address, const request_options& how = {});
   reply get(std::string_view address);
   reply post(std::string_view address, std::string body, std::string_view content_type);

@@ -71,8 +71,8 @@ class request {
   /// Switchpoint.
   /// Throws: status_error: 400 for a body that is none, 413 for more than serve_options::body, 408
   /// if
-  ///         nothing comes in serve_options::stall; std::system_error; unexpected_eof; what is
-  ///         pending for this fiber.
+  ///         nothing comes in serve_options::stall; std::system_error; unexpected_eof;
+  ///         a pending interruption.
   std::size_t read(std::span<std::byte> room);
   /// Returns: all that is left of the body.
   /// Switchpoint.
@@ -116,8 +116,8 @@ class response {
   /// Adds to the body. What is written in answer to HEAD is not sent.
   /// Switchpoint.
   /// Throws: std::system_error if the client is gone; timed_out if it takes nothing in
-  ///         serve_options::stall; std::logic_error for more than Content-Length said; what is
-  ///         pending for this fiber.
+  ///         serve_options::stall; std::logic_error for more than Content-Length said;
+  ///         a pending interruption.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   /// Sends what has been written.

@@ -31,7 +31,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Answers the requests on one connection, until it ends. For servers whose listener is none of
 /// motet's, or whose connections are made safe first: see docs/tls.md.
 /// Switchpoint.
-/// Throws: what the handler throws; what is pending for this fiber.
+/// Throws: what the handler throws; a pending interruption.
 template <stream S>
   requires(!std::is_reference_v<S>)
 void serve_connection(S&& connected, const serve_options& how, const handler& called) {

@@ -61,13 +61,13 @@ class websocket {
   /// request, from whichever page: a server that trusts cookies must look at `Origin` first.
   /// Switchpoint.
   /// Throws: status_error for a request that does not ask for a WebSocket; std::logic_error if the
-  ///         answer has begun; std::system_error; what is pending for this fiber.
+  ///         answer has begun; std::system_error; a pending interruption.
   static websocket accept(request& asked, response& answer, const websocket_options& how = {});
   /// Connects to an address of ws or wss.
   /// Switchpoint.
   /// Throws: std::invalid_argument for an address that is none; bad_reply if the server declines;
   ///         std::system_error; timed_out; tls::errc; std::logic_error for wss without motet-tls;
-  ///         what is pending for this fiber.
+  ///         a pending interruption.
   static websocket connect(std::string_view address, const websocket_options& how = {});
 
   websocket(websocket&&) noexcept;
@@ -80,14 +80,14 @@ class websocket {
   /// Switchpoint.
   /// Throws: std::system_error: connection_reset if the connection ends without that, and what
   ///         Boost.Beast says of a peer that breaks the rules, which the peer is told; timed_out
-  ///         for a peer that is gone; broken_pipe if the WebSocket has ended; what is pending for
-  ///         this fiber.
+  ///         for a peer that is gone; broken_pipe if the WebSocket has ended;
+  ///         a pending interruption.
   std::optional<websocket_message> read();
 
   /// Sends a text, which must be UTF-8.
   /// Switchpoint.
   /// Throws: std::system_error, broken_pipe if the WebSocket has ended; timed_out if the peer takes
-  ///         nothing; what is pending for this fiber.
+  ///         nothing; a pending interruption.
   void write(std::string_view text);
   /// Sends bytes that are no text.
   /// Switchpoint.
@@ -100,7 +100,7 @@ class websocket {
   /// WebSocket has ended.
   /// Switchpoint.
   /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that may not be
-  ///         sent; what is pending for this fiber.
+  ///         sent; a pending interruption.
   void close(std::uint16_t code = 1000, std::string_view reason = {});
 
   /// Returns: how the peer has closed it. Until read() has returned nothing, or close() was

@@ -52,7 +52,7 @@ class tcp_listener : public detail::socket_listener {
 
   /// Takes the next connection. Fibers that accept at the same time are served in turn.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber; std::logic_error while a fiber of
+  /// Throws: std::system_error; a pending interruption; std::logic_error while a fiber of
   ///         another thread accepts.
   tcp_stream accept();
   tcp_stream accept(std::error_code& error) noexcept;
@@ -65,7 +65,7 @@ class tcp_listener : public detail::socket_listener {
   /// Returns: how many handlers were cancelled because they took longer than the grace. The
   ///          listener is closed by then.
   /// Switchpoint.
-  /// Throws: what is pending for this fiber; std::system_error if the listener is unusable;
+  /// Throws: a pending interruption; std::system_error if the listener is unusable;
   ///         std::logic_error as accept().
   template <typename Handler>
   std::size_t serve(const serve_options& how, Handler&& handler,

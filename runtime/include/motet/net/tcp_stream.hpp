@@ -18,7 +18,7 @@ class tcp_stream : public detail::socket_stream {
  public:
   /// Connects to `peer`; TCP_NODELAY is set.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber.
+  /// Throws: std::system_error; a pending interruption.
   static tcp_stream connect(const endpoint& peer);
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
   /// Looks up `host` as dns::resolve() does, and connects to the first of its addresses that

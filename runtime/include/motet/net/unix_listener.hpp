@@ -39,7 +39,7 @@ class unix_listener : public detail::socket_listener {
 
   /// Takes the next connection. Fibers that accept at the same time are served in turn.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber; std::logic_error while a fiber of
+  /// Throws: std::system_error; a pending interruption; std::logic_error while a fiber of
   ///         another thread accepts.
   unix_stream accept();
   unix_stream accept(std::error_code& error) noexcept;

@@ -18,7 +18,7 @@ class unix_stream : public detail::socket_stream {
  public:
   /// Connects to `peer`; waits while the backlog of its listener is full.
   /// Switchpoint.
-  /// Throws: std::system_error that names `peer`; what is pending for this fiber.
+  /// Throws: std::system_error that names `peer`; a pending interruption.
   static unix_stream connect(const endpoint& peer);
   static unix_stream connect(const endpoint& peer, std::error_code& error) noexcept;
 
@@ -37,7 +37,7 @@ class unix_stream : public detail::socket_stream {
   /// Sends a copy of the descriptor, with one byte, behind what has been written before. The
   /// descriptor must stay open until the call is over.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then nothing was sent.
+  /// Throws: std::system_error; a pending interruption, and then nothing was sent.
   /// Source: unix(7), SCM_RIGHTS.
   void send_fd(int descriptor);
   /// Takes the next byte, and the descriptor that comes with it, which has the close-on-exec flag.
@@ -47,7 +47,7 @@ class unix_stream : public detail::socket_stream {
   /// Switchpoint.
   /// Throws: std::system_error, no_message if the byte came without a descriptor,
   ///         too_many_files_open if there was no number for the descriptor, which is lost then;
-  ///         what is pending for this fiber, and then nothing was taken.
+  ///         a pending interruption, and then nothing was taken.
   std::optional<fd> receive_fd();
 
   /// Returns: the Unix sockets' names; most clients have none.

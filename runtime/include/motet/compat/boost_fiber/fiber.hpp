@@ -93,7 +93,7 @@ class fiber {
 
   /// Calls `f` with `arguments`, all moved or copied, on a fiber of this thread.
   /// Switchpoint if it is to dispatch, else not a switchpoint.
-  /// Throws: as motet::spin(); what copying throws; what is pending for this fiber, if it is to
+  /// Throws: as motet::spin(); what copying throws; a pending interruption, if it is to
   ///         dispatch, before the new one begins.
   template <detail::is_no_word_of_fibers F, typename... Arguments>
   fiber(F&& f, Arguments... arguments)
@@ -144,7 +144,8 @@ class fiber {
   bool joinable() const noexcept { return static_cast<bool>(runs_); }
 
   /// Waits for the fiber's end; on another thread than the fiber's, too.
-  /// Switchpoint; nothing interrupts it, and what is pending is thrown at a later switchpoint.
+  /// Switchpoint; nothing interrupts it, and a pending interruption is thrown at a later
+  /// switchpoint.
   /// Throws: fiber_error if there is nothing to join, or if it is the running fiber; what a child
   ///         has thrown that the fiber has got by motet::spin().
   void join() {

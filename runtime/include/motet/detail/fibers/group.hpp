@@ -63,7 +63,7 @@ class group {
   /// group. Any fiber of the owner's thread may call this; but a fiber of the group should not wait
   /// for room, since it takes up room itself.
   /// Switchpoint if the group has a limit; else not a switchpoint.
-  /// Throws: as motet::spin(); `cancelled` if the owner is ending; what is pending for this fiber.
+  /// Throws: as motet::spin(); `cancelled` if the owner is ending; a pending interruption.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     detail::group_room room(family_);
@@ -91,7 +91,7 @@ class group {
 
   /// Waits until all but the transient fibers are over. The first failure cancels the rest.
   /// Switchpoint.
-  /// Throws: the first failure, unchanged, once all are over; what is pending for this fiber;
+  /// Throws: the first failure, unchanged, once all are over; a pending interruption;
   ///         std::logic_error if the running fiber is not the owner.
   void await_all();
 

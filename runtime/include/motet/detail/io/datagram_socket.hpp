@@ -42,7 +42,7 @@ class datagram_socket {
   /// Returns: its size, which may be 0, and where it came from.
   /// Switchpoint.
   /// Throws: std::system_error; of a connected socket connection_refused if the peer's host has
-  ///         refused an earlier datagram; what is pending for this fiber, and then nothing was
+  ///         refused an earlier datagram; a pending interruption, and then nothing was
   ///         received.
   net::received_datagram receive_from(std::span<std::byte> buffer);
   net::received_datagram receive_from(std::span<std::byte> buffer, std::error_code& error) noexcept;
@@ -56,9 +56,8 @@ class datagram_socket {
 
   /// Sends a datagram to `to`; send() to the peer to which the socket is connected.
   /// Switchpoint.
-  /// Throws: std::system_error, message_size for more bytes than a datagram can have; what is
-  /// pending
-  ///         for this fiber, and then nothing was sent.
+  /// Throws: std::system_error, message_size for more bytes than a datagram can have;
+  /// a pending interruption, and then nothing was sent.
   void send_to(std::span<const std::byte> bytes, const net::endpoint& to);
   void send_to(std::span<const std::byte> bytes, const net::endpoint& to,
                std::error_code& error) noexcept;

@@ -22,7 +22,7 @@ class socket_stream {
   /// Reads at most `buffer.size()` bytes.
   /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer will send no more.
   /// Switchpoint.
-  /// Throws: std::system_error; what is pending for this fiber, and then nothing was read;
+  /// Throws: std::system_error; a pending interruption, and then nothing was read;
   ///         std::logic_error if another thread's fiber is reading.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;

@@ -101,7 +101,7 @@ stream_direction output_of(Stream& stream) {
   }
 }
 
-/// Throws: what is pending for the fiber, for operation_canceled; else std::system_error.
+/// Throws: a pending interruption, for operation_canceled; else std::system_error.
 [[noreturn]] void throw_stream_error(const std::error_code& error, const char* what);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -120,7 +120,7 @@ class time_case final : public select_branch {
 /// Waits until one of `branches` can be taken, takes it, and calls its finish() if it has waited.
 /// Shuffles `branches` unless `as_they_are`. A dump tells of the wait as `what`.
 /// Returns: the branch that was taken.
-/// Throws: what is pending for the fiber; what a branch throws.
+/// Throws: a pending interruption; what a branch throws.
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
                         const char* what = "select");
 select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are);

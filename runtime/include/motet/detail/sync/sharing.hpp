@@ -27,7 +27,7 @@ class shared_policy {
   void lock_at_end() noexcept { lock(); }
 
   /// Returns: the runtime of this thread, or null.
-  /// Throws: what is pending for the running fiber.
+  /// Throws: a pending interruption.
   static thread_core* enter() {
     thread_core* thread = self_core();
     if (thread != nullptr) thread->deliver();
@@ -78,7 +78,7 @@ class local_policy {
   void lock_at_end() noexcept {}
 
   /// Returns: the runtime of this thread, which is started if there is none.
-  /// Throws: what is pending for the running fiber.
+  /// Throws: a pending interruption.
   static thread_core* enter() {
     thread_core& thread = here_core();
     thread.deliver();

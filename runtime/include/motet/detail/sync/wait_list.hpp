@@ -156,7 +156,7 @@ class waiting_room {
   }
 
   /// Waits for the next release_if(), unless `ready()` says that there is nothing to wait for.
-  /// Throws: what is pending for this fiber; std::logic_error if the room ends meanwhile.
+  /// Throws: a pending interruption; std::logic_error if the room ends meanwhile.
   template <typename Ready>
   void wait_unless(Ready&& ready, const char* what, const void* subject) {
     thread_core* thread = Sharing::enter();

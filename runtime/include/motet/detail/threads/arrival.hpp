@@ -52,7 +52,7 @@ bool runs_here(const strand& where) noexcept;
 bool runs_here(const inline_executor&) noexcept;
 
 /// As executor_kind::take_room.
-/// Throws: executor_stopped; what is pending for this fiber.
+/// Throws: executor_stopped; a pending interruption.
 bool take_room(const thread_pool& where, const journey& traveller);
 bool take_room(const strand& where, const journey& traveller);
 /// Throws: executor_stopped, std::bad_alloc.

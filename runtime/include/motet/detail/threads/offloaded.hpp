@@ -84,7 +84,8 @@ class lent_call : public blocking_call {
  public:
   /// Has an offload thread make the call and waits for its end, however late. On a thread without a
   /// runtime makes the call itself.
-  /// Throws: what is pending, if the call was not begun; std::system_error if there is no thread.
+  /// Throws: a pending interruption, if the call was not begun; std::system_error if there is no
+  /// thread.
   void await_end();
 
  protected:
@@ -110,7 +111,8 @@ class owned_call : public blocking_call {
 
   /// Has an offload thread make the call and waits for its end. On a thread without a runtime makes
   /// the call itself.
-  /// Throws: what is pending; `call` is then empty if it was left to its thread; std::system_error
+  /// Throws: a pending interruption; `call` is then empty if it was left to its thread;
+  /// std::system_error
   ///         if there is no thread.
   static void await_end(owned<owned_call>& call);
 
