@@ -88,7 +88,7 @@ void report_swallowing(const control_block& fiber) noexcept {
   try {
     notice(home_of(fiber).settings(), "fiber " + label_of(fiber) + ", spun at " + fiber.site.file +
                                           ":" + std::to_string(fiber.site.line) +
-                                          ", has gone on 100 times after being told to end");
+                                          ", has swallowed its cancellation 100 times");
   } catch (const std::bad_alloc&) {
     // A notice is no reason to fail.
   }
@@ -236,7 +236,7 @@ void thread_core::throw_pending() {
       break;
   }
   home.check_may_wait();
-  throw std::logic_error("a wait was interrupted by nothing");
+  throw std::logic_error("internal error: a wait was interrupted without a pending interruption");
 }
 
 void throw_cancellation(thread_state& thread) {

@@ -115,7 +115,9 @@ bool timed_scope::set_end(clock::time_point later) {
 }
 
 void timed_scope::check_thread() const {
-  if (fiber->home != self()) throw std::logic_error("a deadline belongs to its fiber's thread");
+  if (fiber->home != self())
+    throw std::logic_error(
+        "deadline::reset(): called on a thread other than that of the deadline's fiber");
 }
 
 }  // namespace detail

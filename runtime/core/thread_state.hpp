@@ -87,7 +87,7 @@ class thread_state : public thread_core {
   /// For what waits also when it is interrupted.
   /// Throws: std::logic_error on a foreign thread.
   void check_may_wait() const {
-    if (foreign) throw std::logic_error("a fiber cannot wait on a foreign executor");
+    if (foreign) throw std::logic_error("a fiber cannot wait on a foreign thread");
   }
 
   // runtime/runtime_lifetime.cpp

@@ -53,7 +53,7 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
 }  // namespace
 
 void refuse_to_await_oneself() {
-  throw std::logic_error("a fiber cannot await itself");
+  throw std::logic_error("await(): a fiber cannot await itself");
 }
 
 void claim_failure(control_block& dead) noexcept {

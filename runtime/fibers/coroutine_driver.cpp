@@ -79,7 +79,7 @@ void coroutine_driver::add(std::unique_ptr<coroutine_wait>&& what) {
 void suspended_coroutine::wait_for(std::unique_ptr<coroutine_wait> what, void* frame,
                                    void (*resume)(void*)) {
   if (self_core() == nullptr) {
-    throw std::logic_error("co_await of something of motet's on a thread that has no fibers");
+    throw std::logic_error("co_await: this thread has no fibers");
   }
   frame_ = frame;
   resume_ = resume;

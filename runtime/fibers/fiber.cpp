@@ -43,7 +43,7 @@ std::vector<control_block*> children_by_age(control_block& parent) {
 void refuse_self(const control_block& fiber) {
   thread_state* thread = self();
   if (thread != nullptr && &traveller_of(thread->running()) == &fiber) {
-    throw std::logic_error("a fiber cannot schedule itself");
+    throw std::logic_error("schedule(): a fiber cannot schedule itself");
   }
 }
 
@@ -54,12 +54,12 @@ void throw_outcome(const control_block& dead) {
   if (dead.ended_by == outcome::cancelled) {
     throw fiber_cancelled(label_of(dead), *dead.to_end_for);
   }
-  throw std::logic_error("that fiber will never end: its thread is gone");
+  throw std::logic_error("await(): the fiber will never end, because its thread is gone");
 }
 
 void* result_of(control_block& dead) {
   if (dead.result == result_state::taken) {
-    throw std::logic_error("the fiber's value has been taken");
+    throw std::logic_error("await(): the fiber's value has already been taken");
   }
   return result_place(dead);
 }
@@ -75,11 +75,11 @@ control_block& block_of(const fiber_ref& fiber) {
 }
 
 void refuse_empty_handle() {
-  throw std::logic_error("an empty handle refers to no fiber");
+  throw std::logic_error("the fiber handle is empty");
 }
 
 void refuse_token() {
-  throw std::logic_error("suspend() was given a value of another type");
+  throw std::logic_error("suspend(): schedule() passed a value of another type");
 }
 
 }  // namespace detail
@@ -96,7 +96,7 @@ void fiber_ref::set_name(std::string name) const {
   detail::control_block& fiber = block();
   if (fiber.dead()) return;
   if (detail::self() != fiber.home)
-    throw std::logic_error("set_name() works on the fiber's own thread");
+    throw std::logic_error("set_name(): called on a thread other than the fiber's own");
   detail::rename(fiber, std::move(name));
 }
 
@@ -114,7 +114,8 @@ std::vector<fiber_ref> fiber_ref::children() const {
   std::vector<fiber_ref> found;
   if (fiber.dead()) return found;
   const detail::thread_state* thread = detail::self();
-  if (thread != fiber.home) throw std::logic_error("children() works on the fiber's own thread");
+  if (thread != fiber.home)
+    throw std::logic_error("children(): called on a thread other than the fiber's own");
   for (detail::control_block* child : detail::children_by_age(fiber)) {
     detail::control_block* seen = detail::itself_or_proxied(*child);
     if (seen != nullptr) found.push_back(fiber_ref(detail::refer_to(*seen)));
@@ -136,7 +137,7 @@ bool fiber_ref::schedule_slot(detail::value_slot&& token) const {
 }
 
 bool fiber_ref::raise(std::exception_ptr error) const {
-  if (error == nullptr) throw std::invalid_argument("raise() needs an exception");
+  if (error == nullptr) throw std::invalid_argument("raise(): the exception_ptr is null");
   return detail::raise(block(), std::move(error));
 }
 

@@ -24,7 +24,7 @@ void describe(control_block& fiber, spin_options& how) noexcept {
 }
 
 [[noreturn, gnu::noinline]] void refuse_to_spin(const thread_state& thread) {
-  if (thread.foreign) throw std::logic_error("a fiber cannot spin on a foreign executor");
+  if (thread.foreign) throw std::logic_error("spin(): not possible on a foreign thread");
   interruption::throw_cancelled(interruption::reason("its parent is ending"));
 }
 

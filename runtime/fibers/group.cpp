@@ -20,7 +20,7 @@ namespace {
 
 void check_thread_of(const family& group) {
   if (group.owner != nullptr && group.owner->home != self()) {
-    throw std::logic_error("a group belongs to the thread of its owner");
+    throw std::logic_error("group: used on a thread other than that of its owner");
   }
 }
 
@@ -60,7 +60,7 @@ group::group() : family_(0) {
 }
 
 group::group(std::size_t limit) : family_(limit) {
-  if (limit == 0) throw std::invalid_argument("a group needs room for one fiber at least");
+  if (limit == 0) throw std::invalid_argument("group: the limit must be at least 1");
   detail::enter_owner(family_, detail::here());
 }
 
@@ -81,7 +81,7 @@ void group::check_thread() const {
 
 void group::check_owner() const {
   if (family_.owner != &detail::here().running()) {
-    throw std::logic_error("only its owner can await a group");
+    throw std::logic_error("group: only its owner can await it");
   }
 }
 

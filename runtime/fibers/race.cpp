@@ -138,11 +138,11 @@ std::size_t await_one(const std::vector<fiber_ref>& handles) {
 }  // namespace detail
 
 std::size_t await_any() {
-  throw std::invalid_argument("await_any needs something to wait for");
+  throw std::invalid_argument("await_any(): no fibers were given");
 }
 
 void first_value() {
-  throw std::invalid_argument("first_value needs something to wait for");
+  throw std::invalid_argument("first_value(): no fibers were given");
 }
 
 }}  // namespace motet::MOTET_ABI

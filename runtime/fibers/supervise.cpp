@@ -26,19 +26,19 @@ std::string describe(const std::string& child, std::size_t limit, const std::exc
 
 void check(const supervise_options& how) {
   const auto zero = clock::duration::zero();
-  if (how.window <= zero) throw std::invalid_argument("supervise: window must be more than 0");
+  if (how.window <= zero) throw std::invalid_argument("supervise(): window must be greater than 0");
   if (how.delay < zero || how.longest_delay < how.delay) {
-    throw std::invalid_argument("supervise: delay must be from 0 to longest_delay");
+    throw std::invalid_argument("supervise(): delay must be from 0 to longest_delay");
   }
   if (!(how.jitter >= 0 && how.jitter <= 1)) {
-    throw std::invalid_argument("supervise: jitter must be from 0 to 1");
+    throw std::invalid_argument("supervise(): jitter must be from 0 to 1");
   }
 }
 
 void check(const std::vector<child_spec>& children) {
-  if (children.empty()) throw std::invalid_argument("supervise needs at least one child");
+  if (children.empty()) throw std::invalid_argument("supervise(): no children were given");
   for (const child_spec& each : children) {
-    if (!each.make) throw std::invalid_argument("supervise: a child has nothing to call");
+    if (!each.make) throw std::invalid_argument("supervise(): a child has no function");
   }
 }
 

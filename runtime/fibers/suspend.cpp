@@ -36,7 +36,7 @@ answer::~answer() {
 }
 
 void answer::check() const {
-  if (fiber_.get() == nullptr) throw std::logic_error("a resumer can be called only once");
+  if (fiber_.get() == nullptr) throw std::logic_error("resumer: called a second time");
 }
 
 void answer::give(value_slot&& value) noexcept {
@@ -49,7 +49,7 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   thread.deliver();
   control_block& fiber = thread.running();
   if (cold(fiber).resuming != nullptr) {
-    throw std::logic_error("suspend_with() in the callable of another suspend_with()");
+    throw std::logic_error("suspend_with(): called in the callable of another suspend_with()");
   }
   open_wait open(fiber);
   arrange(callable, refer_to(fiber), open.frame.number);

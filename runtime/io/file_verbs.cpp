@@ -62,7 +62,7 @@ void check_offset(off_t offset, const char* what, int fd) {
 }
 
 void check_count(std::span<const iovec> buffers) {
-  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers");
+  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers were given");
 }
 
 /// Returns: `bad`, with the error set.

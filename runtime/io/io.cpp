@@ -86,7 +86,7 @@ operation messaging(verb kind, int fd, const msghdr& message, int flags) {
 }
 
 operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
-  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers");
+  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers were given");
   operation op;
   op.kind = kind;
   op.fd = fd;

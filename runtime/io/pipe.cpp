@@ -57,7 +57,7 @@ struct pipe::end {
 
   void check_thread() {
     if (queue.taken_elsewhere()) {
-      throw std::logic_error("a fiber of another thread reads or writes on the pipe");
+      throw std::logic_error("pipe: a fiber of another thread is reading from it or writing to it");
     }
   }
 

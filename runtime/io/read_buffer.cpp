@@ -35,7 +35,7 @@ class read_buffer::turn : net::stream_turn {
 
 read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
     : from_(from), limit_(limit) {
-  if (limit == 0) throw std::invalid_argument("a reader's limit must be at least 1");
+  if (limit == 0) throw std::invalid_argument("reader: the limit must be at least 1");
 }
 
 read_buffer::~read_buffer() = default;
@@ -105,7 +105,7 @@ std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::si
 }
 
 std::optional<std::string_view> read_buffer::until(std::string_view delimiter, std::size_t limit) {
-  if (delimiter.empty()) throw std::invalid_argument("an empty delimiter");
+  if (delimiter.empty()) throw std::invalid_argument("reader::until(): the delimiter is empty");
   here().deliver();
   const turn mine(*this);
   const std::optional<std::size_t> size = find(delimiter, limit, limit);

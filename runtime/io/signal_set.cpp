@@ -176,7 +176,7 @@ signal_set::~signal_set() {
 int signal_set::next() {
   const std::shared_ptr<state> used = state_;  // the set may be moved or destroyed meanwhile
   if (used != nullptr && used->made_in != detail::this_process()) {
-    throw std::logic_error("the signals of this signal_set are those of the parent process");
+    throw std::logic_error("signal_set: used in a forked child");
   }
   std::byte number{};
   if (io::read(native_handle(), {&number, 1}) == 0) detail::throw_errno(EBADF, "read");

@@ -20,7 +20,8 @@ class stream_turns {
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void check_threads() {
     if (reading.taken_elsewhere() || writing.taken_elsewhere()) {
-      throw std::logic_error("a fiber of another thread reads or writes on the stream");
+      throw std::logic_error(
+          "stream: a fiber of another thread is reading from it or writing to it");
     }
   }
 

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds last_moment(10);
 
 write_buffer::write_buffer(const stream_direction& to, std::size_t capacity, call_site site)
     : to_(to), capacity_(capacity), site_(site), unwinding_(std::uncaught_exceptions()) {
-  if (capacity == 0) throw std::invalid_argument("a writer's capacity must be at least 1");
+  if (capacity == 0) throw std::invalid_argument("writer: the capacity must be at least 1");
   filling_.bytes = owned<std::byte[]>(new std::byte[capacity]);
   sending_.bytes = owned<std::byte[]>(new std::byte[capacity]);
 }

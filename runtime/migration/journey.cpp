@@ -64,9 +64,10 @@ void depart(journey& trip) noexcept {
 
 /// Throws: std::logic_error if the fiber could not come home again.
 void check_comes_home(const control_block& fiber) {
-  if (fiber.ending) throw std::logic_error("a fiber that ends does so at home");
+  if (fiber.ending) throw std::logic_error("teleport(): the fiber is ending");
   if (fiber.is_main && !home_of(fiber).calls_main) {
-    throw std::logic_error("what has called a main fiber cannot go along: take a portal, or run()");
+    throw std::logic_error(
+        "teleport(): an implicit main fiber cannot migrate; use a portal, or run()");
   }
 }
 
@@ -80,7 +81,8 @@ bool takes_no_mail(const control_block& fiber) noexcept {
 journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.trip;
   if (made != nullptr && !in_this_process(*made)) {
-    if (&self()->running() != &fiber) throw std::logic_error("a fiber that has forked abroad");
+    if (&self()->running() != &fiber)
+      throw std::logic_error("teleport(): the fiber has forked away from its home");
     release(*std::exchange(made, nullptr));
   }
   if (made == nullptr) made = new journey(fiber);
@@ -128,7 +130,7 @@ residence* go(const executor& to, bool returns) {
   if (executor_access::is_here(to)) return nullptr;
   const cold_part* part = cold_if_any(thread.running());
   if (part != nullptr && part->sends) {
-    throw std::logic_error("an executor's post() cannot go anywhere itself");
+    throw std::logic_error("teleport(): called in an executor's post()");
   }
   control_block& fiber = traveller_of(thread.running());
   if (!returns) check_comes_home(fiber);
@@ -137,7 +139,7 @@ residence* go(const executor& to, bool returns) {
   residence& from = *trip.at;
   if (from.served && executor_access::same(*from.served, to)) return nullptr;
   if (returns && from.must_be_left()) {
-    throw std::logic_error("a portal cannot lead back to a foreign executor");
+    throw std::logic_error("portal: it could not return to this foreign thread");
   }
   while (!leave_for(trip, to, returns)) self()->deliver();
   return &from;

@@ -116,7 +116,7 @@ outside_wait& of_main_fiber() {
   static const fiber_local<std::optional<outside_wait>> waits;
   detail::thread_state& home = detail::here();
   if (&home.running() != &home.main_fiber()) {
-    throw std::logic_error("a foreign loop runs in the main fiber of its thread");
+    throw std::logic_error("run_ready(): called outside of the thread's main fiber");
   }
   std::optional<outside_wait>& mine = waits.get();
   if (!mine || !mine->of_this_process()) mine.emplace(home);

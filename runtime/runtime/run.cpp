@@ -89,7 +89,7 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
   sizes.on_notice = chosen.on_notice;
   if (chosen.make_backend) {
     std::unique_ptr<backend> made = chosen.make_backend(sizes);
-    require(made != nullptr, "options.make_backend has made no backend");
+    require(made != nullptr, "options.make_backend returned null");
     return made;
   }
   // Valgrind knows few operations of a ring.
@@ -191,10 +191,10 @@ visitor_runtime::~visitor_runtime() {
 }
 
 control_block& begin_session(const options& chosen) {
-  if (read_self() == ended_mark) throw std::logic_error("run: this thread's runtime has ended");
+  if (read_self() == ended_mark) throw std::logic_error("run(): this thread's runtime has ended");
   if (self() != nullptr) {
     if (const char* use = self()->in_use()) {
-      throw std::logic_error(std::string("run: this thread already has a runtime, started by its "
+      throw std::logic_error(std::string("run(): this thread already has a runtime, started by its "
                                          "first use of motet, and it is still in use: ") +
                              use);
     }

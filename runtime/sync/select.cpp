@@ -119,7 +119,7 @@ class selection {
 }  // namespace
 
 void refuse_to_select_nothing() {
-  throw std::invalid_argument("select() has no branch that is enabled");
+  throw std::invalid_argument("select(): no branch is enabled");
 }
 
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are, const char* what) {

@@ -20,11 +20,11 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 void refuse_to_unlock() {
-  throw std::logic_error("unlock of a mutex that another one holds, or nobody");
+  throw std::logic_error("mutex::unlock(): the calling fiber does not hold the mutex");
 }
 
 void refuse_to_lock_again() {
-  throw std::logic_error("lock of a mutex by the one who holds it");
+  throw std::logic_error("mutex::lock(): the calling fiber already holds the mutex");
 }
 
 void refuse_permits() {
@@ -37,27 +37,27 @@ void throw_semaphore_closed() {
 }
 
 void refuse_latch_count() {
-  throw std::invalid_argument("a latch counts down from 0 or more, and not below 0");
+  throw std::invalid_argument("latch: the count must not become negative");
 }
 
 void refuse_parties() {
-  throw std::invalid_argument("a barrier needs at least 1 party");
+  throw std::invalid_argument("barrier: the number of parties must be at least 1");
 }
 
 void refuse_arrival() {
-  throw std::logic_error("every party of the barrier has left it");
+  throw std::logic_error("barrier: all parties have left");
 }
 
 void refuse_empty_end() {
-  throw std::logic_error("a sender or receiver of no channel");
+  throw std::logic_error("channel: the sender or receiver has no channel");
 }
 
 void refuse_to_keep_nothing() {
-  throw std::invalid_argument("a broadcast keeps at least 1 item");
+  throw std::invalid_argument("broadcast: the capacity must be at least 1");
 }
 
 void refuse_empty_subscription() {
-  throw std::logic_error("a subscription to nothing");
+  throw std::logic_error("subscription: it has no source");
 }
 
 void refuse_empty_pool() {
@@ -66,7 +66,7 @@ void refuse_empty_pool() {
 }
 
 void refuse_to_use_returned() {
-  throw std::logic_error("what this lease lent has been discarded");
+  throw std::logic_error("lease: the resource has been discarded");
 }
 
 void refuse_rate() {
@@ -76,15 +76,15 @@ void refuse_rate() {
 }
 
 void refuse_period() {
-  throw std::invalid_argument("every() needs a period");
+  throw std::invalid_argument("every(): the period must be greater than 0");
 }
 
 void refuse_empty_future() {
-  throw std::logic_error("a promise that was moved away, or a future without one");
+  throw std::logic_error("the promise or future has no shared state");
 }
 
 void refuse_taken_value() {
-  throw std::logic_error("the value of this future has been taken");
+  throw std::logic_error("future::get(): the value has already been taken");
 }
 
 std::exception_ptr broken_promise() noexcept {
@@ -115,7 +115,7 @@ template void last_call<shared_policy>::rest_until(clock::time_point);
 template void last_call<local_policy>::rest_until(clock::time_point);
 
 void refuse_capacity() {
-  throw std::invalid_argument("no memory holds so many items: motet::unbounded is another thing");
+  throw std::invalid_argument("channel: the capacity is too large; use motet::unbounded");
 }
 
 void throw_channel_closed() {

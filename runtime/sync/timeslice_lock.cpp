@@ -23,7 +23,8 @@ constexpr std::chrono::hours longest_quantum(365 * 24);
 
 clock::duration checked(detail::timespan quantum) {
   if (quantum.length <= clock::duration::zero() || quantum.length > longest_quantum) {
-    throw std::invalid_argument("a timeslice_lock's quantum must be positive, and at most a year");
+    throw std::invalid_argument(
+        "timeslice_lock: the quantum must be greater than 0 and at most a year");
   }
   return quantum.length;
 }
@@ -158,8 +159,7 @@ void timeslice_lock::yield_if_over() {
   sharing_.unlock();
   next->called.end();
   node.called.await_end();
-  if (node.refused)
-    throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
+  if (node.refused) throw std::logic_error("timeslice_lock: destroyed while a fiber waited for it");
   if (thread != nullptr) thread->deliver();
 }
 
@@ -194,8 +194,7 @@ void timeslice_lock::await_turn(wait_node& node) {
     leave_line(node);
     throw;
   }
-  if (node.refused)
-    throw std::logic_error("a timeslice_lock was destroyed while it was waited for");
+  if (node.refused) throw std::logic_error("timeslice_lock: destroyed while a fiber waited for it");
 }
 
 void timeslice_lock::leave_line(wait_node& node) noexcept {

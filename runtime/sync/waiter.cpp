@@ -69,11 +69,11 @@ thread_core& shared_policy::begin_to_wait() {
 }
 
 void refuse_other_thread() {
-  throw std::logic_error("something of motet::local is used on a second thread");
+  throw std::logic_error("a motet::local object is used on a second thread");
 }
 
 void throw_destroyed() {
-  throw std::logic_error("it was destroyed while this waited on it");
+  throw std::logic_error("the primitive was destroyed while this fiber waited on it");
 }
 
 void throw_interruption() {

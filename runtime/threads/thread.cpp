@@ -175,7 +175,7 @@ cancel_result thread::cancel(const char* reason, call_site site) const {
 }
 
 const std::shared_ptr<detail::thread_link>& thread::link() const {
-  if (link_ == nullptr) throw std::logic_error("a thread that was moved from");
+  if (link_ == nullptr) throw std::logic_error("thread: the object was moved from");
   return link_;
 }
 

@@ -113,13 +113,14 @@ thread_pool::thread_pool(std::size_t workers, std::string_view name) {
 }
 
 thread_pool::thread_pool(std::size_t workers, std::string_view name, std::size_t limit) {
-  if (limit == 0) throw std::invalid_argument("a thread_pool's limit must be at least 1");
+  if (limit == 0) throw std::invalid_argument("thread_pool: the limit must be at least 1");
   start(workers, name);
   state_->room.emplace(static_cast<std::ptrdiff_t>(limit));
 }
 
 void thread_pool::start(std::size_t workers, std::string_view name) {
-  if (workers == 0) throw std::invalid_argument("a thread_pool needs a worker");
+  if (workers == 0)
+    throw std::invalid_argument("thread_pool: the number of workers must be at least 1");
   state_ = std::make_shared<detail::pool_state>(workers);
   try {
     for (std::size_t i = 0; i < workers; ++i) {
@@ -188,7 +189,7 @@ bool thread_pool::in_this_process() const noexcept {
 void thread_pool::refuse_to_wait_here() const {
   if (!in_this_process()) throw executor_stopped();
   if (on_own_thread()) {
-    throw std::logic_error("a job of a thread_pool cannot wait for the whole pool");
+    throw std::logic_error("thread_pool: a job cannot wait for its own pool");
   }
 }
 

@@ -101,7 +101,8 @@ int client_context::state::keep_session(SSL* connection, SSL_SESSION* offered) n
 server_context::server_context(const server_options& how) : state_(std::make_shared<state>(how)) {}
 
 server_context::state::state(const server_options& how) : protocols_(as_sent(how.protocols)) {
-  if (how.certificates.empty()) throw std::invalid_argument("a TLS server without a certificate");
+  if (how.certificates.empty())
+    throw std::invalid_argument("tls::server_context: no certificate was given");
   for (const certificate& each : how.certificates) by_certificate_.push_back(with(each, how));
   if (by_certificate_.size() == 1) return;
   SSL_CTX_callback_ctrl(get(), SSL_CTRL_SET_TLSEXT_SERVERNAME_CB,

@@ -9,7 +9,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The texts of the lines that are printed by default.
-inline constexpr char fiber_failed[] = "a fiber failed and nobody was left to be told";
+inline constexpr char fiber_failed[] = "unhandled exception in a fiber";
 inline constexpr char never_thrown[] =
     "an exception was raised in a fiber that ended before it could be thrown";
 

@@ -112,7 +112,8 @@ TEST_CASE("a running fiber gets what was raised at its next switchpoint", "[rais
   });
 }
 
-TEST_CASE("every switchpoint throws a pending interruption, also when it need not wait", "[raise]") {
+TEST_CASE("every switchpoint throws a pending interruption, also when it need not wait",
+          "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
     auto dead = spin([] {});

@@ -131,7 +131,8 @@ TEST_CASE("await_all of a range returns a vector in its order", "[await_all]") {
   });
 }
 
-TEST_CASE("await_all of nothing returns at once, and throws a pending interruption", "[await_all]") {
+TEST_CASE("await_all of nothing returns at once, and throws a pending interruption",
+          "[await_all]") {
   run([] {
     await_all();
     CHECK(await_all(std::vector<std::function<int()>>()).empty());

@@ -236,7 +236,7 @@ TEST_CASE("a group takes its fiber back to where it was made", "[teleport]") {
   });
 }
 
-TEST_CASE("abroad, too, a fiber cannot await itself", "[teleport]") {
+TEST_CASE("a migrated fiber cannot await itself", "[teleport]") {
   run_here([] {
     idle_thread there;
     const auto traveller = spin([&] {

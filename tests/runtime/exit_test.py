@@ -40,7 +40,7 @@ EXPECTED = {
     "exit_on_static_thread": (8, ["~its other fiber"], ""),
     "posted_job_fails": (1, [], "a job that nobody waits for"),
     "stream_destroyed_elsewhere": (
-        -signal.SIGABRT, [], "a fiber of another thread reads or writes on the stream"),
+        -signal.SIGABRT, [], "stream: a fiber of another thread is reading from it or writing to it"),
     "thread_fails_unawaited": (1, [], "a thread that nobody awaits"),
     "forked_body_returns": (
         0, ["~child", "~of the child", "the child ended with 0", "~parent", "~other"], ""),

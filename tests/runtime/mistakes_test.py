@@ -14,10 +14,10 @@ import sys
 ENDS = {
     "std_mutex_across_a_switch": (0, r"has held thread \d+ for \d+ ms: it is blocked in futex\(\)"),
     "sleep_of_the_thread": (0, r"has held thread \d+ for \d+ ms: it is blocked in clock_nanosleep\(\)"),
-    "local_on_two_threads": (0, r"something of motet::local is used on a second thread"),
+    "local_on_two_threads": (0, r"a motet::local object is used on a second thread"),
     "forgotten_await": (-signal.SIGABRT, r"nobody asked"),
     "thrown_int": (0, r"an int: 42"),
-    "handle_of_nothing": (0, r"an empty handle refers to no fiber"),
+    "handle_of_nothing": (0, r"the fiber handle is empty"),
     "handle_after_the_end": (0, r"^1\n1\n$"),
     "unclosed_channel": (0, r"every fiber of this thread waits(.|\n)*fiber 2 waiting: pop from a channel"),
     "two_locks": (0, r"fiber 2 waiting: lock of a mutex \w+, held by fiber 3(.|\n)*"
@@ -26,7 +26,7 @@ ENDS = {
                              r"spin_options.stack_size gives it more"),
     "switch_in_a_handler": (-signal.SIGABRT, r"within the no_switch_guard made at \S+mistakes.cpp:\d+"),
     "nested_run": (0, r"this thread already has a runtime"),
-    "fork_in_the_middle": (0, r"that fiber will never end: its thread is gone"),
+    "fork_in_the_middle": (0, r"await\(\): the fiber will never end, because its thread is gone"),
     "left_at_the_end": (0, r"its parent has ended"),
 }
 

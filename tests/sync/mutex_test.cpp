@@ -102,7 +102,8 @@ TEMPLATE_TEST_CASE("who was given a mutex and is interrupted then has it", "[mut
   });
 }
 
-TEMPLATE_TEST_CASE("lock throws a pending interruption even if it need not wait", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("lock throws a pending interruption even if it need not wait", "[mutex]",
+                   FORMS) {
   run([] {
     typename TestType::mutex lock;
     auto fiber = spin([&] {

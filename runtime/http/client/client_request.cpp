@@ -87,7 +87,8 @@ std::exception_ptr client_request::send(connection& by, clock::duration stall) c
   std::uint64_t given = 0;
   for (bool more = true; more && cut == nullptr;) {
     const std::size_t size = how->body_from(piece);
-    if (size > piece.size()) throw std::length_error("body_from has returned too much");
+    if (size > piece.size())
+      throw std::length_error("body_from(): returned more bytes than fit into the buffer");
     more = size > 0;
     given += size;
     if (!length.has_value()) {

@@ -26,7 +26,8 @@ bool is_over(const connection& unused) noexcept {
 }  // namespace
 
 client::pool::pool(const client_options& how) : how_(how), secure_(how.trusted_file) {
-  if (how.connections_per_host == 0) throw std::invalid_argument("no connection to any host");
+  if (how.connections_per_host == 0)
+    throw std::invalid_argument("client: connections_per_host must be at least 1");
 }
 
 void client::pool::lease::close() noexcept {

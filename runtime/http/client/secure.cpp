@@ -31,7 +31,7 @@ detail::any_stream secure_client::connect(net::tcp_stream under, const std::stri
 secure_client::secure_client(const std::string&) {}
 
 detail::any_stream secure_client::connect(net::tcp_stream, const std::string&) {
-  throw std::logic_error("https needs a motet-http that was built with motet-tls");
+  throw std::logic_error("https: this motet-http was built without motet-tls");
 }
 
 #endif

@@ -176,7 +176,8 @@ void send_part(const fd& from, const part& what, response_writer& to) {
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(what.size - sent, most));
     const std::size_t size =
         read_at(from, {buffer.get(), wanted}, static_cast<off_t>(what.begin + sent));
-    if (size == 0) throw std::runtime_error("a file was cut while it was being sent");
+    if (size == 0)
+      throw std::runtime_error("send_file(): the file was truncated while it was being sent");
     to.write(std::span(buffer.get(), size));
     sent += size;
   }

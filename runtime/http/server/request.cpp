@@ -75,7 +75,7 @@ int request::native_handle() const noexcept {
 }
 
 fields& response::headers() {
-  if (begun()) throw std::logic_error("the head of the answer has been sent");
+  if (begun()) throw std::logic_error("response: the header section has already been sent");
   return of_.answer().headers;
 }
 

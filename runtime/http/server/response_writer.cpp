@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
 [[noreturn]] void throw_too_long() {
-  throw std::logic_error("a longer body than its Content-Length says");
+  throw std::logic_error("response: the body is longer than its Content-Length");
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void response_writer::cut() noexcept {
 }
 
 void response_writer::hand_over() {
-  if (begun_) throw std::logic_error("the head of the answer has been sent");
+  if (begun_) throw std::logic_error("response: the header section has already been sent");
   send();
   begun_ = true;
   status = 101;
@@ -76,13 +76,13 @@ void response_writer::add_head(std::optional<std::uint64_t> length) {
   if (headers.find("content-length").has_value()) {
     promised_ = number_of(only_value(headers, "content-length").value_or(""));
     if (!promised_.has_value()) {
-      throw std::invalid_argument("a Content-Length that is no number, or comes twice");
+      throw std::invalid_argument("response: Content-Length is not a number, or occurs twice");
     }
     if (written_ > *promised_) throw_too_long();
     if (!has_body() && status != 304) headers.remove("content-length");
   }
   if (headers.find("transfer-encoding").has_value()) {
-    throw std::invalid_argument("Transfer-Encoding is not for a handler to set");
+    throw std::invalid_argument("response: a handler must not set Transfer-Encoding");
   }
   const bool says_close = has_member(headers, "connection", "close");
   if (says_close) close_after();

@@ -276,7 +276,8 @@ void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
 void websocket::state::close(std::uint16_t code, std::string_view reason) {
   beast::websocket::close_reason why(static_cast<beast::websocket::close_code>(code),
                                      text_for_beast(reason));
-  if (!may_be_sent(code)) throw std::invalid_argument("a code that may not be sent");
+  if (!may_be_sent(code))
+    throw std::invalid_argument("websocket::close(): the code must not be sent");
   const std::lock_guard turn(reading_);
   const std::lock_guard turn_to_write(socket_.next_layer().writing());
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;

@@ -139,7 +139,8 @@ void websocket::write(std::span<const std::byte> bytes) {
 }
 
 void websocket::close(std::uint16_t code, std::string_view reason) {
-  if (reason.size() > 123) throw std::invalid_argument("a reason of more than 123 bytes");
+  if (reason.size() > 123)
+    throw std::invalid_argument("websocket::close(): the reason is longer than 123 bytes");
   state_->close(code, reason);
 }
 

@@ -72,7 +72,8 @@ class deadlock : public std::logic_error {
 /// Thrown by suspend_with() when its resumer was dropped without having been called.
 class broken_resumer : public std::logic_error {
  public:
-  broken_resumer() : std::logic_error("the resumer of this fiber was dropped unused") {}
+  broken_resumer()
+      : std::logic_error("suspend_with(): the resumer was destroyed without being called") {}
 };
 
 /// Thrown by a push to a closed channel, or by send() to an actor that has ended.
@@ -136,7 +137,7 @@ class limit_exceeded : public std::length_error {
 /// Thrown by calls that give work to a thread, or to a thread_pool, that takes no more.
 class executor_stopped : public std::runtime_error {
  public:
-  executor_stopped() : std::runtime_error("the thread, or the pool, takes no more work") {}
+  executor_stopped() : std::runtime_error("the executor has been stopped") {}
 };
 
 /// Thrown by spin() when there is no memory, or no mapping left, for another stack.

@@ -68,7 +68,7 @@ endpoint::endpoint(const sockaddr* address, socklen_t length) {
   const bool v6 = length >= sizeof(sockaddr_in6) && address->sa_family == AF_INET6;
   const bool local = length >= sizeof(sa_family_t) && address->sa_family == AF_UNIX;
   if (!v4 && !v6 && !local) {
-    throw std::invalid_argument("an address that is none of IPv4, IPv6 or a Unix socket");
+    throw std::invalid_argument("endpoint: the address family is not IPv4, IPv6 or Unix");
   }
   // Of a path of 108 bytes the kernel counts one more, for a NUL. Source: unix(7), BUGS.
   length_ = std::min(length, static_cast<socklen_t>(v4   ? sizeof(sockaddr_in)
@@ -79,13 +79,13 @@ endpoint::endpoint(const sockaddr* address, socklen_t length) {
 
 endpoint endpoint::unix_path(std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos) {
-    throw std::invalid_argument("the path of a Unix socket is empty or holds a NUL");
+    throw std::invalid_argument("endpoint: the path of a Unix socket is empty or contains a NUL");
   }
   return local_name(path, 0);
 }
 
 endpoint endpoint::unix_abstract(std::string_view name) {
-  if (name.empty()) throw std::invalid_argument("the name of a Unix socket is empty");
+  if (name.empty()) throw std::invalid_argument("endpoint: the name of a Unix socket is empty");
   return local_name(name, 1);
 }
 

@@ -49,7 +49,7 @@ struct socket_listener::state {
 
   void check_threads() {
     if (queue.taken_elsewhere()) {
-      throw std::logic_error("a fiber of another thread accepts on the listener");
+      throw std::logic_error("listener: a fiber of another thread is accepting on it");
     }
   }
 
@@ -134,7 +134,7 @@ void set(const fd& socket, int level, int option, bool on) {
 }  // namespace
 
 fd bound_socket(const net::endpoint& where, const net::listen_options& how) {
-  if (how.backlog < 1) throw std::invalid_argument("a listener's backlog must be at least 1");
+  if (how.backlog < 1) throw std::invalid_argument("listener: the backlog must be at least 1");
   const int family = where.address()->sa_family;
   fd made = net::new_socket(family, SOCK_STREAM);
   if (family != AF_UNIX) {

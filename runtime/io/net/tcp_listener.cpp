@@ -130,7 +130,7 @@ std::size_t tcp_listener::serve_shared_out(thread_pool& pool, const serve_option
 std::size_t tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
                                         const serve_options& how, const handler_function& handler,
                                         call_site site) {
-  if (where.port() == 0) throw std::invalid_argument("clients need to know the port of a server");
+  if (where.port() == 0) throw std::invalid_argument("serve(): the port must not be 0");
   const endpoint address = of_kind(where, false);
   fd socket = detail::bound_socket(address, {.reuse_port = how.share_port});
   detail::share_port(socket);  // not before: the port is refused if it is another's

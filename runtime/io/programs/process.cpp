@@ -173,9 +173,9 @@ process::~process() {
 }
 
 process::state& process::started() const {
-  if (state_ == nullptr) throw std::logic_error("no program has been started");
+  if (state_ == nullptr) throw std::logic_error("process: no program has been started");
   if (state_->made_in != detail::this_process()) {
-    throw std::logic_error("the program is a child of the parent process");
+    throw std::logic_error("process: the program is a child of the parent process");
   }
   return *state_;
 }
