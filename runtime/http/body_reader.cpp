@@ -9,6 +9,7 @@
 #include <motet/http/request.hpp>
 #include <string_view>
 
+#include "http/reason_phrase.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -68,7 +69,7 @@ std::size_t body_reader::read_piece(std::span<std::byte> room) {
 }
 
 std::size_t body_reader::read_some(std::span<std::byte> room) {
-  if (left_ > may_come_) throw status_error(413, "the body is too large");
+  if (left_ > may_come_) throw standard_error(413);
   room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left_)));
   const std::size_t size = read_stream(room);
   if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(left_));
@@ -90,7 +91,7 @@ std::size_t body_reader::read_stream(std::span<std::byte> room) {
   if (!from_.peek(0).empty()) {
     size = from_.read(room);
   } else if (!move_on_after(stall_, [&] { size = from_.read(room); })) {
-    throw status_error(408, "the body has not come in time");
+    throw standard_error(408);
   }
   return size;
 }
@@ -107,7 +108,7 @@ std::size_t body_reader::read_chunk(std::span<std::byte> room) {
     // What has come as a whole is measured, too, or it would matter in which parts it comes.
     const std::size_t framing = next.taken - next.piece.size() + (next.needs_more ? left : 0);
     if (next.bad || framing > std::min(longest_line, from_.limit() - 1)) {
-      throw status_error(400, "the body is not in chunks as it should be");
+      throw standard_error(400);
     }
     std::copy_n(std::as_bytes(std::span(next.piece)).begin(), next.piece.size(), room.begin());
     from_.skip(next.taken);
@@ -122,13 +123,13 @@ std::size_t body_reader::read_chunk(std::span<std::byte> room) {
 void body_reader::await_more(std::size_t wanted) {
   std::size_t size = 0;
   if (!move_on_after(stall_, [&] { size = from_.peek(wanted).size(); })) {
-    throw status_error(408, "the body has not come in time");
+    throw standard_error(408);
   }
   if (size < wanted) throw unexpected_eof(size, wanted);
 }
 
 void body_reader::count(std::size_t size) {
-  if (size > may_come_) throw status_error(413, "the body is too large");
+  if (size > may_come_) throw standard_error(413);
   may_come_ -= size;
 }
 

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "http/reason_phrase.hpp"
 #include "http/server/date.hpp"
 #include "http/text.hpp"
 
@@ -43,11 +44,11 @@ fd open_cached(const std::string& path, int& error) noexcept {
     case ENOENT:
     case ENOTDIR:
     case ENAMETOOLONG:
-      throw status_error(404, "there is no such file");
+      throw standard_error(404);
     case EACCES:
     case EPERM:
     case ELOOP:
-      throw status_error(403, "the file cannot be read");
+      throw standard_error(403);
     default:
       throw std::system_error(error, "open");
   }
@@ -66,7 +67,7 @@ fd open_to_read(const std::string& path) {
 }
 
 file_metadata metadata_of(const struct stat& found) {
-  if (!S_ISREG(found.st_mode)) throw status_error(404, "there is no such file");
+  if (!S_ISREG(found.st_mode)) throw standard_error(404);
   const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
                            static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
   const auto size = static_cast<std::uint64_t>(found.st_size);

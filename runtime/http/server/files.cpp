@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "http/lists.hpp"
+#include "http/reason_phrase.hpp"
 #include "http/server/cached_file.hpp"
 #include "http/server/date.hpp"
 #include "http/server/server_connection.hpp"
@@ -158,7 +159,7 @@ std::optional<part> part_asked_for(const request& asked, const file_metadata& wh
   } else if (*begin < what.size) {
     return part{*begin, std::min(end.value_or(what.size - 1), what.size - 1) - *begin + 1};
   }
-  throw status_error(416, "there is no such part of the file");
+  throw standard_error(416);
 }
 
 /// Throws: std::runtime_error if the file is shorter than it was.
@@ -254,7 +255,7 @@ void send_file(request& asked, response& answer, const std::string& path) {
 handler files(std::string directory) {
   return [directory = std::move(directory)](request& asked, response& answer) {
     const std::string_view path = asked.parameter("path");
-    if (leads_out(path)) throw status_error(404, "there is no such file");
+    if (leads_out(path)) throw standard_error(404);
     std::string whole = directory + '/' + std::string(path);
     const bool with_index = whole.ends_with('/');
     if (with_index) whole += "index.html";

@@ -8,9 +8,9 @@
 
 #include "http/fields_access.hpp"
 #include "http/lists.hpp"
+#include "http/reason_phrase.hpp"
 #include "http/send.hpp"
 #include "http/server/date.hpp"
-#include "http/server/reason.hpp"
 #include "http/server/send_range.hpp"
 #include "http/text.hpp"
 

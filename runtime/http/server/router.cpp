@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "http/reason_phrase.hpp"
 #include "http/server/server_connection.hpp"
 #include "http/server/target.hpp"
 #include "http/text.hpp"
@@ -133,7 +134,7 @@ void router::operator()(request& asked, response& answer) const {
     }
     allow(methods, each.method);
   }
-  if (methods.empty()) throw status_error(404, "there is nothing here");
+  if (methods.empty()) throw standard_error(404);
   std::string allowed;
   for (const std::string_view each : methods) {
     allowed.append(allowed.empty() ? "" : ", ").append(each);

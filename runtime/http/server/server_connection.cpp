@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "http/lists.hpp"
+#include "http/reason_phrase.hpp"
 #include "http/server/admission.hpp"
 #include "http/server/linger.hpp"
 #include "http/text.hpp"
@@ -87,14 +88,13 @@ bool server_connection::await_head() {
     if (is_there) {
       came = take_head();
     } else if (!move_on_after(how_.rest_of_head, [&] { came = take_head(); })) {
-      refuse(408, "the head of the request has not come in time");
+      refuse(408);
       return false;
     }
     return came;
   } catch (const limit_exceeded&) {
     const bool has_line = text_of(in_.peek(0)).find("\r\n") != std::string_view::npos;
-    has_line ? refuse(431, "the head of the request is too large")
-             : refuse(414, "the target of the request is too long");
+    refuse(has_line ? 431 : 414);
   } catch (const unexpected_eof&) {
   } catch (const std::system_error&) {  // the client is gone
   }
@@ -134,7 +134,7 @@ bool server_connection::take_head() {
   skip_empty_lines(2);
   const std::string_view begin = text_of(in_.peek(1));  // it may not have come with an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
-    refuse(400, "this is no HTTP");
+    refuse(400);
     return false;
   }
   const std::optional<std::string_view> text = in_.until(end_of_head, how_.head);
@@ -142,7 +142,7 @@ bool server_connection::take_head() {
   int status = parser_.parse_request(*text, how_.fields, head_);
   if (status == 0) status = read_target();
   if (status != 0) {
-    refuse(status, "this request cannot be understood as one, or in one way only");
+    refuse(status);
     return false;
   }
   body_.begin(head_, how_.body, how_.stall);
@@ -187,7 +187,7 @@ std::exception_ptr server_connection::handle() {
     if (body_.lost() || answer_.lost() || answer_.is_client_error()) return nullptr;
     failure = std::current_exception();
     answer_.forget();
-    fail(500, "the server has failed");
+    fail(500, reason_phrase(500));
     answer_.close_after();
   }
   drain_body();
@@ -210,7 +210,7 @@ void server_connection::admit(request& asked, response& answer) {
 }
 
 void server_connection::refuse_overload() {
-  fail(503, "there is too much to do");
+  fail(503, reason_phrase(503));
   answer_.headers.set("Retry-After", "1");
 }
 
@@ -218,7 +218,7 @@ void server_connection::call_handler(request& asked, response& answer) {
   const std::optional<clock::duration> limit = limit_of_handler();
   if (!limit.has_value()) return called_(asked, answer);
   if (!move_on_after(*limit, [&] { called_(asked, answer); })) {
-    fail(503, "the answer was not there in time");
+    fail(503, reason_phrase(503));
     answer_.close_after();
   }
 }
@@ -259,10 +259,10 @@ void server_connection::drain_body() {
   if (!is_left || how_.connections.drain.stop_requested()) answer_.close_after();
 }
 
-void server_connection::refuse(int status, std::string_view text) {
+void server_connection::refuse(int status) {
   if (answer_.broken()) return;
   try {
-    fail(status, text);
+    fail(status, reason_phrase(status));
     answer_.close_after();
     answer_.finish();
     answer_.send();

@@ -63,7 +63,7 @@ class server_connection {
   std::optional<clock::duration> limit_of_handler() const;
   void fail(int status, std::string_view text);
   void drain_body();
-  void refuse(int status, std::string_view text);
+  void refuse(int status);
   void end_connection() noexcept;
 
   detail::any_stream stream_;

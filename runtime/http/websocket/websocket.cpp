@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "http/reason_phrase.hpp"
 #include "http/text.hpp"
 #include "http/websocket/lists.hpp"
 #include "http/websocket/state.hpp"
@@ -38,23 +39,23 @@ bool may_be_list(const fields& headers, std::string_view name, IsOne is_one) {
 /// Throws: status_error unless the request asks for a WebSocket.
 void check(const request& asked, const upgrade& said, response& answer) {
   const fields& headers = asked.headers();
-  if (asked.method() != "GET") throw status_error(400, "a WebSocket is asked for by GET");
+  if (asked.method() != "GET") throw standard_error(400);
   const std::string version = combined(headers, "sec-websocket-version").value_or("");
   if (!version.empty() && !number_of(version).has_value()) {
-    throw status_error(400, "the version of a WebSocket is one number");
+    throw standard_error(400);
   }
   if (version != "13" || !boost::beast::websocket::is_upgrade(said)) {
     answer.header("Connection", "upgrade").header("Upgrade", "websocket");
     answer.header("Sec-WebSocket-Version", "13");
-    throw status_error(426, "this is for WebSockets of version 13");
+    throw standard_error(426);
   }
   const bool has_key = is_key(combined(headers, "sec-websocket-key").value_or(""));
   if (!has_key || asked.length() != 0 || headers.find("expect").has_value()) {
-    throw status_error(400, "no request for a WebSocket");
+    throw standard_error(400);
   }
   if (!may_be_list(headers, "sec-websocket-protocol", is_token) ||
       !may_be_list(headers, "sec-websocket-extensions", is_extension)) {
-    throw status_error(400, "no list of protocols or extensions of WebSockets");
+    throw standard_error(400);
   }
 }
 
