@@ -10,7 +10,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// time_point::max() is never. An instant of zero would be never, too; one in the past is now.
+/// time_point::max() disarms the timer, as 0 would; an instant in the past fires at once.
 inline void set_alarm(int timer, clock::time_point due) noexcept {
   itimerspec at{};
   if (due != clock::time_point::max()) {

@@ -29,34 +29,58 @@ bool in_shield(const control_block& fiber) noexcept {
 
 namespace {
 
-/// So often in a row a fiber may swallow what ends it before people are told.
+/// After a fiber has swallowed its end so often in a row, a notice is given.
 constexpr unsigned most_swallowed = 100;
 
 clock::time_point grace_end(const thread_state& home, const lasting_interruption& about) noexcept {
   return deadline_after(about.handled_since, timespan(home.settings().handler_grace).length);
 }
 
-/// Whether the fiber is in a handler of this very interruption, and has not been there for long,
-/// from the first switchpoint in it on.
-bool held(const control_block& fiber, lasting_interruption& about) noexcept {
+/// Whether a handler of this very interruption runs in the fiber.
+bool handles(const control_block& fiber, const lasting_interruption& about) noexcept {
   if (!about.thrown) return false;
-  thread_state& home = home_of(fiber);
-  if (about.handled && home.time.now() >= grace_end(home, about)) return false;
+  const thread_state& home = home_of(fiber);
   void* caught = &fiber == &home.running() ? home.exceptions().caught : fiber.caught;
-  const bool handles = any_caught(caught, [&](void* object) {
+  return any_caught(caught, [&](void* object) {
     if (type_of(object) != typeid(cancelled)) return false;
     return interruption::id_of(*static_cast<const cancelled*>(object)) == about.id;
   });
-  if (handles && !std::exchange(about.handled, true)) about.handled_since = home.time.now();
-  return handles && home.time.now() < grace_end(home, about);
 }
 
-/// What an outer interruption, visible from the scope `inner`, silences while a handler is busy
-/// with it: everything inside that is older than its telling.
+/// Whether a handler of it runs whose grace, if it has begun, has not ended.
+bool is_being_handled(const control_block& fiber, const lasting_interruption& about) noexcept {
+  if (!about.thrown) return false;
+  thread_state& home = home_of(fiber);
+  if (about.handled && home.time.now() >= grace_end(home, about)) return false;
+  return handles(fiber, about);
+}
+
+/// The grace of a handler begins at its first switchpoint.
+void note_handling(const control_block& fiber, lasting_interruption& about) noexcept {
+  if (about.handled || !handles(fiber, about)) return;
+  about.handled = true;
+  about.handled_since = home_of(fiber).time.now();
+}
+
+/// Called at a switchpoint of the fiber, for each of its interruptions that could be thrown there.
+void note_handlers(control_block& fiber) noexcept {
+  const unsigned depth = unwind_depth(fiber, *fiber.home);
+  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
+    if (each->depth < depth || each->kind == scope_kind::shields) return;
+    if (each->kind != scope_kind::ends) continue;
+    auto& entered = static_cast<scope&>(*each);
+    if (entered.ended) note_handling(fiber, entered.about);
+  }
+  const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
+  if (depth == 0 && cancelled_now) note_handling(fiber, cold(fiber).cancellation);
+}
+
+/// Whether a handler of an enclosing interruption runs that was thrown after the scope `inner` was
+/// entered: then the end of `inner` is not thrown into that handler.
 bool silenced(const scope& inner, unsigned depth) noexcept {
   const control_block& fiber = *inner.fiber;
   const auto silences = [&](lasting_interruption& outer) {
-    return inner.about.id <= outer.scopes_then && held(fiber, outer);
+    return inner.about.id <= outer.scopes_then && is_being_handled(fiber, outer);
   };
   for (scope_entry* each = inner.outer; each != nullptr; each = each->outer) {
     if (each->depth < depth || each->kind == scope_kind::shields) return false;
@@ -108,7 +132,7 @@ void let_others_run_before(thread_state& home, const lasting_interruption& about
 }
 
 void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
-  if (held(home.running(), about)) return;  // spin() throws in a handler, too
+  if (is_being_handled(home.running(), about)) return;  // spin() throws in a handler, too
   about.thrown = true;
   cold(home.running()).thrown_last = about.id;
   about.scopes_then = home.store.last_scope();
@@ -144,12 +168,12 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
     if (each->depth < depth || each->kind == scope_kind::shields) return found;
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
-    if (!entered.ended || held(fiber, entered.about)) continue;
+    if (!entered.ended || is_being_handled(fiber, entered.about)) continue;
     if (!silenced(entered, depth)) found = {interruption_kind::scope, &entered};
   }
   if (depth > 0) return found;
   if (fiber.raised != nullptr) return {interruption_kind::raised, nullptr};
-  if (cancelled_now && !held(fiber, part->cancellation))
+  if (cancelled_now && !is_being_handled(fiber, part->cancellation))
     return {interruption_kind::cancellation, nullptr};
   if ((fiber.interrupts & interrupt_failure) != 0) return {interruption_kind::failure, nullptr};
   return found;
@@ -189,13 +213,16 @@ bool thread_core::must_throw_slowly() noexcept {
   if ((running_->interrupts & interrupt_kernel) != 0) [[unlikely]] {
     if (lacks_kernel(static_cast<thread_state&>(*this), *running_)) return true;
   }
+  note_handlers(*running_);
   return static_cast<bool>(effective_interruption_of(*running_));
 }
 
 /// A wait in a handler goes on, and ends with the handler's grace.
 bool interrupted_at_once(thread_state& home) noexcept {
   control_block& fiber = home.running();
-  if (home.foreign || effective_interruption_of(fiber)) return true;
+  if (home.foreign) return true;
+  note_handlers(fiber);
+  if (effective_interruption_of(fiber)) return true;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
@@ -214,6 +241,7 @@ void thread_core::throw_pending() {
   control_block& fiber = *running_;
   if ((fiber.interrupts & interrupt_kernel) != 0 && home.kernel_refusal != nullptr) [[unlikely]]
     std::rethrow_exception(std::exchange(home.kernel_refusal, nullptr));
+  note_handlers(fiber);
   effective_interruption effective = effective_interruption_of(fiber);
   if (effective.what == interruption_kind::scope) {
     let_others_run_before(home, effective.which->about);

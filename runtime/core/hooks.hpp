@@ -58,7 +58,8 @@ struct upward_calls {
   void (*come_home)(control_block& fiber) noexcept;
   /// The running fiber goes to where `owner`, one of the blocks it runs as, is at home.
   void (*go_to)(journey& trip, const control_block& owner) noexcept;
-  /// Returns: at home again, what a child abroad has failed with, if one has.
+  /// Called at home, after come_home().
+  /// Returns: the failure of a child on another thread, or null.
   std::exception_ptr (*failure_while_away)(control_block& fiber) noexcept;
   /// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
   std::exception_ptr (*raised_too_late)(control_block& fiber) noexcept;
@@ -90,7 +91,7 @@ inline void go_to(const control_block& owner) noexcept {
   if (journey* trip = journey_of_any(traveller_of(self()->running()))) hooks.go_to(*trip, owner);
 }
 
-/// In the frame of what must end where it began: the body of a fiber.
+/// Brings the fiber home when the function ends that must end there: the body of a fiber.
 class homecoming {
  public:
   explicit homecoming(control_block& fiber) noexcept : fiber_(fiber) {}

@@ -14,7 +14,7 @@ struct job_intake {
   /// Whether other threads may leave jobs: then this thread is never stuck.
   bool may_come() const noexcept { return taken && inbox.use_count() > own_references; }
 
-  /// This one, and that of the fiber that starts the jobs.
+  /// References that the thread itself holds: `inbox`, and the job starter's.
   static constexpr long own_references = 2;
 
   /// In a forked child: what lies in the inbox belongs to the parent process.

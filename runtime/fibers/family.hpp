@@ -11,8 +11,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether fibers can be spun in `wanted`, of which there may be only the address: a group may go
-/// while a fiber waits that is none of its own.
+/// Whether `wanted` is still an open family of `owner`. Only its address is used: the group may
+/// have been destroyed while a fiber waited that is not its own.
 inline bool stands(control_block& owner, const family& wanted) noexcept {
   const family* each = &cold(owner).own_family;
   while (each != nullptr && each != &wanted) each = each->next;

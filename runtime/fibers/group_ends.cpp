@@ -57,7 +57,7 @@ void note_end(group_family& group, control_block& ended, bool in_hand) noexcept 
   pass_room(group);
 }
 
-/// What is forgotten for the first failure is destroyed by another fiber: this one is all but dead.
+/// Failures of the previous round are destroyed by the reaper: the running fiber is nearly dead.
 bool note_failure(group_family& group, control_block& failed) noexcept {
   if (group.looked_after || std::exchange(group.failing, true)) {
     control_block** last = &group.other_failures;

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-/// The most of a line before a chunk, and of what may come behind the last.
+/// The longest chunk-size line, and the longest trailer.
 constexpr std::size_t longest_line = std::size_t{4} * 1024;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fields as they come and as they go.
+// The raw text of parsed fields, and fields written to the wire.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ class stream_turns {
   static void let_go(owned<State> closed) noexcept {
     closed->await_leave();
     thread_state* thread = self();
-    if (closed->kept() && thread != nullptr) thread->snooze();  // who can notice it does so now
+    if (closed->kept() && thread != nullptr)
+      thread->snooze();  // the fiber that has the turn sees that the stream is closed
     closed->is_let_go_ = closed->kept();
     if (closed->is_let_go_) (void)closed.release();
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// On a thread that is not motet's, where a fiber is for as long as one function of it takes:
-// nothing is done by the kernel for it. What cannot but wait naps, and looks again: that is too
-// rare to have a descriptor for it.
+// The backend of a thread that has no runtime of its own, for the visit of a fiber. It performs no
+// operations: poll() sleeps 1 ms at a time, because such waits are rare.
 #pragma once
 
 #include <algorithm>

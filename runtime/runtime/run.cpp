@@ -174,8 +174,8 @@ thread_core& begin_runtime() {
 
 namespace {
 
-/// By this thread's visits, of which there may be more than numbers for threads. 0: none, or one
-/// that goes on has them.
+/// The last fiber number that an earlier visit to this thread has used; 0 before the first visit,
+/// and during one.
 thread_local std::uint64_t numbers_used = 0;
 
 }  // namespace

@@ -17,7 +17,7 @@ memory_bio& of(BIO* user) noexcept {
   return *static_cast<memory_bio*>(BIO_get_data(user));
 }
 
-/// That there is no more yet is no end: whether an end has come, the stream below says.
+/// An empty queue means "try again". The end of the stream is reported by the stream below.
 int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* moved) noexcept {
   byte_queue& arrived = of(user).arrived;
   BIO_clear_retry_flags(user);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What people should know, though nothing has failed.
+// Notices: lines for the operator, through options.on_notice.
 #pragma once
 
 #include <motet/options.hpp>

@@ -62,7 +62,7 @@ void print(const char* line, const char* before, const char* what,
 
 namespace {
 
-/// Returns: whether the program's on_unhandled has taken `error`; not if it has thrown itself.
+/// Returns: true if there is an on_unhandled and it has returned.
 bool given_to_program(const options& settings, const std::exception_ptr& error) noexcept {
   try {
     if (!settings.on_unhandled) return false;

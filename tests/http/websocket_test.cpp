@@ -313,8 +313,7 @@ TEST_CASE("a peer that breaks the rules is told, and read() throws") {
        1009},
       {"a size beyond all measure", huge, 1009},
       {"a farewell of one byte", frame(closing, "a"), 1002},
-      {"a close frame with a code that must not be sent", frame(closing, code(1005)),
-       1002},
+      {"a close frame with a code that must not be sent", frame(closing, code(1005)), 1002},
       {"a farewell that is no UTF-8", frame(closing, code(1000) + "\xff"), 1002},
   };
   group at_once;  // each takes the second that the server lingers

@@ -43,7 +43,7 @@ struct thread_counters {
   tally& in_flight_of(const operation& op) noexcept {
     return in_flight[static_cast<std::size_t>(op.kind)];
   }
-  /// Those that are nothing any more when the thread has ended.
+  /// Clears the gauges when the thread has ended; the totals stay.
   void forget_present() noexcept {
     for (tally* each : {&living, &runnable, &timers_armed, &stacks_mapped, &stacks_resident})
       each->set(0);

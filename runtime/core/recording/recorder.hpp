@@ -37,7 +37,7 @@ class recorder {
     nothing_runs_ = false;
     note_run(*next);
   }
-  /// `fiber` runs from here on: the first one, or the one that ran goes on as it.
+  /// `fiber` runs from here on: the thread's first, or the running fiber under a new identity.
   void note_run(const control_block& fiber) noexcept {
     introduce(fiber);
     write(trace::kind::run, number_of(fiber));
@@ -53,7 +53,7 @@ class recorder {
   void note_interrupt(const control_block& fiber, interrupt why) noexcept {
     write(trace::kind::cancel, with_detail(fiber, why));
   }
-  /// Of what has no fiber, or one of another thread.
+  /// An event that belongs to no fiber of this thread.
   void note(trace::kind what, std::uint64_t second = 0) noexcept { write(what, second); }
   /// `by_itself`: the fiber that runs has looked, and goes on.
   void note_poll(std::size_t runnable, bool by_itself) noexcept;

@@ -72,7 +72,7 @@ class client::pool {
     explicit host(std::size_t most) : places(static_cast<std::ptrdiff_t>(most)) {}
 
     local::semaphore places;
-    std::size_t leases = 0;                         // that there are, or are waited for
+    std::size_t leases = 0;                         // held, and callers that wait for one
     std::list<std::unique_ptr<connection>> unused;  // the one that was used last comes first
   };
 

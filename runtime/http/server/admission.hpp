@@ -9,13 +9,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// One thread's. A request has a time limit for its wait until its handler runs: long while the
-/// queue is short now and then, and only takes up a burst; short when it has not been for a while,
-/// because such a queue does not go away by itself. What has waited longer when the thread gets to
-/// it is refused at once; all that have come are looked at before a handler runs. The others stand
-/// in line, and are refused at their turn if they have waited too long by then, but for the last:
-/// so the thread is never without work. Source: RFC 8289 (CoDel); B. Maurer, "Fail at Scale", ACM
-/// Queue 13, 8 (2015).
+/// One per thread. A request has a time limit for its wait until its handler runs. The limit is
+/// long while the queue is short now and then, so that it absorbs a burst, and short if the queue
+/// has not been short for a while, because then it will not drain by itself. A request that has
+/// waited longer when the thread gets to it is refused at once; all arrived requests are checked
+/// before a handler runs. The others queue, and are refused at their turn if they have waited too
+/// long by then. The last one is always admitted, so the thread never idles. Source: RFC 8289
+/// (CoDel); B. Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
 class admission {
  public:
   /// Returns: the calling thread's, with `most` as the limit of an overloaded thread.

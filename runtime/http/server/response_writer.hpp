@@ -32,13 +32,12 @@ class response_writer {
   void close_after() noexcept { keep_alive_ = false; }
   bool keeps_alive() const noexcept { return keep_alive_; }
   bool begun() const noexcept { return begun_; }
-  /// Whether no further answer can be sent: this was cut, or the stream has failed, or takes
-  /// nothing.
+  /// Whether no more can be sent: the response was aborted, or the stream has failed or stalled.
   bool broken() const noexcept { return is_cut_ || is_lost_; }
   bool lost() const noexcept { return is_lost_; }
   /// How many bytes the body has had.
   std::uint64_t written() const noexcept { return written_; }
-  /// The answer is not whole, and will not be: its client is to notice. Those before it are.
+  /// Aborts this response so that the client sees a truncated message. Earlier ones are sent.
   void cut() noexcept;
   /// Sends the answers before this one. From now on others use the stream.
   /// Throws: std::logic_error if the answer has begun.

@@ -70,7 +70,7 @@ class websocket::state {
   boost::beast::websocket::stream<beast_stream, false> socket_;
   local::mutex reading_;
   std::string message_;   // with room for more
-  std::size_t size_ = 0;  // of what has come of it
+  std::size_t size_ = 0;  // bytes of it received so far
   error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
   bool peer_closed_ = false;  // by a frame that says so

@@ -156,8 +156,8 @@ class backend {
   /// Returns: the present instant, read from the clock now.
   virtual time_point now() const noexcept = 0;
 
-  /// Whether its time is its own: it stands still while a fiber computes, and jumps ahead when
-  /// nothing else can happen. Never changes.
+  /// Returns: whether now() is simulated: it stands still while fibers run, and jumps to the next
+  ///          timer when nothing else can happen. Never changes.
   virtual bool virtual_time() const noexcept { return false; }
 
   /// Takes `op`, which goes to the kernel at the next poll at the latest.

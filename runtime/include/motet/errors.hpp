@@ -118,7 +118,7 @@ class unexpected_eof : public std::runtime_error {
   std::size_t got_;
 };
 
-/// Thrown by calls that take no more than a limit; what there was is where it has been.
+/// Thrown if there is more data than the limit of the call. The data stays in the buffer.
 class limit_exceeded : public std::length_error {
  public:
   limit_exceeded(std::size_t size, std::size_t limit);

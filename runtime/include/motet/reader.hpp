@@ -69,8 +69,8 @@ class reader {
 
   /// Drops the next `size` bytes, however many.
   /// Switchpoint.
-  /// Throws: unexpected_eof if the end comes first; then all that there was is dropped, as it is of
-  ///         a skip() that is interrupted.
+  /// Throws: unexpected_eof if the stream ends first; then the bytes before its end have been
+  ///         dropped, and so have those that an interrupted skip() has read.
   void skip(std::size_t size) { buffer_.skip(size); }
 
   /// Reads at most `buffer.size()` bytes: those that have been read ahead, else those of the

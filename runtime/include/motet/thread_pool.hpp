@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threads that share work: each job goes to the thread that has the least.
+// Threads that share work: each job goes to the worker with the fewest unfinished jobs.
 #pragma once
 
 #include <cstddef>

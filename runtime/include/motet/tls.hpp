@@ -61,7 +61,7 @@ struct server_options {
 };
 
 /// What all connections of a client have in common. It keeps the sessions that servers offer for
-/// resumption, so it is worth having one for many connections. A copy is the same one. Any thread.
+/// resumption, so use one for many connections. Copies share one context. Any thread.
 class client_context {
  public:
   /// Reads files, and blocks the thread meanwhile.
@@ -76,7 +76,7 @@ class client_context {
   std::shared_ptr<state> state_;
 };
 
-/// What all connections of a server have in common. A copy is the same one. To show other
+/// What all connections of a server have in common. Copies share one context. To show other
 /// certificates make another one: connections stay with theirs. Any thread.
 class server_context {
  public:

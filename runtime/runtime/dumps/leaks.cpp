@@ -25,7 +25,7 @@ constexpr reason has_no_handle = "nobody has a handle to it";
 constexpr reason in_a_circle = "they wait for one another";
 constexpr reason behind_another = "what it waits for will not come";
 
-/// What a fiber waits for: another fiber; or else whether that is for ever.
+/// One step of the walk: the fiber that is waited for, or the reason why this wait never ends.
 struct step {
   control_block* to = nullptr;
   reason why = nullptr;

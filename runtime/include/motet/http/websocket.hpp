@@ -25,7 +25,7 @@ struct websocket_message {
 /// How a peer has said that it closes a WebSocket.
 /// Source: RFC 6455, 7.4.
 struct websocket_end {
-  std::uint16_t code = 1005;  // 1000: it is done; 1001: it goes away; 1005: it did not say why
+  std::uint16_t code = 1005;  // 1000: normal closure; 1001: going away; 1005: no code was sent
   std::string reason;
 };
 

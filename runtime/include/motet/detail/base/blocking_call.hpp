@@ -17,7 +17,7 @@ enum class offload_room : unsigned char { calls, own, names };
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
   /// Makes the call, however long that takes.
-  /// Returns: whether notify() is to be called; otherwise the lifetime of this may be over.
+  /// Returns: whether to call notify(); if not, this object may have been destroyed.
   virtual bool run() noexcept = 0;
   /// Tells the caller that the call is over, and with that perhaps ends the lifetime of this. The
   /// thread that made the call counts as free again by then.

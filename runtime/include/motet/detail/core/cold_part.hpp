@@ -36,15 +36,15 @@ struct journey_owner {
 struct cold_part {
   family own_family;                      // its children outside of groups, and its groups
   control_block* reported_to = nullptr;   // the parent that may still be spared its failure
-  control_block* next_failure = nullptr;  // there
-  control_block* failures = nullptr;      // failed children that the fiber has not been told of
+  control_block* next_failure = nullptr;  // the next in that parent's `failures`
+  control_block* failures = nullptr;      // failed children whose failures are pending
   value_slot token;
   resume_wait* resuming = nullptr;  // the suspend_with() that it is in
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
   std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
-  timer grace;                        // of a handler of that
+  timer grace;                        // of a handler of `cancellation`
   timer termination_timer;            // of terminate()
   bool escalated = false;
   remote_link* caller = nullptr;       // on another thread: told of the end

@@ -20,7 +20,7 @@ struct remote_link;
 /// Returns: an executor_stopped.
 std::exception_ptr stopped() noexcept;
 
-/// Made by the asking thread; from body() on the new fiber owns it, after refuse() it is gone.
+/// Made by the asking thread. The new fiber owns it once body() was called; refuse() destroys it.
 class job {
  public:
   explicit job(call_site from) noexcept : site(from) {}
@@ -50,7 +50,7 @@ class remote_job : public job {
   void begin(control_block& fiber) noexcept override;
   void refuse(std::exception_ptr why) noexcept override;
 
-  // Either, or both, are told: by begin(); or by refuse(), then the first that is there.
+  // begin() notifies each that is set; refuse() notifies `beginning` if that is set, else `link`.
   remote_start* beginning = nullptr;
   remote_link* link = nullptr;
   control_block* parent = nullptr;  // counted for the fiber; null: the main one there

@@ -24,7 +24,7 @@ struct lasting_interruption {
   cancel_reason why = interruption::reason("");
   shared_cause as_cause;          // `why`, once its fiber has asked others to end
   bool thrown = false;            // thrown at least once;
-  std::uint64_t scopes_then = 0;  // when it was last, scopes had been numbered up to this
+  std::uint64_t scopes_then = 0;  // the newest scope's number when this was last thrown
   bool handled = false;           // a handler has come to a switchpoint,
   clock::time_point handled_since{};
 };

@@ -55,7 +55,7 @@ struct wait_record {
     return claim_unshared(reason);
   }
 
-  /// The same, by the home thread, where no other can do so at the same time.
+  /// The same without a locked instruction: on the home thread, when no other thread can claim.
   [[gnu::always_inline]] bool claim_unshared(wake_reason reason) noexcept {
     if (ended() != wake_reason::none) return false;
     ended_.store(reason, std::memory_order_relaxed);
