@@ -79,7 +79,7 @@ void refresh_failures(control_block& fiber) noexcept {
   control_block* failed = part == nullptr ? nullptr : part->failures;
   for (; failed != nullptr; failed = cold(*failed).next_failure) {
     const family* from = failed->belongs_to;
-    const bool collected = from != nullptr && from->is_group && from->waiter != nullptr;
+    const bool collected = from != nullptr && from->is_group && from->owner_wait != nullptr;
     if (collected) continue;
     if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).reported_to = nullptr;
     return;

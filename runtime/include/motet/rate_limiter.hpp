@@ -36,7 +36,7 @@ class last_call {
  public:
   void set() {
     for_fibers_.set();
-    for_threads_.open();
+    for_threads_.set();
   }
   /// Waits for set() until `when` at the longest.
   void rest_until(clock::time_point when);
