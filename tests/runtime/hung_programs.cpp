@@ -253,8 +253,8 @@ void errno_stays() {
 
 /// Signals come while runtimes begin and end.
 void comings_and_goings() {
-  // With a sanitizer a stack takes so long that a flood of signals would leave no time for the rest:
-  // ThreadSanitizer needs milliseconds for the names of one.
+  // With a sanitizer a stack takes so long that a flood of signals would leave no time for the
+  // rest: ThreadSanitizer needs milliseconds for the names of one.
   constexpr std::chrono::milliseconds pause = testing::under_tsan   ? 20ms
                                               : testing::under_asan ? 1ms
                                                                     : 0ms;
