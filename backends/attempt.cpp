@@ -123,7 +123,7 @@ std::int32_t call(operation& op) noexcept {
 
 /// Makes the call, or has a fault point make it move fewer bytes, or fail.
 std::int32_t call_unless_refused(operation& op) noexcept {
-  const int refused = faults::next(row_of(op.kind).name);
+  const int refused = faults::next(row_of(op.kind).name.fault);
   if (refused > 0) return -refused;
   const std::uint32_t length = op.length;
   if (refused == faults::falls_short && length > 1) op.length = 1;

@@ -83,7 +83,6 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
   switch (row.carries) {
     case payload::message:
       return 1;
-    case payload::nothing:
     case payload::address:
     case payload::peer:
       return 0;
@@ -129,7 +128,7 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   } else if (op.kind == verb::openat) {
     keep_waiting(entry, op);
   }
-  if (const int error = faults::next(row.name)) refuse_entry(entry, op, error);
+  if (const int error = faults::next(row.name.fault)) refuse_entry(entry, op, error);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

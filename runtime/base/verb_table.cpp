@@ -195,70 +195,89 @@ std::int32_t look_at(operation& op, bool) noexcept {
   return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
 }
 
-constexpr verb_row reading(const char* name, std::uint8_t ring_code, file_place at,
+constexpr verb_row reading(verb kind, names shown, std::uint8_t ring_code, file_place at,
                            payload carries) {
-  return {name, &call_read, nullptr, POLLIN, ring_code, at, carries, true, false, false};
+  return {kind, shown, &call_read, nullptr, POLLIN, ring_code, at, carries, true, false, false};
 }
 
 /// A pipe, which may raise SIGPIPE, has no offset.
-constexpr verb_row writing(const char* name, std::uint8_t ring_code, file_place at,
+constexpr verb_row writing(verb kind, names shown, std::uint8_t ring_code, file_place at,
                            payload carries) {
   const bool on_pipes = at == file_place::position;
-  return {name, &call_write, nullptr, POLLOUT, ring_code, at, carries, false, false, on_pipes};
+  return {kind, shown,   &call_write, nullptr, POLLOUT, ring_code,
+          at,   carries, false,       false,   on_pipes};
 }
 
 /// A verb for sockets alone, which takes message flags.
-constexpr verb_row messaging(const char* name, std::uint8_t ring_code, short readiness,
+constexpr verb_row messaging(verb kind, names shown, std::uint8_t ring_code, short readiness,
                              payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = readiness == POLLIN;
-  return {name, call, nullptr, readiness, ring_code, file_place::none, carries, fills, true, false};
+  return {kind,    shown, call, nullptr, readiness, ring_code, file_place::none,
+          carries, fills, true, false};
 }
 
 /// A verb on a whole file, or on a name.
-constexpr verb_row on_file(const char* name, std::uint8_t ring_code, payload carries,
+constexpr verb_row on_file(verb kind, names shown, std::uint8_t ring_code, payload carries,
                            std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = carries == payload::path_and_status || carries == payload::buffer;
-  return {name, call, nullptr, POLLOUT, ring_code, file_place::whole, carries, fills, false, false};
+  return {kind,    shown, call,  nullptr, POLLOUT, ring_code, file_place::whole,
+          carries, fills, false, false};
 }
 
 /// A verb about connections, or about readiness.
-constexpr verb_row other(const char* name, std::uint8_t ring_code, short readiness, payload carries,
-                         std::int32_t (*call)(operation&, bool) noexcept,
+constexpr verb_row other(verb kind, names shown, std::uint8_t ring_code, short readiness,
+                         payload carries, std::int32_t (*call)(operation&, bool) noexcept,
                          void (*take_back)(int) noexcept = nullptr) {
   const bool fills = carries == payload::peer;
-  return {name,    call,  take_back, readiness, ring_code, file_place::none,
-          carries, fills, false,     false};
+  return {kind,    shown, call,  take_back, readiness, ring_code, file_place::none,
+          carries, fills, false, false};
 }
+
+constexpr std::array<verb_row, verbs> rows{
+    reading(verb::read, "read", IORING_OP_READ, file_place::position, payload::buffer),
+    writing(verb::write, "write", IORING_OP_WRITE, file_place::position, payload::buffer),
+    reading(verb::readv, {"readv", "read"}, IORING_OP_READV, file_place::position,
+            payload::vectors),
+    writing(verb::writev, {"writev", "write"}, IORING_OP_WRITEV, file_place::position,
+            payload::vectors),
+    reading(verb::pread, "pread", IORING_OP_READ, file_place::offset, payload::buffer),
+    writing(verb::pwrite, "pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
+    reading(verb::preadv, {"preadv", "pread"}, IORING_OP_READV, file_place::offset,
+            payload::vectors),
+    writing(verb::pwritev, {"pwritev", "pwrite"}, IORING_OP_WRITEV, file_place::offset,
+            payload::vectors),
+    on_file(verb::fsync, "fsync", IORING_OP_FSYNC, payload::nothing, &call_fsync),
+    on_file(verb::fallocate, "fallocate", IORING_OP_FALLOCATE, payload::size, &call_fallocate),
+    on_file(verb::ftruncate, "ftruncate", ring_code_ftruncate, payload::nothing, &call_ftruncate),
+    on_file(verb::openat, "openat", IORING_OP_OPENAT, payload::path, &call_openat),
+    on_file(verb::statx, "statx", IORING_OP_STATX, payload::path_and_status, &call_statx),
+    on_file(verb::renameat, "renameat", IORING_OP_RENAMEAT, payload::two_paths, &call_renameat),
+    on_file(verb::unlinkat, "unlinkat", IORING_OP_UNLINKAT, payload::path, &call_unlinkat),
+    on_file(verb::mkdirat, "mkdirat", IORING_OP_MKDIRAT, payload::path, &call_mkdirat),
+    on_file(verb::getdents, {"getdents", "getdents64"}, ring_code_none, payload::buffer,
+            &call_getdents),
+    on_file(verb::splice, "splice", ring_code_none, payload::nothing, &call_splice),
+    messaging(verb::recv, "recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
+    messaging(verb::send, "send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
+    messaging(verb::recvmsg, "recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),
+    messaging(verb::sendmsg, "sendmsg", IORING_OP_SENDMSG, POLLOUT, payload::message,
+              &call_sendmsg),
+    other(verb::accept, "accept", IORING_OP_ACCEPT, POLLIN, payload::peer, &call_accept),
+    other(verb::connect, "connect", IORING_OP_CONNECT, POLLOUT, payload::address, &call_connect,
+          &take_back_connect),
+    other(verb::wait_fd, "wait_fd", IORING_OP_POLL_ADD, 0, payload::nothing, &look_at),
+};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < verbs; ++i) {
+    if (static_cast<std::size_t>(rows[i].kind) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "a row of the table is not at the place of its verb");
 
 }  // namespace
 
-constinit const std::array<verb_row, verbs> verb_table{
-    reading("read", IORING_OP_READ, file_place::position, payload::buffer),
-    writing("write", IORING_OP_WRITE, file_place::position, payload::buffer),
-    reading("read", IORING_OP_READV, file_place::position, payload::vectors),
-    writing("write", IORING_OP_WRITEV, file_place::position, payload::vectors),
-    reading("pread", IORING_OP_READ, file_place::offset, payload::buffer),
-    writing("pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
-    reading("pread", IORING_OP_READV, file_place::offset, payload::vectors),
-    writing("pwrite", IORING_OP_WRITEV, file_place::offset, payload::vectors),
-    on_file("fsync", IORING_OP_FSYNC, payload::nothing, &call_fsync),
-    on_file("fallocate", IORING_OP_FALLOCATE, payload::size, &call_fallocate),
-    on_file("ftruncate", ring_code_ftruncate, payload::nothing, &call_ftruncate),
-    on_file("openat", IORING_OP_OPENAT, payload::path, &call_openat),
-    on_file("statx", IORING_OP_STATX, payload::path_and_status, &call_statx),
-    on_file("renameat", IORING_OP_RENAMEAT, payload::two_paths, &call_renameat),
-    on_file("unlinkat", IORING_OP_UNLINKAT, payload::path, &call_unlinkat),
-    on_file("mkdirat", IORING_OP_MKDIRAT, payload::path, &call_mkdirat),
-    on_file("getdents64", ring_code_none, payload::buffer, &call_getdents),
-    on_file("splice", ring_code_none, payload::nothing, &call_splice),
-    messaging("recv", IORING_OP_RECV, POLLIN, payload::buffer, &call_recv),
-    messaging("send", IORING_OP_SEND, POLLOUT, payload::buffer, &call_send),
-    messaging("recvmsg", IORING_OP_RECVMSG, POLLIN, payload::message, &call_recvmsg),
-    messaging("sendmsg", IORING_OP_SENDMSG, POLLOUT, payload::message, &call_sendmsg),
-    other("accept", IORING_OP_ACCEPT, POLLIN, payload::peer, &call_accept),
-    other("connect", IORING_OP_CONNECT, POLLOUT, payload::address, &call_connect,
-          &take_back_connect),
-    other("wait_fd", IORING_OP_POLL_ADD, 0, payload::nothing, &look_at),
-};
+constinit const std::array<verb_row, verbs> verb_table = rows;
 
 }}}  // namespace motet::MOTET_ABI::detail

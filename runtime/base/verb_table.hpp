@@ -34,8 +34,17 @@ enum class payload : std::uint8_t {
   size
 };
 
+/// A verb's name for users, and that of its fault point, which is the system call's.
+struct names {
+  constexpr names(const char* both) : shown(both), fault(both) {}
+  constexpr names(const char* of_verb, const char* of_call) : shown(of_verb), fault(of_call) {}
+  const char* shown;
+  const char* fault;
+};
+
 struct verb_row {
-  const char* name;  // of its fault point
+  verb kind;
+  names name;
   /// Makes the call. With `nowait` it answers -EAGAIN where it would wait, and -EOPNOTSUPP where it
   /// cannot be told not to.
   /// Returns: what the call returns, or minus an errno value.

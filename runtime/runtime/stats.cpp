@@ -6,6 +6,7 @@
 #include <motet/stats.hpp>
 #include <numeric>
 
+#include "base/verb_table.hpp"
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "platform/offload/blocking_pool.hpp"
@@ -15,12 +16,6 @@
 namespace motet { inline namespace MOTET_ABI {
 
 namespace {
-
-constexpr std::array<std::string_view, verbs> verb_names = {
-    "read",     "write",   "readv",     "writev",    "pread",  "pwrite", "preadv",
-    "pwritev",  "fsync",   "fallocate", "ftruncate", "openat", "statx",  "renameat",
-    "unlinkat", "mkdirat", "getdents",  "splice",    "recv",   "send",   "recvmsg",
-    "sendmsg",  "accept",  "connect",   "wait_fd"};
 
 template <std::size_t Size>
 void read(std::array<std::uint64_t, Size>& to, const std::array<detail::tally, Size>& from) {
@@ -120,7 +115,7 @@ process_stats stats() {
 }
 
 std::string_view name_of(verb kind) noexcept {
-  return verb_names[static_cast<std::size_t>(kind)];
+  return detail::row_of(kind).name.shown;
 }
 
 }}  // namespace motet::MOTET_ABI
