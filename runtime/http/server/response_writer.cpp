@@ -35,23 +35,22 @@ void response_writer::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept
   written_ = 0;
   to_head_ = to_head;
   is_1_1_ = is_1_1;
-  keep_alive_ = keep_alive;
-  begun_ = false;
-  chunked_ = false;
+  framing_ = framing::none;
+  if (progress_ != progress::cut) progress_ = progress::open;
+  afterwards_ = keep_alive ? afterwards::keep_alive : afterwards::close;
   whole_ = out_.size();
 }
 
 void response_writer::cut() noexcept {
-  is_cut_ = true;
+  progress_ = progress::cut;
   out_.resize(std::min(out_.size(), whole_));
 }
 
 void response_writer::hand_over() {
-  if (begun_) throw std::logic_error("response: the header section has already been sent");
+  if (begun()) throw std::logic_error("response: the header section has already been sent");
   send();
-  begun_ = true;
   status = 101;
-  is_handed_over_ = true;
+  afterwards_ = afterwards::handed_over;
   cut();
 }
 
@@ -71,26 +70,33 @@ void response_writer::forget() noexcept {
   written_ = 0;
 }
 
-/// `length` is that of the body if it is whole.
-void response_writer::add_head(std::optional<std::uint64_t> length) {
-  if (headers.find("content-length").has_value()) {
-    promised_ = number_of(only_value(headers, "content-length").value_or(""));
-    if (!promised_.has_value()) {
-      throw std::invalid_argument("response: Content-Length is not a number, or occurs twice");
-    }
-    if (written_ > *promised_) throw_too_long();
-    if (!has_body() && status != 304) headers.remove("content-length");
-  }
+/// Takes the length that the handler has set.
+void response_writer::check_headers() {
   if (headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("response: a handler must not set Transfer-Encoding");
   }
-  const bool says_close = has_member(headers, "connection", "close");
-  if (says_close) close_after();
-  begun_ = true;
-  chunked_ = has_body() && !length.has_value() && !promised_.has_value() && is_1_1_;
-  // A client of before 1.1 knows no chunks: what has no length ends with the connection.
-  if (has_body() && !length.has_value() && !promised_.has_value() && !is_1_1_) close_after();
-  if (!has_body()) body_.clear();  // which was written before the status was set
+  if (!headers.find("content-length").has_value()) return;
+  promised_ = number_of(only_value(headers, "content-length").value_or(""));
+  if (!promised_.has_value()) {
+    throw std::invalid_argument("response: Content-Length is not a number, or occurs twice");
+  }
+  if (written_ > *promised_) throw_too_long();
+  if (!has_body() && status != 304) headers.remove("content-length");
+}
+
+/// A client of HTTP/1.0 knows no chunks: a body without a length ends with the connection.
+void response_writer::choose_framing(std::optional<std::uint64_t> length) noexcept {
+  if (!has_body()) {
+    framing_ = framing::none;
+  } else if (promised_.has_value() || length.has_value()) {
+    framing_ = framing::length;
+  } else {
+    framing_ = is_1_1_ ? framing::chunked : framing::to_close;
+  }
+  if (framing_ == framing::to_close) close_after();
+}
+
+void response_writer::append_head(bool says_close) {
   out_.append("HTTP/1.1 ");
   append_number(out_, static_cast<std::uint64_t>(status));
   out_.append(" ").append(reason_phrase(status)).append("\r\n");
@@ -98,19 +104,30 @@ void response_writer::add_head(std::optional<std::uint64_t> length) {
     out_.append("Date: ").append(date_of_now()).append("\r\n");
   }
   fields_access::append(headers, out_);
-  if (has_body() && length.has_value() && !promised_.has_value()) {
+  if (framing_ == framing::length && !promised_.has_value()) {
     out_.append("Content-Length: ");
-    append_number(out_, *length);
+    append_number(out_, written_);
     out_.append("\r\n");
   }
-  if (chunked_) out_.append("Transfer-Encoding: chunked\r\n");
+  if (framing_ == framing::chunked) out_.append("Transfer-Encoding: chunked\r\n");
   if (status == 205) out_.append("Content-Length: 0\r\n");
-  if (!keep_alive_) {
+  if (!keeps_alive()) {
     if (!says_close) out_.append("Connection: close\r\n");
   } else if (!is_1_1_) {
     out_.append("Connection: keep-alive\r\n");
   }
   out_.append("\r\n");
+}
+
+/// `length` is that of the body if it is whole.
+void response_writer::add_head(std::optional<std::uint64_t> length) {
+  check_headers();
+  const bool says_close = has_member(headers, "connection", "close");
+  if (says_close) close_after();
+  progress_ = progress::begun;
+  choose_framing(length);
+  if (!has_body()) body_.clear();  // which was written before the status was set
+  append_head(says_close);
 }
 
 void response_writer::write(std::span<const std::byte> bytes) {
@@ -131,16 +148,16 @@ void response_writer::write(std::span<const std::byte> bytes) {
 
 /// Sends what has been written, and `more`, which is not copied.
 void response_writer::frame(std::span<const std::byte> more) {
-  if (!begun_) add_head(std::nullopt);
+  if (!begun()) add_head(std::nullopt);
   const std::size_t size = body_.size() + more.size();
-  if (chunked_ && size > 0) add_chunk_size(size);
+  if (framing_ == framing::chunked && size > 0) add_chunk_size(size);
   out_.append(body_);
   body_.clear();
   if (!more.empty()) {
     send();
     send(more);
   }
-  if (chunked_ && size > 0) out_.append("\r\n");
+  if (framing_ == framing::chunked && size > 0) out_.append("\r\n");
 }
 
 void response_writer::add_chunk_size(std::size_t size) {
@@ -155,7 +172,9 @@ void response_writer::flush() {
 
 std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t size) {
   flush();
-  if (chunked_ || to_head_ || !promised_.has_value() || written_ + size > *promised_) return 0;
+  if (framing_ == framing::chunked || to_head_ || !promised_.has_value() ||
+      written_ + size > *promised_)
+    return 0;
   is_lost_ = true;
   const std::uint64_t sent = send_cached(to_, file, begin, size, stall_);
   is_lost_ = false;
@@ -166,23 +185,23 @@ std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t si
 /// Throws: std::logic_error if the handler has written less than its Content-Length; a client that
 ///         waits for the rest would take the next answer for it, so what has begun is cut.
 void response_writer::check_length() {
-  const auto said = begun_ ? std::nullopt : headers.find("content-length");
+  const auto said = begun() ? std::nullopt : headers.find("content-length");
   const std::optional<std::uint64_t> promised = said ? number_of(*said) : promised_;
   if (to_head_ || !has_body() || !promised.has_value() || written_ >= *promised) return;
-  if (begun_) cut();
-  throw std::logic_error("the answer has " + std::to_string(written_) +
+  if (begun()) cut();
+  throw std::logic_error("response: the body has " + std::to_string(written_) +
                          " bytes, fewer than its Content-Length of " + std::to_string(*promised));
 }
 
 void response_writer::finish() {
   check_length();
-  if (!begun_) {
+  if (!begun()) {
     add_head(written_);
     out_.append(body_);
     body_.clear();
   } else {
     frame({});
-    if (chunked_ && !to_head_) out_.append("0\r\n\r\n");
+    if (framing_ == framing::chunked && !to_head_) out_.append("0\r\n\r\n");
   }
   if (out_.size() > most_gathered) send();
 }

@@ -29,11 +29,13 @@ class response_writer {
   int status = 200;
   fields headers;
   /// No request is answered after this one.
-  void close_after() noexcept { keep_alive_ = false; }
-  bool keeps_alive() const noexcept { return keep_alive_; }
-  bool begun() const noexcept { return begun_; }
+  void close_after() noexcept {
+    if (afterwards_ == afterwards::keep_alive) afterwards_ = afterwards::close;
+  }
+  bool keeps_alive() const noexcept { return afterwards_ == afterwards::keep_alive; }
+  bool begun() const noexcept { return progress_ != progress::open; }
   /// Whether no more can be sent: the response was aborted, or the stream has failed or stalled.
-  bool broken() const noexcept { return is_cut_ || is_lost_; }
+  bool broken() const noexcept { return progress_ == progress::cut || is_lost_; }
   bool lost() const noexcept { return is_lost_; }
   /// How many bytes the body has had.
   std::uint64_t written() const noexcept { return written_; }
@@ -42,7 +44,7 @@ class response_writer {
   /// Sends the answers before this one. From now on others use the stream.
   /// Throws: std::logic_error if the answer has begun.
   void hand_over();
-  bool handed_over() const noexcept { return is_handed_over_; }
+  bool handed_over() const noexcept { return afterwards_ == afterwards::handed_over; }
   /// Whoever took the stream over has noticed that the client is gone.
   void lose() noexcept { is_lost_ = true; }
   /// What the handler throws now is the client's fault.
@@ -69,10 +71,20 @@ class response_writer {
   void ask_to_continue();
 
  private:
+  /// Of the body.
+  enum class framing : std::uint8_t { none, length, chunked, to_close };
+  /// Of this response; one that was cut is the last on its connection.
+  enum class progress : std::uint8_t { open, begun, cut };
+  /// What becomes of the connection.
+  enum class afterwards : std::uint8_t { keep_alive, close, handed_over };
+
   bool has_body() const noexcept {
     return status >= 200 && status != 204 && status != 205 && status != 304;
   }
   void add_head(std::optional<std::uint64_t> length);
+  void check_headers();
+  void choose_framing(std::optional<std::uint64_t> length) noexcept;
+  void append_head(bool says_close);
   void frame(std::span<const std::byte> more);
   void add_chunk_size(std::size_t size);
   void check_length();
@@ -80,19 +92,17 @@ class response_writer {
 
   const detail::stream_direction to_;
   const clock::duration stall_;
-  std::string out_;        // framed
-  std::size_t whole_ = 0;  // so much of it is of answers before this one
-  std::string body_;       // not framed yet
-  std::optional<std::uint64_t> promised_;
+  std::string out_;                        // framed
+  std::size_t whole_ = 0;                  // so much of it is of answers before this one
+  std::string body_;                       // not framed yet
+  std::optional<std::uint64_t> promised_;  // by the handler's Content-Length
   std::uint64_t written_ = 0;
+  framing framing_ = framing::none;
+  progress progress_ = progress::open;
+  afterwards afterwards_ = afterwards::keep_alive;
   bool to_head_ = false;
   bool is_1_1_ = true;
-  bool keep_alive_ = true;
-  bool begun_ = false;
-  bool chunked_ = false;
-  bool is_cut_ = false;
   bool is_lost_ = false;
-  bool is_handed_over_ = false;
   bool is_client_error_ = false;
 };
 
