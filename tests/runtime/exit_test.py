@@ -15,7 +15,7 @@ EXPECTED = {
     "sleepers_are_ended": (0, ["main returns", "~first", "~second", "~third"], ""),
     "suspend_drains": (0, ["slept 1", "slept 2", "slept 3", "main returns"], ""),
     "failure_is_told": (1, [], "nobody awaits me"),
-    "failure_is_told_with_its_origin": (1, [], 'told (fiber "worker", spun at '),
+    "failure_is_told_with_its_origin": (1, [], 'in a fiber (fiber "worker", spun at '),
     "locals_of_main": (0, ["~frame", "~of a fiber", "~B", "~A"], ""),
     "exit_with_locals": (6, ["~other's"], ""),
     "forked_locals": (
