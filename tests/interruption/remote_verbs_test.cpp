@@ -113,6 +113,7 @@ TEST_CASE("of two exceptions raised from afar one arrives first, and none twice"
           }
         }
       });
+      snooze();  // raised in before it has begun, it would not begin
       std::atomic<int> accepted{0};
       strangers others;
       for (int i = 0; i < 2; ++i) {
