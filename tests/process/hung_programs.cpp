@@ -253,8 +253,11 @@ void errno_stays() {
 
 /// Signals come while runtimes begin and end.
 void comings_and_goings() {
-  // To find the names of a stack takes ThreadSanitizer milliseconds, in which nothing else goes on.
-  constexpr std::chrono::milliseconds pause = testing::under_tsan ? 20ms : 0ms;
+  // With a sanitizer a stack takes so long that a flood of signals would leave no time for the
+  // rest: ThreadSanitizer needs milliseconds for the names of one.
+  constexpr std::chrono::milliseconds pause = testing::under_tsan   ? 20ms
+                                              : testing::under_asan ? 1ms
+                                                                    : 0ms;
   const std::size_t rounds = testing::scaled(50, 20);
   std::atomic<int> living{3};
   std::vector<std::thread> threads;
