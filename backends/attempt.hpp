@@ -24,9 +24,9 @@ bool pipes_know_nowait() noexcept;
 /// operation::spurious_wakes counts up to this; then the pauses between two tries stop growing.
 inline constexpr std::uint8_t most_spurious_wakes = 7;
 
-/// Called when `op` would wait although its descriptor was said to be ready.
-/// Returns: whether the descriptor is still ready, and was so the last time, too: a wait for it
-///          would be over at once.
+/// Called when `op` would wait although its descriptor was reported ready.
+/// Returns: true if the descriptor is still ready and was also ready the previous time, so that
+///          another wait would end immediately.
 bool waits_in_vain(operation& op) noexcept;
 
 /// Message flags with which a call never waits. Source: recv(2).

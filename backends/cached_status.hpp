@@ -25,7 +25,7 @@ inline bool status_of_open(operation& op, int fd) noexcept {
   return known.contains(::makedev(op.status->stx_dev_major, op.status->stx_dev_minor));
 }
 
-/// Returns: whether op.result is set; if not, nothing has been found out.
+/// Returns: whether the kernel had the answer in its caches; if so, op.result holds it.
 /// Source: openat2(2), RESOLVE_CACHED; statx(2), AT_STATX_DONT_SYNC.
 inline bool status_from_cache(operation& op) noexcept {
   constexpr int known = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether this process is in a time namespace that shifts the monotonic clock. A ring takes an
-// absolute deadline for one on the kernel's own clock: there it would be over at once, or never.
+// Whether this process is in a time namespace that shifts the monotonic clock. A ring compares
+// absolute deadlines with the kernel's own clock: shifted ones would fire immediately, or never.
 #pragma once
 
 #include <fcntl.h>

@@ -31,8 +31,8 @@ inline bool watches(const std::string& epoll, int watched) {
   return false;
 }
 
-/// Returns: the number of this process's epoll instance that watches `fd`; -1 if there is none, or
-///          /proc does not tell.
+/// Returns: the descriptor of this process's epoll instance that watches `fd`; -1 if there is none,
+///          or /proc is not readable.
 inline int epoll_of(int fd) {
   struct closer {
     void operator()(DIR* open) const noexcept { ::closedir(open); }

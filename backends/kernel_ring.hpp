@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// A ring of io_uring: how it is opened, entered and given up. The meaning of its entries is the
-// business of uring_backend.
+// An io_uring ring: opening, entering and closing it. Filling in its entries is the task of
+// uring_backend.
 //
-// What the kernel does, and what follows:
+// Properties of the kernel, and their consequences:
 // - With DEFER_TASKRUN nothing completes until the thread enters the ring; TASKRUN_FLAG is set when
-//   it must.
-// - A descriptor in non-blocking mode gets -EAGAIN instead of a wait: then the operation waits in a
-//   poll and is submitted again.
+//   completions are waiting for that.
+// - An operation on a non-blocking descriptor fails with -EAGAIN instead of waiting. It is then
+//   submitted as a poll, and again once the descriptor is ready.
 // - A write to a pipe without readers raises SIGPIPE in the thread that enters the ring: while a
 //   write is in flight, entering is guarded; without DEFER_TASKRUN, all that the thread does.
 // - A file's position is moved by plain calls, never by the ring: the ring reads the position
-//   without the file's lock, so that two writes may hit the same place, and a completion that comes
-//   later (as all do with O_DIRECT) does not move it.
+//   without the file's lock, so that two writes may hit the same place; and a late completion (with
+//   O_DIRECT, any completion) does not move it.
 // - Before Linux 6.4 pipes in blocking mode do not know RWF_NOWAIT: a kernel worker makes the call
 //   and blocks in it.
 // - If a limit allows no further worker, an operation that needs one ends with -ECANCELED.
 // - A poll reports POLLRDHUP even if the caller did not ask for it.
-// - When the ring is closed, the kernel ends the operations in it some time later; so none may be
-//   in it then that writes to memory. The wake descriptor is polled by the ring, not read.
+// - The kernel ends the remaining operations some time after the ring is closed, so no operation
+//   that writes to memory may be left in it. The ring polls the wake descriptor; it never reads it.
 #pragma once
 
 #include <liburing.h>
@@ -79,11 +79,11 @@ class kernel_ring {
 
   io_uring* get() noexcept { return &ring_; }
 
-  /// Returns: an eventfd that can be read from once something is over in the kernel after this
-  ///          call; -1 if there is none. The ring's own descriptor does not tell of what a ring
-  ///          with DEFER_TASKRUN has still to do in the thread. The eventfd is registered each
-  ///          time: up to Linux 6.18 at least the kernel tells it only once of what another eventfd
-  ///          has ended, and that up to 20 ms late.
+  /// Returns: an eventfd that becomes readable when the kernel completes something after this call;
+  ///          -1 if it cannot be had. The ring's own descriptor does not report the work that a
+  ///          ring with DEFER_TASKRUN still has to do in the thread. The eventfd is registered on
+  ///          each call: up to Linux 6.18 at least, the kernel signals it only once for completions
+  ///          that another eventfd caused, and up to 20 ms late.
   int news() noexcept {
     if (news_.number < 0) news_.number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (news_.number < 0) return -1;
@@ -107,7 +107,7 @@ class kernel_ring {
   }
   /// Returns: null if the submission queue is full.
   io_uring_sqe* entry() noexcept { return ::io_uring_get_sqe(&ring_); }
-  /// Whether the kernel goes on with operations in any system call of the thread: so it is without
+  /// Whether the kernel runs completions in any system call of the thread, which it does without
   /// DEFER_TASKRUN.
   bool acts_any_time() const noexcept { return acts_any_time_; }
 

@@ -2,19 +2,19 @@
 // libev (4.33 or later): the call is tried first; if it would wait, the backend waits for its
 // descriptor to be ready, and tries it again.
 //
-// What libev does and does not do, and what follows:
+// Properties of libev, and their consequences:
 // - It knows POLLIN and POLLOUT only.
-// - It keeps what it told epoll about a descriptor, and asks again only for a watcher that was
-//   newly set up: so a watcher in an operation is set up each time, and one that is kept for a
-//   stream goes by the stream's number.
-// - It aborts on a watcher of a closed descriptor, if it must tell epoll of that watcher (it tells
-//   epoll of all watchers again when an event comes for a descriptor that was closed but has a
-//   duplicate): so a descriptor's operations are ended, and forget() is called, before it is
+// - It remembers which events it registered with epoll, and compares only for a newly
+//   initialised watcher: so the watcher of an operation is initialised each time, and the
+//   watcher that is kept for a stream is identified by the stream's number.
+// - It aborts if it must register a watcher of a closed descriptor. It registers all watchers
+//   again when an event arrives for a closed descriptor that has a duplicate. So a
+//   descriptor's operations are ended, and forget() is called, before the descriptor is
 //   closed.
-// - It ends the process, with a line, when it has no memory for its tables: see libev_memory.hpp.
-// - Its timers have the millisecond of epoll_wait(2): the last 2 ms before a deadline are left to a
-//   timerfd, so that no poll ends early, or much too late.
-// - Its signal and child watchers belong to the process: none is used.
+// - It prints a line and aborts if it cannot allocate its tables: see libev_memory.hpp.
+// - Its timers have the millisecond resolution of epoll_wait(2): a timerfd covers the last 2
+//   ms before a deadline, so that no poll ends early, or much too late.
+// - Its signal and child watchers are global to the process: none is used.
 #include <ev.h>
 #include <sys/timerfd.h>
 #include <unistd.h>

@@ -125,9 +125,9 @@ class sim_backend final : public backend {
     woken();
   }
 
-  /// Fills looks_ with the descriptors of the operations that wait. An operation that waits though
-  /// its descriptor was ready the last time is left out once.
-  /// Returns: whether none was left out.
+  /// Fills looks_ with the descriptors of the waiting operations. An operation that still waits
+  /// although its descriptor was ready the previous time is skipped once.
+  /// Returns: whether no operation was skipped.
   bool list_looks() {
     bool all = true;
     looks_.clear();

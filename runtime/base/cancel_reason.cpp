@@ -19,7 +19,8 @@ void shared_cause::retain() const noexcept {
   one_->owners.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// One after the other: the causes of a fiber deep in a tree are many, its stack is small.
+/// A loop instead of recursion: a fiber deep in a tree has a long chain of causes and a small
+/// stack.
 void shared_cause::release() noexcept {
   while (one_ != nullptr && one_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     noted_reason* last = std::exchange(one_, interruption::take_cause(one_->what));

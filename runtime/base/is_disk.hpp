@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which descriptors are files or disks: what is read there may have to come from a disk.
+// Which descriptors are files or block devices: a read from them may have to wait for the device.
 #pragma once
 
 #include <fcntl.h>

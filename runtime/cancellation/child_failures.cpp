@@ -72,7 +72,7 @@ std::exception_ptr take_error_of_child(control_block& parent) noexcept {
   return error;
 }
 
-/// A failure that has ended the parent's wait is the parent's: nobody can claim it any more.
+/// A failure that has ended the parent's wait belongs to the parent; nobody else can claim it.
 void refresh_failures(control_block& fiber) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
   const cold_part* part = cold_if_any(fiber);

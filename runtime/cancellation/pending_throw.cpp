@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See cancellation/pending_throw.hpp. A cancellation and an ended scope last: they are thrown again
-// and again until the body, or the scope, is left.
+// See cancellation/pending_throw.hpp. A cancellation, and the end of a scope, are permanent: every
+// switchpoint throws them until the body, or the scope, has been left.
 #include "cancellation/pending_throw.hpp"
 
 #include <motet/detail/base/timespan.hpp>

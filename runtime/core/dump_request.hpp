@@ -26,7 +26,7 @@ class dump_request {
   /// Writes the dump, outside of the handler, where it may use memory.
   void write() noexcept;
 
-  /// Before there can be a signal: to know in the handler whether the main fiber is on its stack.
+  /// Called before any signal: the handler must know whether the main fiber is on its stack.
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
   /// Returns: those in the thread's place in the thread registry.
   thread_counters& counters() const noexcept { return place_.counters(); }

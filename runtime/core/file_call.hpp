@@ -21,7 +21,7 @@ class file_call final : public blocking_call {
     room = offload_room::own;
   }
 
-  /// Waits until it is over. If the fiber is interrupted, it is withdrawn first.
+  /// Waits until the call has ended. If the fiber is interrupted, the call is withdrawn first.
   void await_end() noexcept;
   /// Ends it, with -ECANCELED, if no thread has begun it.
   void withdraw() noexcept;

@@ -42,8 +42,8 @@ struct upward_calls {
   /// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
   ///          others.
   std::exception_ptr (*end_session)(control_block& main, bool leave_first) noexcept;
-  /// Makes the backend of a forked child, in which no switchpoint has done so yet.
-  /// Returns: null; or why there is none.
+  /// Creates the backend in a forked child at its first switchpoint.
+  /// Returns: null, or the error if there can be none.
   std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;
   /// See deadlock_detector.
   bool (*end_idle)(deadlock_detector& detector) noexcept;

@@ -26,11 +26,11 @@ struct job_intake {
     taken = over = false;
   }
 
-  std::shared_ptr<job_inbox> inbox;  // shared with those who may leave something there
+  std::shared_ptr<job_inbox> inbox;  // shared with all threads that submit jobs
   /// The same once it is closed, until the mailbox is closed, which its wake-up may be in.
   std::shared_ptr<job_inbox> closed;
   bool taken = false;  // once it has begun
-  bool over = false;   // no more are taken
+  bool over = false;   // accepts no more jobs
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

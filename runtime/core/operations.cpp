@@ -104,7 +104,8 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
 }
 
 /// A call that a plain thread has begun cannot be cancelled: an interruption waits for its end, and
-/// so does a fiber that closes the descriptor. If there is no such thread, this one is blocked.
+/// so does a fiber that closes the descriptor. If no such thread can be had, the call blocks this
+/// one.
 std::int32_t operations::perform_on_thread(pending_operation& pending) noexcept {
   operation& op = *pending.op;
   file_call call(op, pending.wait.what);
@@ -167,8 +168,8 @@ void operations::end_early(pending_operation& pending) noexcept {
   }
 }
 
-/// Returns: the operation that ends with the use, or null: one that is not in the table has not
-///          begun, or is over.
+/// Returns: the operation that must end with the use; null if it is not in the table because it has
+///          not begun, or has ended.
 pending_operation* operations::ended_with(const descriptor_use& use) noexcept {
   if (use.waits_for == nullptr || use.waits_for->owner == nullptr) return nullptr;
   auto* pending = static_cast<pending_operation*>(use.waits_for->owner);

@@ -26,8 +26,8 @@ class operations {
   /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
   ///          closed, before anything happened.
   std::int32_t perform(operation& op, const char* what) noexcept;
-  /// Hands an operation of the running fiber to the kernel, and returns.
-  /// Returns: false if it was over at once.
+  /// Submits an operation of the running fiber to the backend, and does not wait.
+  /// Returns: false if the operation completed immediately.
   bool begin(pending_operation& pending) noexcept;
   /// Has the kernel end an operation that is not done, and waits until it has.
   void cancel_and_wait(pending_operation& pending) noexcept;

@@ -112,8 +112,8 @@ bool thread_state::wait_awake() noexcept {
   return came;
 }
 
-/// The counter says what time it is for less than the clock does, and is never behind it; but what
-/// fires is due by the clock, and by the one reading of this poll.
+/// Reading the counter is cheaper than reading the clock, and the counter never lags behind it. But
+/// timers fire by the clock, and all of a poll's timers by one reading.
 inline void thread_state::keep_time(bool waited) noexcept {
   if (!waited) {
     if (time.empty()) return;
@@ -166,7 +166,7 @@ void thread_state::poll(bool wait) noexcept {
   count_down_from(counted.from(schedule.countdown()));
 }
 
-/// No fiber is runnable: sleeps until one may be.
+/// No fiber is runnable: sleeps until one may have become runnable.
 void thread_state::wait_for_work_now() noexcept {
   if (!lasting_pending() && !mail_->filled() && hooks.end_idle(idle)) {
     if (recorded_) recording->note_next(queue_.front());

@@ -43,7 +43,7 @@ class registered_thread {
   // Round a fork.
   static void lock_all() noexcept;
   static void unlock_all() noexcept;
-  // In a forked child: the other threads are not there, and this one has another number.
+  // In a forked child: the other threads do not exist, and this thread has another id.
   static void abandon_all() noexcept;
   void start_over(thread_state& runtime) noexcept { enter(runtime); }
   thread_counters& counters() const noexcept { return place_->counters; }

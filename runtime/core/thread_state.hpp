@@ -62,8 +62,8 @@ class thread_state : public thread_core {
   job_intake jobs;
   const pool_state* pool = nullptr;  // that its thread is a worker of
   worker_load* load = nullptr;       // as that worker
-  bool looks_aside = false;  // at the backend or the inbox, in a fiber that goes on after it
-  bool calls_main = false;   // the main fiber is at home again when its function has returned
+  bool looks_aside = false;          // a fiber polls the backend or the inbox, and continues
+  bool calls_main = false;  // the main fiber is at home again when its function has returned
   std::exception_ptr kernel_refusal;  // why a forked child has no backend, to be thrown next
 
   control_block& main_fiber() noexcept { return *main_; }

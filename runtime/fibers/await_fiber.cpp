@@ -45,7 +45,7 @@ void await_from_another_thread(thread_state& thread, control_block& fiber) {
   thread.remove_pending(self);
   if (!waiting->over()) {
     if (waiting->give_up()) thread.throw_pending();
-    thread.park_until_over(waiting->wait);  // the news is under way
+    thread.park_until_over(waiting->wait);  // the notification has been posted already
   }
   waiting->dispose();
 }

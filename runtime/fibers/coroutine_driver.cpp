@@ -165,7 +165,7 @@ void coroutine_driver::resume(suspended_coroutine& one, std::exception_ptr error
 void suspended_coroutine::resume_with(std::exception_ptr error) {
   wait_ = nullptr;
   error_ = std::move(error);
-  resume_(frame_);  // *this may be gone from here on
+  resume_(frame_);  // *this may have been destroyed
 }
 
 control_block& outcome_of(const fiber_ref& dead) {

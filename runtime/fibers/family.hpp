@@ -45,7 +45,7 @@ bool end_own_children(const char* reason) noexcept;
 
 /// Returns: the children of the main fiber, outside of groups.
 family& children_of_main(thread_state& home) noexcept;
-/// Makes `group` one of the running fiber's families; takes it from its owner's.
+/// Makes `group` a family of the running fiber, and removes it from those of its former owner.
 void enter_owner(family& group, thread_state& thread) noexcept;
 void leave_owner(group_family& group) noexcept;
 /// The running fiber, or an ancestor, becomes its group's owner's own child if it is in `group`.

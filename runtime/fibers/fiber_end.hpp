@@ -21,9 +21,9 @@ void run_main(thread_state& thread, const body_kind& kind, void* function) noexc
 /// Returns: what a child has failed with that the fiber was not told of, first on other threads; or
 ///          null.
 std::exception_ptr next_failure(control_block& fiber) noexcept;
-/// A failure of its children is the fiber's own if it has none; the others go to on_unhandled.
+/// A fiber that has not failed fails with a child's failure; on_unhandled gets the others.
 void inherit_failure(control_block& fiber) noexcept;
-/// All of them go to on_unhandled.
+/// Passes all failures of the children to on_unhandled.
 void give_up_failures(control_block& parent) noexcept;
 /// What raise() took, and then the body came to no switchpoint any more, goes to on_unhandled.
 [[gnu::noinline]] void give_up_raised(control_block& fiber) noexcept;

@@ -47,8 +47,8 @@ void notify_of_news(group_family& group) noexcept {
 
 }  // namespace
 
-/// A fiber to which nobody has a handle is not remembered: a group that goes on for ever would
-/// gather them.
+/// A fiber without a handle is not recorded: otherwise a group that never ends would accumulate all
+/// of its fibers.
 void note_end(group_family& group, control_block& ended, bool in_hand) noexcept {
   if (in_hand && !group.closed) {
     group.ended.push_back(ended);

@@ -9,7 +9,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Promises room for one more fiber in a group, which has a limit; waits for it if need be.
+/// Reserves one of the group's limited slots for a fiber; waits until one is free.
 /// Throws: a pending interruption; `cancelled` if the group ends meanwhile.
 void take_room(group_family& group, thread_state& thread);
 /// Called when there is room that no fiber has taken.

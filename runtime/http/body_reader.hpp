@@ -18,9 +18,9 @@ class body_reader {
   body_reader(detail::read_buffer& from, message_parser& chunks) noexcept
       : from_(from), chunks_(chunks) {}
 
-  /// The body of `head` begins; of at most `most` bytes. A pause is at most as long as `stall`.
+  /// Starts the body of `head`, which may have `most` bytes and pauses of up to `stall`.
   void begin(const message_head& head, std::uint64_t most, clock::duration stall) noexcept;
-  /// There is none, whatever the head says.
+  /// Starts an empty body, whatever the head promises.
   void begin_none() noexcept { kind_ = kind::none; }
   /// It ends where the connection does.
   void begin_to_end(std::uint64_t most, clock::duration stall) noexcept;
@@ -32,8 +32,8 @@ class body_reader {
   /// Returns: bytes read; 0 at the end.
   /// Throws: status_error; unexpected_eof; std::system_error; a pending interruption.
   std::size_t read(std::span<std::byte> room);
-  /// Drops what is left, if that is at most `most` bytes and comes in `limit`.
-  /// Returns: whether it is dropped.
+  /// Discards the rest if it has at most `most` bytes and arrives within `limit`.
+  /// Returns: whether all of it was discarded.
   bool skip(std::uint64_t most, clock::duration limit);
   /// Whether skip() may succeed: not if reading has failed, or if more than `most` bytes are left.
   bool can_skip(std::uint64_t most) const noexcept { return !failed_ && !lost_ && left_ <= most; }

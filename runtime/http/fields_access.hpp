@@ -10,7 +10,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct fields_access {
-  /// Of fields that have come: all of the head that they are in.
+  /// For received fields: the complete head that contains them.
   static std::string& text(fields& of) noexcept { return of.text_; }
 
   static void append(const fields& of, std::string& to) {

@@ -3,7 +3,7 @@
 #include "http/parser.hpp"
 
 #include <algorithm>
-// What it asserts of its input does not hold for every input: it is checked again below.
+// Its assertions about the input do not hold for every input; the checks below replace them.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/optional.hpp>
@@ -29,8 +29,9 @@ beast_error refusal() noexcept {
   return beast::http::make_error_code(beast::http::error::bad_value);
 }
 
-/// Two ways to read where a body ends are a way to smuggle a request past somebody who reads the
-/// other: so a message has one field for that at most, and nothing in it to be interpreted.
+/// If two programs disagree about the end of a body, a request can be smuggled past one of them. So
+/// a message may have one field that determines it, with a value that leaves no room for
+/// interpretation.
 class framing {
  public:
   /// Returns: false if the message is refused.
@@ -176,7 +177,7 @@ void make_response_regular(std::string& head) {
   }
 }
 
-/// Returns: why the head was not understood; no error if it was.
+/// Returns: the error in the head; no error if it is valid.
 template <bool IsRequest>
 beast_error parse(parser_of<IsRequest>& by, std::string_view text, message_head& into) {
   into.headers.clear();

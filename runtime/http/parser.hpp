@@ -35,7 +35,7 @@ class message_parser {
   /// `text` is a head without the empty line behind it.
   /// Returns: 0, or the status of an answer to a request that is refused.
   int parse_request(std::string_view text, std::size_t most_fields, message_head& into);
-  /// The same of a response. Returns: whether it is one.
+  /// The same for a response. Returns: whether `text` is a valid one.
   bool parse_response(std::string_view text, std::size_t most_fields, message_head& into);
 
   struct step {

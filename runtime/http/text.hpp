@@ -55,7 +55,7 @@ constexpr bool is_field_value(std::string_view text) noexcept {
   });
 }
 
-/// Returns: the number that is all of `text`, in digits; nothing if it is none, or too large.
+/// Returns: `text` as a number; std::nullopt unless all of it is digits, and not too many.
 constexpr std::optional<std::uint64_t> number_of(std::string_view text) noexcept {
   if (text.empty() || text.size() > 18) return std::nullopt;
   std::uint64_t number = 0;
@@ -77,7 +77,7 @@ inline void append_number(std::string& to, std::uint64_t number, int base = 10) 
   to.append(digits.data(), end);
 }
 
-/// Returns: what is before `separator`, or all; `text` has the rest behind it.
+/// Returns: the part before `separator`, or all of it; `text` keeps the part behind it.
 constexpr std::string_view take_before(std::string_view& text, char separator) noexcept {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view taken = text.substr(0, end);

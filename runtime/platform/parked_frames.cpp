@@ -14,7 +14,7 @@ namespace {
 
 struct noting {
   std::span<void*> room;
-  const void* first;  // what is above it is the looker's own
+  const void* first;  // inner frames are the observer's
   std::size_t used = 0;
 };
 

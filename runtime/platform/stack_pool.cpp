@@ -147,7 +147,7 @@ void stack_pool::guard_some_surely() noexcept {
     try {
       guard_some();
       return;
-    } catch (const std::bad_alloc&) {  // of which stack_unavailable is one
+    } catch (const std::bad_alloc&) {  // stack_unavailable included
       constexpr timespec a_moment{0, 1'000'000};
       ::nanosleep(&a_moment, nullptr);
     }

@@ -28,8 +28,8 @@ class remote_awaiter : public awaiter {
   static remote_awaiter* send(control_block& target, control_block& waiting,
                               wait_node* among = nullptr);
 
-  /// Calls the wait off; the awaiter will then be deleted.
-  /// Returns: false if the awaited fiber has ended first: the news is under way.
+  /// Cancels the wait; the awaiter will then be deleted.
+  /// Returns: false if the awaited fiber has ended first, and the notification has been posted.
   bool give_up() noexcept;
   /// The waiting fiber does not wait for the news that is under way, which deletes the awaiter.
   void abandon() noexcept { among_ = nullptr, abandoned_ = true; }

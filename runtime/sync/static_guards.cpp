@@ -185,7 +185,7 @@ struct real_functions {
   int (*once)(pthread_once_t*, void (*)()) = real("pthread_once", &once_alone);
 };
 
-/// Not a static of a function: that would need a guard.
+/// At namespace scope: a function-local static would need a guard.
 std::atomic<bool> looked_up{false};
 alignas(real_functions) unsigned char place[sizeof(real_functions)];
 
@@ -239,8 +239,8 @@ void static_guards::unlock() noexcept {
   table.unlock();
 }
 
-// By their names in object files: each standard library declares them with another type. Weak: a
-// sanitizer in the program that has functions of its own for this keeps them.
+// Declared by their symbol names, because each standard library gives them another type. Weak, so
+// that a sanitizer's own versions of these functions take precedence.
 
 [[gnu::weak, gnu::visibility("default")]] int guard_acquire(guard* flag) asm("__cxa_guard_acquire");
 [[gnu::weak, gnu::visibility("default")]] void guard_release(guard* flag) noexcept

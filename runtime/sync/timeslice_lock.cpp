@@ -83,7 +83,7 @@ void timeslice_lock::line_up(wait_node& late) noexcept {
 }
 
 /// Makes the first waiter the holder.
-/// Returns: that waiter, which is to be told; null if none waits, and the lock is free.
+/// Returns: that waiter, which the caller must notify; null if none waits, and the lock is free.
 timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
   forget_gone();
   wait_node* next = first_;

@@ -26,7 +26,7 @@ class counting {
   /// Returns: `countdown`.
   int from(int countdown) noexcept { return counted_from_ = countdown; }
 
-  // Only if on(), as is tell().
+  // Requires on(), as does tell().
   void before_sleep() noexcept {
     delay_.queue_is_empty(numbers_.switches.get(), numbers_);
     numbers_.sleeps.add(1);

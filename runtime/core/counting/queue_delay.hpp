@@ -16,8 +16,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class queue_delay {
  public:
-  /// `switches`: of the thread so far. `runnable`: how long its queue is, of which so many at its
-  /// end are `fresh`; one of them in turn is the one that is followed.
+  /// `switches`: of the thread so far. `runnable`: the length of the queue; its last `fresh` fibers
+  /// became runnable since the previous look, and the delay of one of them is measured next.
   void look(std::uint64_t switches, std::size_t runnable, std::size_t fresh,
             thread_counters& counters) noexcept {
     const std::uint64_t passed = switches - begun_at_;

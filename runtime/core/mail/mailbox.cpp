@@ -111,7 +111,8 @@ bool mailbox::leave(post& item) noexcept {
   return true;
 }
 
-/// A thread that looks would see the item first, and be awake then: so that is told before.
+/// The state changes before the push: a polling thread that saw the item first would be awake
+/// already.
 bool mailbox::push_to_idle(post& item) noexcept {
   race_point();
   const std::lock_guard guard(lock_);

@@ -40,7 +40,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// Any thread, lock() held.
   bool closed() const noexcept { return closed_; }
 
-  /// Where another thread looks whether this one rests: 0 if it does not.
+  /// The byte that another thread reads to learn whether this one rests: 0 if it does not.
   const std::uint8_t* rest_place() const noexcept {
     return reinterpret_cast<const std::uint8_t*>(&resting_);
   }
@@ -51,9 +51,9 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   post* take() noexcept;
   /// From here to awake() this thread, which has nothing to run, looks at filled() all the time.
   void announce_look() noexcept { resting_.store(rest::looking, std::memory_order_relaxed); }
-  /// From here to awake() a thread that leaves something also wakes this one. `idle`: it counts
-  /// among the idle_workers until then. Returns: false if something has been left already; then it
-  /// is no time to sleep.
+  /// From here to awake(), a thread that posts an item also wakes this one. `idle`: the thread
+  /// counts as one of the idle_workers until then. Returns: false if an item has been posted
+  /// already; then the thread must not sleep.
   bool announce_sleep(bool idle) noexcept;
   void awake() noexcept {
     if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What another thread does while a fiber, or a thread without fibers, waits for its end: it may
-// borrow from the frame it is in, for nobody leaves that before it is over.
+// An action of another thread whose end a fiber, or a thread without fibers, waits for. The action
+// may borrow from the waiting frame, because that frame is not left before the action has ended.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class remote_wait : public post {
   /// Ends the wait, and with that perhaps the lifetime of this object. Any thread, once.
   void end() noexcept;
 
-  /// Waits until it is over, or its fiber is interrupted: then nothing has been thrown yet.
-  /// Returns: whether it is over.
+  /// Waits until the action has ended, or the fiber is interrupted; this call itself never throws.
+  /// Returns: whether the action has ended.
   bool await() noexcept;
   enum class result : std::uint8_t { over, interrupted, late };
-  /// The same, but at most until `when`; may be called again.
+  /// The same, but not beyond `when`; may be called again.
   result await_until(clock::time_point when) noexcept;
-  /// Waits until it is over; nothing interrupts that.
+  /// Waits until the action has ended; not interruptible.
   void await_end() noexcept;
 
  private:

@@ -29,9 +29,9 @@ class recorder {
   /// `main` is the first fiber of the thread.
   void begin(const control_block& main) noexcept;
 
-  /// `left` has left the thread to `next`, or to none yet.
+  /// The thread switched from `left` to `next`, or to no fiber yet (null).
   void note_switch(const control_block& left, const control_block* next) noexcept;
-  /// There may be a fiber to run where there was none: `next`, or still null.
+  /// After a switch to no fiber: the fiber that runs next, or null if there is still none.
   void note_next(const control_block* next) noexcept {
     if (next == nullptr || !nothing_runs_) return;
     nothing_runs_ = false;

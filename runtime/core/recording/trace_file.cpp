@@ -77,8 +77,8 @@ bool is_same_file(int one, int other) noexcept {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Returns: whether the file is a trace; not if it is empty.
-/// Throws: std::invalid_argument if it is anything else.
+/// Returns: whether the file is a trace; false for an empty file.
+/// Throws: std::invalid_argument if it is another kind of file.
 bool is_trace(const descriptor& file, const std::string& path) {
   std::array<char, 8> sign{};
   const ssize_t there = ::pread(file.get(), sign.data(), sign.size(), 0);
@@ -96,7 +96,7 @@ descriptor open_trace(const std::string& path) {
   return file;
 }
 
-/// The same, but the trace that was there is kept, under another name: perhaps its process has
+/// The same, but an existing trace is kept under another name, because its process may have
 /// crashed.
 descriptor open_new_trace(const std::string& path) {
   {
@@ -172,7 +172,7 @@ trace_file::trace_file(const std::string& path, std::size_t records)
   head_->ring_size = ring_size(records);
   texts_.begin(*head_);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  head_->sign = trace::magic;  // from here on it is a trace
+  head_->sign = trace::magic;  // marks the file as a trace
   fd_ = file.release();
 }
 

@@ -20,7 +20,7 @@ enum class kind : std::uint8_t {
   park,    // it waits; detail: a text, what for
   snooze,  // it stands in line again
   end,     // it has ended; detail: its outcome
-  // And this goes on until `run`.
+  // After a switch to 0, no fiber runs until `run`.
   run,      // the fiber of the number runs
   subject,  // of the wait in the record before: the second word is a descriptor
   object,   // the same: the address of what is waited for
@@ -32,9 +32,9 @@ enum class kind : std::uint8_t {
   cancel,   // it is interrupted; detail: the `interrupt`
   post,     // the one that runs has woken a fiber of another thread, the second word is its id
   arrive,   // the fiber that runs is the body of another thread's, whose id is the second word
-  leave,    // it is not any more
+  leave,    // it no longer is
   sleep,    // the thread sleeps
-  awake,    // it does not any more
+  awake,    // the thread no longer sleeps
   poll,     // it has looked at its backend; detail: how many fibers are runnable; the number is 0,
             // or 1 if the fiber that runs goes on
 };
@@ -79,8 +79,8 @@ struct alignas(4096) head {
   std::atomic<std::uint64_t> texts_used, rings_used;
 };
 
-/// A text in the table: its length in two bytes, then its bytes; at an even place, of which 0 is
-/// that of the text which is not known.
+/// A text in the table: its length in two bytes, then its bytes. It starts at an even offset;
+/// offset 0 stands for an unknown text.
 inline constexpr std::size_t longest_text = 250;
 inline constexpr std::size_t texts_size = std::size_t{1} << 20;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of texts in a trace file. A text is in it once; the table is never emptied.
+// The table of texts in a trace file. It contains each text once, and never shrinks.
 #pragma once
 
 #include <array>

@@ -18,8 +18,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Of a slab that is kept, so many blocks are resident at the most; a thread with more fibers is
-/// given memory for many at once.
+/// At most this many blocks of a kept slab stay resident; a thread with more fibers gets memory for
+/// `many` at a time.
 constexpr std::size_t few = 16;
 constexpr std::size_t many = 128;
 

@@ -28,7 +28,7 @@ class block_pool {
   /// The same.
   /// Throws: stack_unavailable.
   [[gnu::noinline]] void* take_new();
-  /// Returns: how many have been taken new, ever.
+  /// Returns: the number of blocks ever constructed.
   std::size_t made() const noexcept { return made_; }
   /// `block` has been destroyed.
   void put(control_block& block) noexcept {

@@ -35,7 +35,7 @@ inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
 [[gnu::noinline]] inline void give_stack_now(thread_state& thread, control_block& fresh,
                                              std::size_t stack_size) {
   const body_kind& kind = *fresh.kind;
-  thread.give_back_retired_stack();  // a large one may be in the way
+  thread.give_back_retired_stack();  // it may be large, and memory short
   fresh.runs_on = thread.store.stacks.take(stack_size);
   std::byte* body = aligned_below(fresh.runs_on.top, kind.size, kind.alignment);
   fresh.body = body;

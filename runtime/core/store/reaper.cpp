@@ -34,7 +34,7 @@ control_block& reaper::make(const body_kind& kind, const char* what) {
 void reaper::start(control_block& fiber) noexcept {
   join_family(fiber, fibers_);
   thread_.start(fiber);
-  release_at_home(fiber);  // nobody has a handle to it
+  release_at_home(fiber);  // no handle refers to it
 }
 
 /// Without memory for a fiber all waits for the next one, or for the end.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is to be destroyed while a poll or a switch goes on. A destructor of the user's may wait,
-// which nobody can do there, and is nothing that a bystander should do: a fiber does it whose only
-// purpose that is. So is what a poll has to say.
+// Runs deferred work of polls and switches in a fiber of its own. A destructor of the user's may
+// wait, which is impossible during a poll or a switch, and must not delay an unrelated fiber. The
+// fiber also calls the handlers for notices that a poll produces.
 #pragma once
 
 #include <motet/detail/base/body.hpp>

@@ -56,7 +56,7 @@ class timer_heap {
   /// Takes out a timer that is due last, or nearly: a leaf, on which no other timer depends.
   timer& take_leaf() noexcept { return *entries_[--size_].item; }
 
-  /// Takes `item`, which is in, out.
+  /// Removes `item`, which must be in the queue.
   void remove(timer& item) noexcept {
     const std::size_t hole = item.place;
     item.place = timer::nowhere;
@@ -168,7 +168,7 @@ class timer_queue {
     ++size_;
   }
 
-  /// Takes `item` out; does nothing if it is not in.
+  /// Removes `item`; no effect if it is not in the queue.
   void remove(timer& item) noexcept {
     if (!item.armed()) return;
     heap_of(item).remove(item);

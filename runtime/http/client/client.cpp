@@ -26,10 +26,10 @@ bool is_redirection(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/// Changes `asked` to what the answer says is to be asked instead.
-/// Returns: whether there is such a thing. An address that is none, or names a user, which may hide
-/// the host, is left to the caller. Source: RFC 9110, 4.2.4.
-/// Throws: bad_reply for one that is less safe.
+/// Changes `asked` to the request that a redirection calls for.
+/// Returns: false if there is none to follow. An invalid address, or one that contains a user name,
+///          which may disguise the host, is left to the caller. Source: RFC 9110, 4.2.4.
+/// Throws: bad_reply for a redirection from https to http.
 bool follow(const reply& answer, client_request& asked) {
   const std::string_view place = answer.header("location");
   if (!is_redirection(answer.status()) || place.empty()) return false;

@@ -48,7 +48,7 @@ std::string head_of(const client_request& asked) {
   return head + "\r\n";
 }
 
-/// Returns: why not all could be sent; null if it was.
+/// Returns: the error that stopped the transmission; null if all was sent.
 std::exception_ptr try_to_send(connection& by, std::string_view text, clock::duration stall) {
   try {
     send_all(by.stream.output(), std::as_bytes(std::span(text)), stall);

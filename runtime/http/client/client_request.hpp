@@ -25,16 +25,16 @@ struct client_request {
   bool with_body = true;
 
   bool streams() const noexcept { return with_body && how->body_from; }
-  /// Whether an answer may come before all is sent: the kernel does not take it at once.
+  /// Whether it exceeds what the kernel buffers, so that a response may arrive before all is sent.
   bool is_long() const noexcept;
   /// Whether a server may get it twice: nothing else happens then. Source: RFC 9110, 9.2.2.
   bool can_be_repeated() const noexcept;
 
-  /// Returns: why not all could be sent; null if it was. A server may answer before it has taken
-  ///          all, and close.
-  /// Throws: what how->body_from throws; std::length_error if that returns more than it was to, or
-  ///         gives another number of bytes than `length`;
-  ///         a pending interruption.
+  /// Returns: the error that stopped the transmission; null if all was sent. A server may
+  ///          respond before it has read the whole request, and close the connection.
+  /// Throws: what how->body_from throws; std::length_error if that returns more than its
+  ///         buffer's size, or ends before or after `length` bytes; a pending
+  ///         interruption.
   std::exception_ptr send(connection& by, clock::duration stall) const;
 };
 

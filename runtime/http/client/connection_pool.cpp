@@ -55,7 +55,7 @@ client::pool::lease client::pool::take(const url& to, bool fresh) {
   }
   lease taken(of);
   if (!fresh) taken.made_ = take_unused(of);
-  // Another connection than those that are kept takes the place of one of them.
+  // The new connection replaces the oldest idle one if the limit is reached.
   if (taken.made_ == nullptr && of.unused.size() + of.leases > how_.connections_per_host &&
       !of.unused.empty()) {
     of.unused.pop_back();

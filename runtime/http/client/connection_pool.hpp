@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A client's connections: so many to each host, kept while they are not used.
+// The connections of a client: a limited number per host, kept open while idle.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class client::pool {
     connection* operator->() const noexcept { return made_.get(); }
     /// Others may use the connection.
     void give_back();
-    /// Others may make one in its place.
+    /// Closes the connection, which frees its slot for another one.
     void close() noexcept;
 
    private:
@@ -60,8 +60,8 @@ class client::pool {
     std::unique_ptr<connection> made_;
   };
 
-  /// Waits until there may be one more connection to the host of `to`. `fresh`: not one that has
-  /// been used.
+  /// Waits for a free slot among the connections to the host of `to`. `fresh`: asks for a
+  /// connection that has not been used before.
   /// Throws: std::system_error; timed_out; a pending interruption.
   lease take(const url& to, bool fresh);
 

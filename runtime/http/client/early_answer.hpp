@@ -19,8 +19,8 @@ class early_answer {
  public:
   early_answer(Answer& made, bool to_head) : answer_(made), to_head_(to_head) {}
 
-  /// Calls `send`, and takes the answer meanwhile.
-  /// Returns: why not all was sent; null if it was.
+  /// Calls `send`, and receives a response that arrives meanwhile.
+  /// Returns: the error that stopped the transmission; null if all was sent.
   template <typename Send>
   std::exception_ptr while_sending(Send send) {
     taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
@@ -62,7 +62,7 @@ class early_answer {
     taker_.cancel();
     try {
       taker_.await();
-    } catch (const fiber_cancelled&) {  // what it has read is kept
+    } catch (const fiber_cancelled&) {  // the bytes read so far are kept
     }
   }
 

@@ -88,8 +88,8 @@ std::size_t reply::state::read_body(std::span<std::byte> room) {
   }
 }
 
-/// The connection is not needed any more once the body has ended. What has come behind that, nobody
-/// has asked for: the next request would take it for its answer.
+/// Gives the connection back once the body has ended. Bytes behind the body are not a response to
+/// any request: then the connection is closed, because the next request would take them for one.
 void reply::state::settle() {
   if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
   if (keeps_alive_ && reusable_ && by_->in.peek(0).empty()) {

@@ -20,8 +20,8 @@ class reply::state {
   state(client::pool::lease by, const client_options& how)
       : by_(std::move(by)), how_(how), body_(by_->in, by_->parser) {}
 
-  /// Waits for the head of an answer; the request may still be under way.
-  /// Returns: false if the connection has ended before any of that had come.
+  /// Waits for the head of the response; the request may not have been sent completely yet.
+  /// Returns: false if the connection ended before the first byte of a head.
   bool take_head(bool to_head);
   /// Keeps the body as it comes, for read(): as much as text() may return.
   void read_ahead();

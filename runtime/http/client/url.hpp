@@ -14,7 +14,7 @@ struct url {
   std::string host;        // without the brackets of an IPv6 address
   std::uint16_t port = 0;
   std::string target;    // what a server is asked for
-  std::string fragment;  // with the number sign; no server is told of it
+  std::string fragment;  // with the number sign; never sent to a server
 
   /// Throws: std::invalid_argument for what is no address of http or https, or has a user's name.
   static url parse(std::string_view text);
@@ -24,7 +24,7 @@ struct url {
 
   /// Returns: "http://host:port", which connections have in common.
   std::string origin() const;
-  /// Returns: what a server takes itself to be.
+  /// Returns: the value of the Host field for requests to it.
   std::string host_field() const;
   std::string text() const;
 };

@@ -25,7 +25,7 @@ struct file_metadata {
 
   std::uint64_t size = 0;
   std::time_t changed = 0;
-  std::string date;  // of that, as it is sent
+  std::string date;  // of the last change, as sent
   std::string weak_tag;
 };
 

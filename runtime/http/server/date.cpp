@@ -71,7 +71,7 @@ int number_at(std::string_view text, std::size_t at, std::size_t digits) noexcep
   return number;
 }
 
-/// Returns: nothing if one of the parts is out of its range.
+/// Returns: std::nullopt if a part is out of range.
 std::optional<std::time_t> time_from(int year, std::string_view month, int day,
                                      std::string_view clock) noexcept {
   std::tm parts{};

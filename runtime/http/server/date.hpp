@@ -12,7 +12,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// Returns: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string date_of(std::time_t time);
-/// Returns: the same of now; lives until the thread's next call.
+/// Returns: the current time in this format; valid until the thread's next call.
 std::string_view date_of_now() noexcept;
 /// Returns: nothing if `text` is no such date; the older ways to write one are not known.
 std::optional<std::time_t> time_of(std::string_view text) noexcept;

@@ -92,8 +92,8 @@ bool lists(std::string_view tags, std::string_view tag, comparison how) noexcept
   return false;
 }
 
-/// Of a field that may come on several lines, which then are one list. Source: RFC 9110, 5.3.
-/// Returns: nothing if there is no such field; else whether the tag is listed.
+/// Treats a field on several lines as one list. Source: RFC 9110, 5.3.
+/// Returns: std::nullopt if there is no such field; otherwise whether it lists the tag.
 std::optional<bool> any_lists(const request& asked, std::string_view name, std::string_view tag,
                               comparison how) noexcept {
   std::optional<bool> found;
@@ -134,8 +134,8 @@ bool is_date_of(std::string_view text, const file_metadata& what) noexcept {
   return time_of(text) == what.changed && what.is_settled();
 }
 
-/// Returns: nothing for all of the file: no part is asked for, or several, or not in bytes.
-/// Throws: status_error if there is no such part.
+/// Returns: std::nullopt for the whole file: no range, several ranges, or another unit than bytes.
+/// Throws: status_error if the file does not contain the range.
 std::optional<part> part_asked_for(const request& asked, const file_metadata& what) {
   std::string_view text = asked.header("range");
   if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;

@@ -93,7 +93,7 @@ class response_writer {
   const detail::stream_direction to_;
   const clock::duration stall_;
   std::string out_;                        // framed
-  std::size_t whole_ = 0;                  // so much of it is of answers before this one
+  std::size_t whole_ = 0;                  // bytes at its start that belong to earlier responses
   std::string body_;                       // not framed yet
   std::optional<std::uint64_t> promised_;  // by the handler's Content-Length
   std::uint64_t written_ = 0;

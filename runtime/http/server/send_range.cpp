@@ -22,8 +22,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-/// So much is looked for in memory at a time, and handed to the kernel: it goes on while the fiber
-/// is told of other things.
+/// How much of a file is looked up in the page cache, and submitted to the kernel, at a time. The
+/// kernel sends it while other fibers run.
 constexpr std::uint64_t window = std::uint64_t{512} * 1024;
 
 // Of Linux 6.5, which older headers do not know. Source: linux/mman.h.

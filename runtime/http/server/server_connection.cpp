@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 /// is about to ask may not know yet.
 constexpr clock::duration last_chance = 1s;
 
-/// How much may be left of a body that the handler has not read, and how long it may take to come.
+/// Limits for a body that the handler has not read: its size, and the time that it may take.
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
 constexpr clock::duration longest_to_leave = 1s;
 
@@ -48,7 +48,7 @@ void server_connection::serve() {
   try {
     while (failure == nullptr && !is_over_ && await_head()) failure = answer_one();
   } catch (const std::system_error&) {
-    if (!answer_.lost()) throw;  // else the client is gone, or as good as that
+    if (!answer_.lost()) throw;  // else the client is gone, or cannot be reached
   }
   if (failure != nullptr) std::rethrow_exception(failure);
 }
@@ -159,7 +159,7 @@ int server_connection::read_target() {
   if (!found.has_value() || !decode(found->path, false, path_)) return 400;
   if (found->path == "*" && head_.method != "OPTIONS") return 400;
   const std::string_view host = head_.headers.get("host");
-  const bool combined = host.find(',') != host.npos;  // by somebody who got more than one
+  const bool combined = host.find(',') != host.npos;  // by a proxy that received several
   if (combined || !is_authority(host)) return 400;
   encoded_path_ = found->path;
   query_ = found->query;
@@ -234,8 +234,8 @@ std::optional<clock::duration> server_connection::limit_of_handler() const {
   return limit;
 }
 
-/// Answers with an error if nothing has been sent; else the answer is cut, and with it the
-/// connection: that it is not whole is all that a client can be told.
+/// Sends an error response if none has begun; otherwise truncates the response and closes the
+/// connection, which is the only way left to report an error to the client.
 void server_connection::fail(int status, std::string_view text) {
   if (answer_.begun()) {
     answer_.cut();
@@ -248,9 +248,9 @@ void server_connection::fail(int status, std::string_view text) {
   answer_.write(std::as_bytes(std::span("\n", 1)));
 }
 
-/// What the handler has not read of a short body is read for it, so that the connection can be used
-/// again; what has not come yet, after the answer. A client that waits to be asked for its body may
-/// send it, or not: nobody can tell.
+/// Reads the rest of a short body, so that the connection can be reused: before the response what
+/// has arrived, after it the remainder. A client that expects "100 Continue" may send its body or
+/// not: nobody can know, so the connection is not reused.
 void server_connection::drain_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool is_left =

@@ -44,7 +44,7 @@ class server_connection {
   response_writer& answer() noexcept { return answer_; }
   int native_handle() const noexcept { return stream_.native_handle(); }
 
-  // For what goes on after HTTP on the same connection; see response_writer::hand_over().
+  // For the protocol that follows HTTP on this connection; see response_writer::hand_over().
   detail::read_buffer& input() noexcept { return in_; }
   detail::any_stream& stream() noexcept { return stream_; }
 

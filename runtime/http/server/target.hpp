@@ -29,7 +29,7 @@ bool is_host_and_port(std::string_view text) noexcept;
 /// Returns: false for "%" without two digits behind, and for "%00", which no path has.
 bool decode(std::string_view text, bool plus_is_space, std::string& to);
 
-/// Returns: the value of `name` in a query, decoded; nothing if there is none.
+/// Returns: the decoded value of `name` in the query; std::nullopt if it has none.
 std::optional<std::string> parameter_of(std::string_view query, std::string_view name);
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -55,7 +55,7 @@ std::size_t beast_stream::take_beginning(std::span<std::byte> room) {
   return size;
 }
 
-/// Asks a silent peer whether it is there. Throws: timed_out if it is not.
+/// Sends a ping to a silent peer. Throws: timed_out if it does not respond.
 std::size_t beast_stream::await(std::span<std::byte> room) {
   for (bool asked = false;; asked = true) {
     std::size_t size = 0;

@@ -30,13 +30,13 @@ class beast_stream {
   using executor_type = boost::asio::io_context::executor_type;
   using error_code = boost::system::error_code;
 
-  /// `answer`: of a server, which is told when the client is gone.
+  /// `answer`: on a server, the writer that is notified of a lost client; else null.
   beast_stream(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
                response_writer* answer) noexcept
       : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
 
-  /// From now on `ask()` is called when nothing has come for `idle`; if nothing comes for as long
-  /// again, the peer is gone.
+  /// Starts to call `ask()` when the peer has been silent for `idle`; after as long again without a
+  /// byte, the connection counts as lost.
   void watch(clock::duration idle, std::function<void()> ask) {
     idle_ = idle;
     ask_ = std::move(ask);
@@ -95,8 +95,8 @@ class beast_stream {
     return write_some(bytes, error);
   }
 
-  /// The turn to write: held from the first byte of a message to its last, so that the answer to a
-  /// ping does not come between them. The fiber that has it may take it again.
+  /// Held from the first byte of a message to its last, so that no reply to a ping comes between
+  /// them. Recursive.
   local::recursive_mutex& writing() noexcept { return writing_; }
   /// How many bytes were sent.
   std::uint64_t sent() const noexcept { return sent_; }
@@ -141,7 +141,7 @@ class beast_stream {
   local::recursive_mutex writing_;
   std::string gathered_;
   std::function<std::string()> make_beginning_;
-  std::string beginning_;  // what is left of that
+  std::string beginning_;  // the rest of it
   clock::duration idle_ = clock::duration::max();
   std::function<void()> ask_;
   std::uint64_t sent_ = 0;

@@ -31,7 +31,7 @@ inline std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-/// Returns: the values of all headers of this name, as one list; nothing if there is none.
+/// Returns: the values of all headers of this name as one list; std::nullopt without such a header.
 inline std::optional<std::string> combined(const fields& headers, std::string_view name) {
   std::optional<std::string> all;
   for (const field each : headers) {

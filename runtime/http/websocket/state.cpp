@@ -57,7 +57,7 @@ bool is_of_handshake(std::string_view name) noexcept {
   return false;
 }
 
-/// Returns: the head of a server's final answer. Throws: bad_reply for what is none.
+/// Returns: the head of a server's final response. Throws: bad_reply if it is malformed.
 message_head read_head(detail::read_buffer& in) {
   message_parser parser;
   message_head head;

@@ -42,7 +42,7 @@ class websocket::state {
   void accept(const upgrade& said, const fields& more);
   /// Throws: bad_reply if the server declines.
   void ask(const url& to);
-  // As those of the WebSocket.
+  // The same as in websocket.
   std::optional<websocket_message> read();
   void write(std::span<const std::byte> bytes, bool is_text);
   void close(std::uint16_t code, std::string_view reason);
@@ -73,7 +73,7 @@ class websocket::state {
   std::size_t size_ = 0;  // bytes of it received so far
   error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
-  bool peer_closed_ = false;  // by a frame that says so
+  bool peer_closed_ = false;  // by a close frame
 };
 
 }}}  // namespace motet::MOTET_ABI::http

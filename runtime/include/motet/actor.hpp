@@ -62,7 +62,7 @@ class actor {
   /// Throws: channel_closed if the actor has ended, or ends meanwhile;
   ///         a pending interruption; std::bad_alloc.
   void send(M&& message) const { inbox_->push(std::move(message)); }
-  /// The same with a copy.
+  /// The same for an item that is copied.
   /// Switchpoint; switches only if it must wait.
   void send(const M& message) const { inbox_->push(message); }
 
@@ -71,7 +71,7 @@ class actor {
   /// Not a switchpoint.
   /// Throws: channel_closed if the actor has ended; std::bad_alloc.
   bool try_send(M&& message) const { return inbox_->try_push(std::move(message)); }
-  /// The same with a copy.
+  /// The same for a message that is copied.
   /// Not a switchpoint.
   bool try_send(const M& message) const { return inbox_->try_push(message); }
 

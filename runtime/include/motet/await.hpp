@@ -65,11 +65,11 @@ auto await_all(Bodies&& bodies) {
   }
 }
 
-/// Waits until all of the fibers are dead; if this call is left before, they go on.
+/// Waits until all of the fibers have ended; an exception from this call does not affect them.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, as soon as it is known, fiber_cancelled for a fiber that
-///         was cancelled; std::logic_error for an empty handle or the running fiber's own;
-///         a pending interruption.
+/// Throws: the first failure, unchanged, as soon as it occurs; fiber_cancelled for a fiber that was
+///         cancelled; std::logic_error for an empty handle or the running fiber's own; a pending
+///         interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 void await_all(const First& first, const Others&... others) {
   detail::await_each({first, others...});
@@ -115,12 +115,12 @@ auto await_any(Bodies&& bodies) {
   return detail::finish_any<result>(runners, prize);
 }
 
-/// Waits until one of the fibers has ended with a value; the others go on.
-/// Returns: the place of that fiber among the arguments, from 0.
+/// Waits until one of the fibers has returned a value; the others continue.
+/// Returns: the index of that fiber among the arguments, from 0.
 /// Switchpoint.
 /// Throws: all_failed, with fiber_cancelled for a fiber that was cancelled; std::invalid_argument
-///         for an empty range; std::logic_error for an empty handle or the running fiber's own;
-///         a pending interruption.
+///         for an empty range; std::logic_error for an empty handle or the running fiber's own; a
+///         pending interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
 std::size_t await_any(const First& first, const Others&... others) {
   return detail::await_one({first, others...});
@@ -189,15 +189,15 @@ auto first_value(const Handles& handles) {
   return detail::first_value_of<value>(places);
 }
 
-/// Calls each of `bodies` in a fiber of its own, and tells `joiner` how they end, one at a time, in
-/// the order of their ends: `joiner.on_value(place, value)`, without the value for void, or
-/// `joiner.on_failure(place, error)`. Places count from 0. Each returns whether that is enough: the
-/// other bodies are cancelled then, and nothing more is told. The end of a body that another fiber
-/// has cancelled is not told either. The joiner must not wait.
-/// Returns: whether the joiner had enough; if not, all bodies have ended.
+/// Runs each of `bodies` in its own fiber, and reports each outcome to `joiner` when it occurs, one
+/// at a time: `joiner.on_value(index, value)`, without the value for void, or
+/// `joiner.on_failure(index, error)`, with indices from 0. If such a call returns true, the joiner
+/// is satisfied: the other bodies are cancelled, and their outcomes are not reported. The
+/// cancellation of a body by another fiber is not reported either. The joiner must not wait.
+/// Returns: whether the joiner was satisfied; if not, all bodies have ended.
 /// Switchpoint.
-/// Throws: what the joiner throws, once all fibers have ended; as motet::spin();
-///         a pending interruption.
+/// Throws: an exception of the joiner, once all fibers have ended; as motet::spin(); a pending
+///         interruption.
 template <typename Joiner, typename... Bodies>
   requires(detail::joins<Joiner, Bodies> && ...)
 bool await_with(Joiner&& joiner, Bodies&&... bodies) {

@@ -130,7 +130,7 @@ class completions {
     return first;
   }
 
-  /// Takes over all operations in `others`, behind those in this list.
+  /// Appends all operations of `others` to this list.
   void append(completions& others) noexcept {
     if (others.empty()) return;
     *(head_ == nullptr ? &head_ : &tail_->next) = others.head_;
@@ -184,10 +184,10 @@ class backend {
   /// time_point::min(); waits without a limit at time_point::max().
   virtual void poll(time_point deadline, completions& done) = 0;
 
-  /// For a thread that waits in a loop of somebody else's: submits what poll() would.
-  /// Returns: a descriptor, always the same one, that can be read from when poll() has something to
-  ///          do. Sets `due` to when it has something to do at the latest; it may be min() or
-  ///          max(). -1 if there is no such descriptor.
+  /// For a thread that waits in a foreign event loop: submits what poll() would submit.
+  /// Returns: a descriptor, always the same, that is readable when poll() has work; -1 if the
+  ///          backend has none. Sets `due` to the time at which poll() must be called at the
+  ///          latest; min() for immediately, max() for never.
   virtual int wait_descriptor([[maybe_unused]] time_point& due) noexcept { return -1; }
 
   /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.

@@ -108,7 +108,7 @@ class basic_barrier {
 
   Sharing sharing_;
   std::ptrdiff_t parties_;
-  std::ptrdiff_t missing_;  // in this round; 0 only if no party is left
+  std::ptrdiff_t missing_;  // parties still to arrive in this round; 0 only without parties
   std::uint64_t round_ = 0;
   std::uint32_t process_ = this_process();
   wait_list waiting_;

@@ -80,8 +80,8 @@ class basic_broadcast {
     if (closed) throw_channel_closed();
   }
 
-  /// Closes the broadcast: subscriptions pop what they have not seen yet, and then nothing. Closing
-  /// it again changes nothing.
+  /// Closes the broadcast: subscriptions pop the remaining items, and then std::nullopt. No effect
+  /// if it is closed already.
   /// Not a switchpoint.
   void close() {
     items_->room.release_if([this] { return items_->closed = true; });
@@ -96,8 +96,8 @@ class basic_broadcast {
   const std::shared_ptr<items> items_;
 };
 
-/// For one fiber or thread at a time; a copy goes on from the same place by itself. It may outlive
-/// its broadcast.
+/// For one fiber or thread at a time. A copy starts at the same position and advances
+/// independently. May outlive the broadcast.
 template <typename T, typename Sharing>
 class basic_broadcast<T, Sharing>::subscription : public subscription_to<T, items> {
  public:

@@ -94,7 +94,7 @@ class deadline {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool extend(detail::timespan more);
-  /// Returns: how much time is left, at least 0.
+  /// Returns: the time left, at least 0.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   clock::duration remaining() const;
@@ -136,12 +136,12 @@ class deadline {
   detail::timed_scope scope_;
 };
 
-/// Returns: when the first of the time limits that are in force for the running fiber ends, for
-///          with_deadline() in another fiber; now, if its time is up; nothing if there is none. A
-///          limit outside of a shield is not in force inside.
+/// Returns: the earliest deadline in effect for the running fiber, for with_deadline() in another
+///          fiber; now if it has passed; std::nullopt if there is none. A deadline outside a shield
+///          is not in effect inside it.
 /// Not a switchpoint.
 std::optional<clock::time_point> nearest_deadline() noexcept;
-/// Returns: how much time is left until nearest_deadline(), at least 0; nothing if there is none.
+/// Returns: the time left until nearest_deadline(), at least 0; std::nullopt if there is none.
 /// Not a switchpoint.
 std::optional<clock::duration> time_left() noexcept;
 

@@ -47,10 +47,10 @@ class shared_cause {
 
 }  // namespace detail
 
-/// A request to end: why it was made, where, and by which fiber. If that fiber was to end itself,
-/// as a parent is that ends its children because it was cancelled, cause() is the reason of that,
-/// which may have a cause in turn. Copies share their causes and allocate nothing. Any thread may
-/// read it.
+/// A cancellation request: its reason, its call site, and the fiber that made it. If that fiber was
+/// itself being cancelled (a cancelled parent cancels its children, for example), cause() is the
+/// reason for that, which may have a cause in turn. Copies share their causes and do not allocate.
+/// Any thread may read it.
 class cancel_reason {
  public:
   /// Returns: the reason that was given to cancel(), or that the scope has; a string literal, never
@@ -65,8 +65,8 @@ class cancel_reason {
   ///          thread, the clock, a stop token.
   /// Not a switchpoint.
   std::uint64_t asked_by() const noexcept { return asked_by_; }
-  /// Returns: why the fiber that asked was to end itself when it did so; null if it was not, or if
-  ///          there was no memory to note it. Lives as long as this object, or a copy of it.
+  /// Returns: why the requesting fiber was itself being cancelled at the time; null if it was not,
+  ///          or if memory was short. Lives as long as this object or a copy of it.
   /// Not a switchpoint.
   const cancel_reason* cause() const noexcept { return cause_.get(); }
 

@@ -42,7 +42,7 @@ class cancel_scope {
   bool cancel(const char* reason = "its scope was cancelled",
               call_site site = call_site::here()) noexcept;
 
-  /// Returns: why the scope was cancelled; null if it was not. As long as the scope lives.
+  /// Returns: why the scope was cancelled; null if it was not. Valid as long as the scope lives.
   /// Not a switchpoint. Any thread.
   const cancel_reason* why() const noexcept { return source_.stop_requested() ? &why_ : nullptr; }
 

@@ -83,7 +83,7 @@ class basic_channel {
     wait_on(sharing_, waiting);
     if (waiting.refused) throw_channel_closed();
   }
-  /// The same with a copy.
+  /// The same for an item that is copied.
   /// Switchpoint; switches only if it must wait.
   [[gnu::always_inline]] void push(const T& item) {
     T copy(item);
@@ -102,7 +102,7 @@ class basic_channel {
     if (now == answer::wait) sharing_.unlock();
     return now == answer::done;
   }
-  /// The same with a copy.
+  /// The same for an item that is copied.
   /// Not a switchpoint.
   bool try_push(const T& item) {
     T copy(item);

@@ -150,7 +150,7 @@ template <typename T>
 auto make_channel(std::size_t capacity = 0) {
   return detail::make_ends<T, detail::shared_policy>(capacity);
 }
-/// The same without a limit.
+/// The same without a capacity limit.
 /// Not a switchpoint.
 template <typename T>
 auto make_channel(unbounded_t) {

@@ -41,26 +41,26 @@ void proxy(const joined_stream& first, const joined_stream& second, std::optiona
 
 }  // namespace detail
 
-/// Reads `from` to its end, and writes all of that to `to`, which is not shut down. Where both are
-/// files, or both are sockets or pipes and much arrives at a time, the bytes do not pass through
-/// the program; such sockets may be in non-blocking mode from then on. Both keep their turns until
-/// the end.
-/// A stream that is closed while the copy waits for the other one is noticed with the next bytes.
-/// Returns: how many bytes that were.
+/// Copies `from` to `to` until `from` ends, and does not shut `to` down. Between two files, and
+/// between sockets or pipes with much traffic, the kernel moves the bytes without passing them
+/// through the program; such sockets may be in non-blocking mode afterwards. Other fibers cannot
+/// read `from` or write `to` until the end. If one stream is closed while the copy waits for the
+/// other, the copy notices at the next bytes.
+/// Returns: the number of bytes copied.
 /// Switchpoint.
-/// Throws: std::system_error; a pending interruption. Up to 1 MiB that has been read may
-///         not have been written then, and is lost.
+/// Throws: std::system_error; a pending interruption. Up to 1 MiB that was read but not written may
+///         be lost then.
 /// Source: splice(2), copy_file_range(2).
 template <stream From, stream To>
 std::uint64_t copy(From& from, To& to) {
   return detail::copy(detail::input_of(from), detail::output_of(to));
 }
 
-/// Copies what comes from each stream to the other one, until both have ended. When one ends, the
-/// other gets shutdown(SHUT_WR), and the way back stays open. If a direction fails, both end.
-/// Returns: how many bytes went in each direction.
+/// Copies each stream to the other until both have ended. When one ends, the other is shut down
+/// with SHUT_WR, and the opposite direction stays open. If a direction fails, both end.
+/// Returns: the number of bytes copied in each direction.
 /// Switchpoint.
-/// Throws: as copy(); timed_out if for `idle` nothing has come from either stream.
+/// Throws: as copy(); timed_out if both streams have been silent for `idle`.
 template <stream First, stream Second>
 proxied proxy(First& first, Second& second, call_site site = call_site::here()) {
   proxied moved;

@@ -69,7 +69,7 @@ class root_coroutine {
       struct tell {
         bool await_ready() const noexcept { return false; }
         void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
-          ended.promise().over->set();  // the frame may be gone from here on
+          ended.promise().over->set();  // may destroy the frame
         }
         void await_resume() const noexcept {}
       };

@@ -34,23 +34,23 @@ struct dump_options {
 /// long, where it was spun. A thread without a runtime has none. Not a switchpoint.
 void dump(std::ostream& out);
 
-/// The same, as `how` says; each fiber is written before the next is looked at, so writing to `out`
-/// must not switch. With
-/// how.all_threads every other thread writes for itself when it next looks at its inbox, and its
-/// text is passed on; of more than 100,000 fibers it tells by site. A thread that has not answered
-/// within a second, because it computes or is blocked, has a line that says so. Any thread.
+/// The same, with options. Each fiber is written before the next one is examined, so writing to
+/// `out` must not switch. With how.all_threads, every other thread writes its part when it next
+/// polls its inbox; a thread with more than 100,000 fibers groups them by call site. A line reports
+/// each thread that has not responded within a second, because it computes or is blocked. Any
+/// thread.
 /// Switchpoint with how.all_threads, which starts a runtime where there is none; otherwise not a
 /// switchpoint.
 /// Throws: a pending interruption, with how.all_threads; std::bad_alloc.
 void dump(std::ostream& out, const dump_options& how);
 
-/// Writes a line about each fiber of this thread that will wait for ever, as far as that can be
-/// known: in a circle of fibers that await one another or hold each other's locks; for a lock whose
-/// holder has ended; in suspend() while nobody has a handle to it; or for a fiber of which one of
-/// these is true. A fiber that a timer, an operation or another thread can still wake is not told
-/// of, nor one under a time limit; what waits for a channel, an event or the like is not known to
-/// wait for ever. That another fiber may cancel it does not count. Not a switchpoint.
-/// Returns: how many lines; at the end of a test there should be none.
+/// Writes a line about each fiber of this thread that is certain to wait for ever: in a cycle of
+/// fibers that await one another or hold each other's locks; for a lock whose holder has ended; in
+/// suspend() while no handle to it exists; or for another such fiber. Excluded are fibers that a
+/// timer, a time limit, an operation or another thread can wake, and waits for channels, events and
+/// the like, because any fiber may end those. That another fiber could cancel the fiber does not
+/// count. Not a switchpoint.
+/// Returns: the number of lines, which should be 0 at the end of a test.
 /// Throws: std::bad_alloc.
 std::size_t dump_leaks(std::ostream& out);
 

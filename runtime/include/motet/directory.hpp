@@ -21,9 +21,9 @@ struct directory_entry {
   unsigned char type;
 };
 
-/// An open directory, as a range of the names in it, but for "." and "..", in no order. Move-only,
-/// for one fiber at a time. A name that is added or taken away meanwhile may be seen or not; all
-/// others are seen once. The names are read by a plain thread, many at a time.
+/// An open directory: a range of its names, except "." and "..", in no particular order. Move-only,
+/// for one fiber at a time. A name that is added or removed during the iteration may or may not
+/// appear; all others appear once. A plain thread reads the names, many at a time.
 class directory {
  public:
   /// Switchpoint.
@@ -37,9 +37,9 @@ class directory {
   directory& operator=(directory&&) noexcept;
   ~directory();
 
-  /// Returns: the next name; nothing when there is none.
+  /// Returns: the next name; std::nullopt at the end.
   /// Switchpoint.
-  /// Throws: std::system_error; a pending interruption, and then no name is left out.
+  /// Throws: std::system_error; a pending interruption, and then no name is skipped.
   std::optional<directory_entry> next();
 
   /// A pass through the names that next() has not returned; to increment it is a switchpoint.

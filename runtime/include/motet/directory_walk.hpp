@@ -54,11 +54,11 @@ class directory_walk {
   directory_walk& operator=(directory_walk&&) noexcept;
   ~directory_walk();
 
-  /// Returns: the next entry; nothing at the end.
+  /// Returns: the next entry; std::nullopt at the end.
   /// Switchpoint.
-  /// Throws: std::system_error, which names the path, for a directory that cannot be read and for a
-  ///         name that cannot be examined: the next call goes on behind it;
-  ///         a pending interruption, and std::bad_alloc: then no entry is left out.
+  /// Throws: std::system_error that names the path, for a directory that cannot be read and for a
+  ///         name that cannot be examined; the next call continues behind it; a pending
+  ///         interruption, and std::bad_alloc: then no entry is skipped.
   std::optional<walk_entry> next();
 
   /// A pass through the entries that next() has not returned; to increment it is a switchpoint.

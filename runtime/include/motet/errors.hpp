@@ -50,7 +50,7 @@ class fiber_cancelled : public std::runtime_error {
   /// Returns: why it was cancelled; a string literal.
   /// Not a switchpoint.
   const char* reason() const noexcept { return why_.reason(); }
-  /// Returns: the same, with where and by which fiber that was asked for, and why in turn.
+  /// Returns: the same, with the requesting fiber, its call site, and the cause.
   /// Not a switchpoint.
   const cancel_reason& why() const noexcept { return why_; }
   /// Returns: the name of the fiber that was cancelled, or its number.
@@ -110,7 +110,7 @@ class unexpected_eof : public std::runtime_error {
   explicit unexpected_eof(std::size_t got);
   unexpected_eof(std::size_t got, std::size_t wanted);
 
-  /// Returns: how many bytes there were; they are in the buffer, or still in the reader.
+  /// Returns: the number of bytes received; they are in the buffer, or still in the reader.
   /// Not a switchpoint.
   std::size_t got() const noexcept { return got_; }
 
@@ -194,9 +194,9 @@ class interruption {
                               shared_cause cause = {}) noexcept {
     return cancel_reason(text, asked_at, asked_by, std::move(cause));
   }
-  /// Returns: `what`, to be the cause of other reasons; nothing if there is no memory.
+  /// Returns: `what` as a cause that other reasons can share; empty if memory is short.
   static shared_cause share(const cancel_reason& what) noexcept;
-  /// Returns: the cause of `from`, which has none from now on; the caller owns it.
+  /// Moves the cause out of `from`. Returns: the cause, which the caller owns.
   static noted_reason* take_cause(cancel_reason& from) noexcept {
     return std::exchange(from.cause_.one_, nullptr);
   }

@@ -17,7 +17,7 @@ class basic_event {
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
   ~basic_event() = default;
 
-  /// Waits until the event is set; returns at once if it is.
+  /// Waits until the event is set; returns immediately if it is set already.
   /// Switchpoint.
   /// Throws: a pending interruption; std::logic_error if the event is destroyed meanwhile.
   void wait() {

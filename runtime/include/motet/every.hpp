@@ -24,9 +24,9 @@ enum class pace : std::uint8_t {
 struct every_options {
   detail::timespan period;
   pace when = pace::aligned;
-  // Called with the exception that a call has thrown, or that was raised in the fiber meanwhile;
-  // then every() goes on. Without on_error, or if on_error throws, the exception ends every(). A
-  // cancellation always ends it.
+  // Called with an exception thrown by a call or raised in the fiber, after which every()
+  // continues. Without on_error, or if on_error throws, the exception ends every(). A cancellation
+  // always ends it.
   std::function<void(std::exception_ptr)> on_error = {};
 };
 

@@ -70,16 +70,16 @@ class strand {
   std::size_t worker_;
 };
 
-/// The running fiber goes on in a function that `to` calls. Its deadlines, shields and fiber_locals
-/// go along; its children and groups stay where they are. Its handles stay valid and work as
-/// before. When its body is left the fiber goes home by itself, to end on the thread that spun it.
-/// If the fiber runs at `to` already, this does nothing.
+/// Moves the running fiber into a function that `to` calls. Its deadlines, shields and fiber_locals
+/// move along; its children and groups stay where they are. Its handles stay valid and work as
+/// before. When its body ends, the fiber returns to the thread that spun it, and ends there. No
+/// effect if the fiber runs at `to` already.
 /// Switchpoint. An interruption on the way is thrown on the thread the fiber was leaving; or at
 /// home, if that is another thread to which no portal leads back.
 /// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
-///         stack_unavailable; what `to`'s post() throws; a pending interruption;
-///         std::logic_error in a destructor that runs when the fiber's function has been left, in a
-///         main fiber that run() has not called, and in an executor's post().
+///         stack_unavailable; what `to`'s post() throws; a pending interruption; std::logic_error
+///         in a destructor that runs after the fiber's function has ended, in a main fiber that
+///         run() has not called, and in an executor's post().
 void teleport(executor to);
 
 /// Teleports its fiber, and back again when the portal is destroyed, also while an exception is on

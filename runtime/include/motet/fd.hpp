@@ -34,7 +34,7 @@ class fd {
   /// Not a switchpoint.
   [[nodiscard]] int release() noexcept { return detail::taken(number_, -1); }
 
-  /// Closes the descriptor, as motet::io::close() does; does nothing if there is none.
+  /// Closes the descriptor, as motet::io::close() does; no effect if it is empty.
   /// Switchpoint if this thread has operations on the descriptor; nothing interrupts it.
   void close() noexcept;
 

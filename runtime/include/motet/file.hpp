@@ -129,10 +129,10 @@ class file {
   /// Throws: std::system_error, for example for a write that failed late; the file is closed then.
   void close();
 
-  /// Returns: the descriptor, which the file still owns; -1 if there is none.
+  /// Returns: the descriptor, which the file still owns; -1 if it is closed.
   /// Not a switchpoint.
   int native_handle() const noexcept { return fd_.get(); }
-  /// Gives up ownership. Calls that are under way go on.
+  /// Gives up ownership of the descriptor. Pending calls continue.
   /// Not a switchpoint.
   fd release() noexcept { return std::move(fd_); }
   /// Not a switchpoint.

@@ -51,13 +51,13 @@ class file_watch {
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
   ///         NUL; a pending interruption.
   void watch(std::string_view path, std::uint32_t what = every_change);
-  /// Watches `path` no longer; what has happened to it before may still be told.
-  /// Returns: false if no file was watched by this path, or none that is still there.
+  /// Stops watching `path`; earlier events may still be returned.
+  /// Returns: false if `path` is not watched, or its file no longer exists.
   /// Not a switchpoint.
   bool ignore(std::string_view path);
 
-  /// Waits for the next event. The kernel keeps some thousands of them.
-  /// Returns: nothing if there is nothing left to watch.
+  /// Waits for the next event. The kernel queues some thousands of them.
+  /// Returns: std::nullopt if nothing is left to watch.
   /// Switchpoint.
   /// Throws: a pending interruption, and then no event is lost; std::system_error.
   std::optional<file_event> next();
@@ -86,7 +86,7 @@ class file_watch {
   /// Not a switchpoint.
   std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// Returns: a descriptor that is readable when next() would not wait. Not to be read from.
+  /// Returns: a descriptor that is readable when next() would not wait. Do not read from it.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

@@ -47,7 +47,7 @@ std::exception_ptr as_seen_by_others(std::exception_ptr error,
 
 struct nothing_more {};
 
-/// What is kept of a T: of a reference its address.
+/// How a T is stored: a reference as its address.
 template <typename T>
 struct kept_as {
   using type = T;
@@ -179,7 +179,7 @@ class promise {
 
   /// Returns: a future of this promise; may be called more than once.
   /// Not a switchpoint.
-  /// Throws: std::logic_error if this has been moved from.
+  /// Throws: std::logic_error for a moved-from promise.
   future<T> get_future() const {
     check();
     return future<T>(state_);

@@ -41,7 +41,7 @@ std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) no
 std::size_t write(int fd, std::span<const std::byte> buffer);
 std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-/// As read() and write(), for several buffers; at most IOV_MAX of them.
+/// As read() and write(), for several buffers, at most IOV_MAX.
 /// Switchpoint.
 /// Source: readv(2).
 std::size_t readv(int fd, std::span<const iovec> buffers);

@@ -63,9 +63,9 @@ class fiber_local {
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
-  /// Returns: the running fiber's value, valid until that fiber ends; no other fiber has it.
-  /// Not a switchpoint, unless making a T is one.
-  /// Throws: what making the value throws, and then the fiber has none yet;
+  /// Returns: the running fiber's own value, valid until the fiber ends. Not a switchpoint, unless
+  ///          constructing a T is one.
+  /// Throws: an exception of that construction, and then the fiber still has no value;
   ///         std::bad_alloc.
   T& get() const {
     detail::local_value* found = detail::find_local(key_);

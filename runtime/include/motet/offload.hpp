@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Calls that block a thread, or keep it busy for long, are made by another thread: a plain thread
-// of a set that grows when all its threads are busy, up to options.offload_limit, and shrinks when
-// they are idle. Only the calling fiber waits. motet's own calls of that kind, as on files, have
-// threads of their own. When a call has waited for a thread for a second, a notice says so.
+// Runs calls that block, or compute for long, on a plain thread. The set of these threads grows up
+// to options.offload_limit while all of them are busy, and shrinks when they are idle. Only the
+// calling fiber waits. motet's own blocking calls, for example on files, have a set of their own. A
+// notice reports a call that has waited a second for a thread.
 //
-// A job may start fibers that offload in turn. A thread that waits for such work does not count as
-// one of them, nor does a thread whose caller has left its job; but there are never more than four
-// times as many. If all of those wait for one another, a further call from one of them throws.
+// A job may spawn fibers that offload in turn. Threads that wait for such calls do not count
+// towards the limit, nor do threads whose callers have abandoned their jobs; but there are never
+// more than four times the limit. If all of those wait for one another, a further call throws.
 //
-// A job runs without fibers. Verbs that need none (push, pop, lock, schedule, cancel and the like)
-// work in a job as on any thread. A verb that starts a runtime starts it for this job alone: when
-// the job has returned, the runtime's fibers are cancelled and awaited. A job has the
+// A job runs without fibers. Functions that need none (push, pop, lock, schedule, cancel and the
+// like) work in a job as on any thread. A function that starts a runtime starts it for this job
+// alone: when the job has returned, the runtime's fibers are cancelled and awaited. A job has the
 // signal mask of the thread that offloads it, and so has a process that it starts; a thread without
-// a job takes no signals. If a job forks, the child process has this thread alone, and ends when
-// the job does.
+// a job receives no signals. If a job forks, the child process consists of this thread alone, and
+// ends when the job does.
 #pragma once
 
 #include <motet/call_site.hpp>

@@ -80,8 +80,8 @@ struct options {
   /// as well; a handler that it sets later takes its place.
   int dump_signal = 0;
 
-  /// A process records to one file, whose size the first runtime decides. A runtime cannot begin if
-  /// its file cannot be written, or is another's; if that is so of MOTET_TRACE, a notice says so.
+  /// A process records to one file, with the first runtime's size. A runtime fails to start if its
+  /// file cannot be written, or belongs to another process; with MOTET_TRACE, a notice says so.
   trace_options trace;
 
   /// Called with notices for the user, one line each. Empty: a line on stderr.

@@ -22,7 +22,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// unistd.h has a function of that name.
 class pipe {
  public:
-  /// Makes a pipe: what is written to it can be read from it.
+  /// Creates a pipe: bytes written to it can be read from it.
   /// Not a switchpoint.
   /// Throws: std::system_error.
   /// Source: pipe(7).
@@ -31,8 +31,8 @@ class pipe {
   /// No end; every call fails with bad_file_descriptor.
   /// Not a switchpoint.
   pipe() noexcept;
-  /// Takes over an end to read from and an end to write to; either may be none. They may be pipes,
-  /// terminals, or anything else that bytes come from or go to.
+  /// Takes ownership of a read end and a write end; either may be empty. They may be pipes,
+  /// terminals, or any other byte streams.
   /// Not a switchpoint.
   pipe(fd reading, fd writing);
   pipe(pipe&&) noexcept;
@@ -79,13 +79,13 @@ class pipe {
   void close();
   /// Ends every read (SHUT_RD), or every write (SHUT_WR), as close() does, but leaves that end
   /// open.
-  /// Returns: its descriptor, which the caller owns; none if there was none.
+  /// Returns: its descriptor, which the caller now owns; empty if that end was closed.
   /// Switchpoint; nothing interrupts it.
   /// Throws: as shutdown().
   fd release(int how);
 
-  /// Returns: the descriptor of the end to read from (SHUT_RD) or to write to (SHUT_WR), which the
-  ///          pipe still owns; -1 if there is none.
+  /// Returns: the descriptor of the read end (SHUT_RD) or the write end (SHUT_WR), which the pipe
+  ///          still owns; -1 if that end is closed.
   /// Not a switchpoint.
   int native_handle(int how) const noexcept;
 

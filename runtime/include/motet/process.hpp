@@ -26,9 +26,9 @@ struct exit_status {
   explicit operator bool() const noexcept { return code == 0; }
 };
 
-/// What a standard stream of a program is: that of this process, nothing (/dev/null), a pipe to
-/// this process, or a descriptor of this process, which stays open here. For `err` also
-/// `standard_output`: the same as `out`.
+/// A standard stream of a program: inherited from this process, /dev/null, a pipe to this process,
+/// or one of its descriptors, which stays open here. `err` may also be `standard_output`: the same
+/// as `out`.
 class standard_stream {
  public:
   enum kind { inherit, null, pipe, descriptor, standard_output };
@@ -88,13 +88,13 @@ struct process_options {
 /// default. Its end is seen without SIGCHLD, which must not be ignored by the process.
 class process {
  public:
-  /// Starts a program; a plain thread does it, because that can take a while.
+  /// Starts a program. A plain thread makes the call, because it can take long.
   /// Switchpoint.
   /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
   ///         no_child_process if the program was started, but has ended already, and this process
-  ///         ignores SIGCHLD, or has seen that end by another call; std::invalid_argument for a NUL
-  ///         in a text, and for a descriptor's number below 3 or given twice;
-  ///         a pending interruption, and then nothing was started.
+  ///         ignores SIGCHLD, or has reaped it by another call; std::invalid_argument for a NUL in
+  ///         a text, and for a descriptor number below 3 or given twice; a pending interruption,
+  ///         and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
   static process start(const process_options& what);
 
@@ -123,8 +123,8 @@ class process {
   /// Throws: std::system_error; std::logic_error as wait().
   bool signal(int number);
 
-  /// Sends SIGTERM; SIGKILL, if the program has not ended after `grace`; and waits until it has.
-  /// What is left of its own process group then gets SIGKILL, too.
+  /// Sends SIGTERM, after `grace` SIGKILL, and waits for the program's end. The rest of its own
+  /// process group, if it has one, then receives SIGKILL, too.
   /// Switchpoint.
   /// Throws: as wait().
   exit_status terminate(detail::timespan grace = std::chrono::seconds(5));
@@ -141,7 +141,7 @@ class process {
   /// Not a switchpoint.
   /// Throws: std::logic_error if there is no program.
   int id() const;
-  /// Returns: a pidfd, which can be read from (see on_readable()) when the program has ended; -1 if
+  /// Returns: a pidfd, which becomes readable (see on_readable()) when the program has ended; -1 if
   ///          there is none.
   /// Not a switchpoint.
   int native_handle() const noexcept;
@@ -160,13 +160,13 @@ struct command_result {
   std::string err;
 };
 
-/// Starts a program, gives it `input`, gathers what it writes, and waits for its end. Where the
-/// options say `inherit`, `in` is a pipe with `input`, and `out` and `err` are gathered; other
-/// streams are as they say. A time limit or an interruption ends the program as ~process() does.
-/// Returns: the status, whatever it is, and the texts.
+/// Runs a program with `input`, collects its output, and waits for its end. Where the options say
+/// `inherit`, `in` becomes a pipe with `input`, and `out` and `err` are collected; other streams
+/// are as specified. A time limit or an interruption ends the program as ~process() does.
+/// Returns: the exit status, whatever it is, and the collected output.
 /// Switchpoint.
-/// Throws: as process::start(); limit_exceeded if more than `limit` bytes come from one stream, and
-///         then the program is ended; a pending interruption.
+/// Throws: as process::start(); limit_exceeded if one stream exceeds `limit` bytes, and then the
+///         program is ended; a pending interruption.
 command_result run_command(process_options what, std::string_view input = {},
                            std::size_t limit = std::size_t{1} << 20);
 

@@ -13,14 +13,14 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Reads a stream, which must outlive it and stay in its place, in pieces that a program asks for.
-/// What has been read ahead is the reader's: who reads from the stream itself does not get it.
-/// A view that a call returns lives until the next call. Fibers that use one reader at the same
-/// time take turns in the order in which they called; a view then lives until the next switchpoint.
-/// To be used on one thread at a time.
+/// Reads a stream in units such as lines. The stream must outlive the reader, and stay in its
+/// place. Bytes that were read ahead belong to the reader: reading from the stream directly misses
+/// them. A view that a call returns is valid until the next call. Fibers that use one reader
+/// concurrently are served in the order of their calls; a view is then valid until the next
+/// switchpoint. To be used on one thread at a time.
 ///
-/// Calls throw std::system_error, and a pending interruption. Whatever they throw, nothing
-/// is lost: the next call goes on with the same bytes.
+/// Calls throw std::system_error, and a pending interruption. No exception loses bytes: the next
+/// call continues with the same ones.
 template <stream Stream>
 class reader {
  public:
@@ -32,7 +32,7 @@ class reader {
   explicit reader(Stream& from, std::size_t limit = std::size_t{64} * 1024)
       : buffer_(detail::input_of(from), limit) {}
 
-  /// Returns: what comes before the next `delimiter`, which is taken, too; nothing at the end.
+  /// Returns: the bytes before the next `delimiter`, which it skips; std::nullopt at the end.
   /// Switchpoint.
   /// Throws: limit_exceeded if there are more than `limit` bytes without a delimiter;
   ///         unexpected_eof if the end comes first; std::invalid_argument for an empty delimiter.
@@ -51,7 +51,7 @@ class reader {
   std::optional<std::string_view> line() { return buffer_.line(buffer_.limit()); }
   std::optional<std::string_view> line(std::size_t limit) { return buffer_.line(limit); }
 
-  /// Returns: a range of all lines to come, to be gone through once; each step is a line().
+  /// Returns: a single-pass range of the remaining lines; each step calls line().
   /// Not a switchpoint.
   auto lines() & { return line_range(buffer_); }
 
@@ -60,9 +60,9 @@ class reader {
   /// Throws: unexpected_eof if the end comes first; limit_exceeded.
   std::span<const std::byte> exactly(std::size_t size) { return buffer_.exactly(size); }
 
-  /// Waits until there are `size` bytes, or the end has come.
-  /// Returns: all bytes that have been read ahead, perhaps more than `size`; fewer only at the end.
-  ///          They are not taken. peek(0) does not wait.
+  /// Waits until at least `size` bytes have arrived, or the end.
+  /// Returns: all bytes read ahead, perhaps more than `size`; fewer only at the end. They are not
+  ///          consumed. peek(0) does not wait.
   /// Switchpoint.
   /// Throws: limit_exceeded.
   std::span<const std::byte> peek(std::size_t size = 1) { return buffer_.peek(size); }

@@ -36,11 +36,11 @@ class basic_resource_pool {
  public:
   class lease;
 
-  /// Lends at most `limit` resources at a time. `make()`, which may switch, makes one when none is
-  /// idle. Before an idle resource is lent, `healthy(resource)` is called, if given: if it returns
+  /// Lends at most `limit` resources at a time. `make()`, which may switch, creates one if none is
+  /// idle. `healthy(resource)`, if given, is called before an idle resource is lent: if it returns
   /// false or throws, the resource is destroyed.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument if `limit` is 0 or more than any memory could hold, or `make` is
+  /// Throws: std::invalid_argument if `limit` is 0 or larger than memory could hold, or `make` is
   ///         empty; std::bad_alloc.
   basic_resource_pool(std::size_t limit, std::function<T()> make,
                       std::function<bool(T&)> healthy = {})

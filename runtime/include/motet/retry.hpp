@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// When a call that fails is made again. The delays are as those of supervise().
 struct retry_schedule {
-  /// How often it is called in all, at least once.
+  /// The total number of attempts, at least 1.
   std::size_t attempts = 5;
   /// The delay before the second attempt. It is doubled each time, up to `longest_delay`.
   clock::duration delay = std::chrono::milliseconds(100);
@@ -38,14 +38,14 @@ void await_next_attempt(const retry_schedule& how, std::size_t made);
 
 }  // namespace detail
 
-/// Calls `f` until it returns. `cancelled` is no failure: it ends this at once. But an exception
-/// that another fiber has raised in this one counts as a failure of `f`. A time limit for each
-/// attempt goes into `f`, a time limit for all of them round this call.
-/// Returns: what `f` returned.
+/// Calls `f` until it returns. `cancelled` is not a failure and ends this immediately, but an
+/// exception raised in this fiber by another one counts as a failure of `f`. To limit the time of
+/// each attempt, put the time limit into `f`; to limit the total, put it around this call.
+/// Returns: the result of `f`.
 /// Switchpoint.
-/// Throws: the last failure, unchanged, when all attempts have failed, or `only_if` said no;
-///         a pending interruption; std::invalid_argument for a schedule with no attempt, a
-///         negative delay, or a jitter that is not in [0, 1].
+/// Throws: the last failure, unchanged, when all attempts have failed, or `only_if` returned false;
+///         a pending interruption; std::invalid_argument for a schedule without attempts, with a
+///         negative delay, or with a jitter outside [0, 1].
 template <typename F>
 decltype(auto) retry(const retry_schedule& how, F&& f) {
   detail::enter_retry(how);

@@ -29,15 +29,15 @@ int status_of(F& f) {
 
 }  // namespace detail
 
-/// Calls `f` as run() does, and ends it by SIGINT and SIGTERM. `f` may take a std::stop_token: then
-/// the first of these signals requests a stop, so that `f` can finish what it has begun (see
+/// Calls `f` as run() does, and ends it on SIGINT and SIGTERM. If `f` accepts a std::stop_token,
+/// the first of these signals requests a stop, so that `f` can shut down gracefully (see
 /// serve_options.drain), and the second one cancels the call of `f`, as the end of a scope does. An
-/// `f` without a parameter is cancelled by the first. From then on, and when `f` has returned, the
-/// signals do again what they did before: the next one ends the process. A program that reaches no
-/// switchpoint notices none of them.
-/// Returns: what `f` returned, if it is an int other than 0; 128 plus the number of the first
-///          signal, if one has come; else 0. That is what a shell shows: 130 for SIGINT, 143 for
-///          SIGTERM.
+/// `f` without a parameter is cancelled by the first. After that cancellation, and after `f` has
+/// returned, the signals have their former dispositions: the next one ends the process. A program
+/// that reaches no switchpoint does not react to them.
+/// Returns: the result of `f`, if it is an int other than 0; 128 plus the number of the first
+///          signal, if there was one; else 0. These are the codes that a shell reports: 130 for
+///          SIGINT, 143 for SIGTERM.
 /// Switchpoint.
 /// Throws: as run(); std::logic_error if a signal_set has one of the signals.
 template <typename F>

@@ -93,7 +93,7 @@ auto on_pop(detail::basic_channel<T, Sharing>& from, F then = {}) {
 
 /// The same for a receiver.
 /// Not a switchpoint.
-/// Throws: std::logic_error for a receiver of no channel.
+/// Throws: std::logic_error for an empty receiver.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
 auto on_pop(const detail::basic_receiver<T, Sharing>& from, F then = {}) {
   return on_pop(detail::channel_of(from), std::move(then));
@@ -110,7 +110,7 @@ auto on_push(detail::basic_channel<T, Sharing>& to, std::type_identity_t<T>&& it
 
 /// The same for a sender.
 /// Not a switchpoint.
-/// Throws: std::logic_error for a sender of no channel.
+/// Throws: std::logic_error for an empty sender.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
 auto on_push(const detail::basic_sender<T, Sharing>& to, std::type_identity_t<T>&& item,
              F then = {}) {

@@ -82,8 +82,8 @@ class basic_semaphore {
     change([&] { return add(count); });
   }
 
-  /// From now on there are `limit` permits in all. If more are taken, the surplus is not given out
-  /// again when it is released.
+  /// Changes the total number of permits to `limit`. If more are acquired at present, the surplus
+  /// is withdrawn as they are released.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument, without effect, if `limit` is negative, or as release().
   void set_limit(std::ptrdiff_t limit) {

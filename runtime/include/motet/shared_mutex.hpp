@@ -127,7 +127,7 @@ class basic_shared_mutex {
       lock_again(thread, wanted, me);
   }
 
-  /// First in line: takes it if it still can, or waits in front of all others.
+  /// At the front of the queue: locks if possible, or waits ahead of all others.
   void lock_again(thread_core* thread, way wanted, std::uintptr_t me) {
     for (;;) {
       wake_list freed;

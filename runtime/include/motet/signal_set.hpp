@@ -9,11 +9,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// While it lives, the signals in it do nothing but make next() return. It catches them in a
-/// handler and blocks none: so it may be made at any time and on any thread, and programs that are
-/// started meanwhile, also by a function given to offload(), have them as they were, but for a
-/// signal that was ignored, which has its default action there. In a forked child they do again
-/// what they did before. Move-only.
+/// While it lives, its signals have no effect except that next() returns. It installs a handler and
+/// blocks no signal, so it may be created at any time and on any thread. Programs that are started
+/// meanwhile, also by a function given to offload(), have the former dispositions, except that an
+/// ignored signal has its default action there. In a forked child the signals have their former
+/// dispositions. Move-only.
 class signal_set {
  public:
   /// Not a switchpoint.
@@ -23,7 +23,7 @@ class signal_set {
   signal_set(std::initializer_list<int> signals);
   signal_set(signal_set&&) noexcept;
   signal_set& operator=(signal_set&&) noexcept;
-  /// From now on the signals do again what they did before.
+  /// Restores the former dispositions of the signals.
   /// Switchpoint if a fiber is in next(), which throws bad_file_descriptor.
   ~signal_set();
 
@@ -35,7 +35,7 @@ class signal_set {
   ///         forked child.
   int next();
 
-  /// Returns: a descriptor that can be read from when next() would not wait. Not to be read from.
+  /// Returns: a descriptor that is readable when next() would not wait. Do not read from it.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

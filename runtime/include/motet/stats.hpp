@@ -22,10 +22,10 @@ namespace motet { inline namespace MOTET_ABI {
 struct span_histogram {
   std::array<std::uint64_t, 64> buckets{};
 
-  /// Returns: how many spans there are. Not a switchpoint.
+  /// Returns: the number of spans. Not a switchpoint.
   std::uint64_t count() const noexcept;
-  /// Returns: the upper end of the bucket in which the spans reach the share `q`, in [0, 1]; 0 if
-  ///          there are none. Not a switchpoint.
+  /// Returns: the upper bound of the bucket with the quantile `q`, in [0, 1]; 0 without spans.
+  /// Not a switchpoint.
   std::chrono::nanoseconds quantile(double q) const noexcept;
 };
 
@@ -39,7 +39,7 @@ struct thread_stats {
   std::uint64_t runnable = 0;         // stand in the run queue
   std::uint64_t timers_armed = 0;     // sleeps and time limits
   std::uint64_t stacks_mapped = 0;    // for fibers, of the default size: 132 KiB of addresses each
-  std::uint64_t stacks_resident = 0;  // of them, those that hold memory: a page each at least
+  std::uint64_t stacks_resident = 0;  // of these, those that occupy memory: a page each at least
   std::uint64_t operations = 0;       // that the kernel, or a plain thread, has not ended
   std::array<std::uint64_t, verbs> in_flight{};  // the same by verb, in the order of `verb`
 
@@ -49,7 +49,7 @@ struct thread_stats {
   std::uint64_t polls = 0;            // of the backend, those that slept included
   std::uint64_t sleeps = 0;           // of the thread
   std::chrono::nanoseconds asleep{};  // by the processor's counter, for the backend sim as well
-  std::uint64_t mail = 0;             // things that other threads left for it
+  std::uint64_t mail = 0;             // messages from other threads
   std::uint64_t timers_fired = 0;
   std::uint64_t timers_late = 0;  // fired over 1 ms, and options.timer_slack, after they were due
   /// How long fibers were runnable before they ran, of one in 64. Of fibers that become runnable on
@@ -62,7 +62,7 @@ struct thread_stats {
 struct stall_stats {
   call_site site;                      // with line 0: main fibers
   std::uint64_t stalls = 0;            // how often
-  std::chrono::nanoseconds longest{};  // as of the last look that it was told at
+  std::chrono::nanoseconds longest{};  // as of its latest report
   std::string call;                    // that one was blocked in, as "read(fd 7)"; empty: none was
 };
 

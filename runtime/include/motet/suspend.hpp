@@ -44,7 +44,7 @@ class resumer {
   resumer(detail::handle fiber, std::uint64_t number) noexcept
       : answer_(std::move(fiber), number) {}
 
-  /// Makes the fiber runnable; suspend_with() returns `value`. Does nothing if that wait is over.
+  /// Makes the fiber runnable; suspend_with() returns `value`. No effect if that wait has ended.
   /// Not a switchpoint. Any thread.
   /// Throws: std::logic_error if the resumer has been called before; std::bad_alloc for a value of
   ///         more than 32 bytes, and the resumer can then be called again.

@@ -114,7 +114,7 @@ class thread_pool {
     return outcome;
   }
 
-  /// The same without a future: what `f` throws goes to on_unhandled.
+  /// The same without a future: on_unhandled receives what `f` throws.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
   /// Throws: as submit().
   template <typename F>

@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Sleeps until `when`, never less; if `when` has passed, the other runnable fibers run first.
+/// Sleeps until `when`, never less; if `when` has passed, yields to the other runnable fibers.
 /// Switchpoint.
 /// Throws: a pending interruption.
 void sleep_until(clock::time_point when);

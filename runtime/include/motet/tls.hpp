@@ -22,9 +22,9 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 /// says more.
 enum class errc {
   bad_certificate = 1,  // the peer's has expired, is for another name, or nobody trusted signed it
-  refused,              // the peer has said that it will not go on, and why
+  refused,              // the peer has refused the connection, with an alert
   protocol_error,       // the peer does not speak TLS, or none that is agreed to, or not as it must
-  truncated,            // the connection ended without a farewell: perhaps not all has come
+  truncated,            // the connection ended without close_notify: data may be missing
 };
 
 /// Not a switchpoint.
@@ -52,11 +52,11 @@ struct client_options {
 struct server_options {
   /// At least one. A client is shown the first that has the name which it asks for, else the first.
   std::vector<certificate> certificates;
-  /// Clients must show a certificate that one of these has signed. If there is no file, they need
-  /// none.
+  /// If set, clients must present a certificate signed by one of these authorities. If empty, they
+  /// need none.
   std::string client_trusted_file = {};
-  /// Protocols that the server speaks, the best first. A client that speaks others only is refused;
-  /// one that names none is not.
+  /// ALPN protocols in order of preference. A client that offers only others is refused; a client
+  /// that does not use ALPN is accepted.
   std::vector<std::string> protocols = {};
 };
 
@@ -128,17 +128,17 @@ class stream {
   ~stream();
 
   /// Reads at most `buffer.size()` bytes.
-  /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer has said that there is no more.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 after the peer's close_notify.
   /// Switchpoint.
-  /// Throws: std::system_error, with errc::truncated if the connection ended and the peer has not
-  ///         said so; a pending interruption, and then nothing was read; std::logic_error
-  ///         if another thread's fiber is reading or writing.
+  /// Throws: std::system_error, with errc::truncated if the connection ended without close_notify;
+  ///         a pending interruption, and then nothing was read; std::logic_error if another
+  ///         thread's fiber is reading or writing.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
 
   /// Writes at most `buffer.size()` bytes, perhaps fewer.
-  /// Returns: bytes that are on their way: if the call is interrupted after it has sealed some, it
-  ///          returns, and what has not been sent goes ahead of what is written next.
+  /// Returns: the number of bytes encrypted. If the call is interrupted after it has encrypted
+  ///          some, it returns, and the next write sends the rest of them first.
   /// Switchpoint.
   /// Throws: as read().
   std::size_t write(std::span<const std::byte> buffer);
@@ -151,8 +151,8 @@ class stream {
   void write_all(std::string_view text);
   void write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-  /// With SHUT_WR, tells the peer, behind what has been written, that no more will come; what the
-  /// peer sends can still be read. SHUT_RD and SHUT_RDWR also shut the stream below down.
+  /// With SHUT_WR, sends close_notify after all written data; the peer's data can still be read.
+  /// SHUT_RD and SHUT_RDWR also shut down the underlying stream.
   /// Switchpoint.
   /// Throws: as write().
   void shutdown(int how);
@@ -171,8 +171,8 @@ class stream {
   /// Returns: "TLSv1.3" or "TLSv1.2"; empty if there is no connection.
   /// Not a switchpoint.
   std::string_view version() const noexcept;
-  /// Returns: the name that the client has asked for; empty if it has not. Lives as long as the
-  ///          connection.
+  /// Returns: the server name that the client requested (SNI); empty if it requested none. Lives as
+  ///          long as the connection.
   /// Not a switchpoint.
   std::string_view server_name() const noexcept;
   /// Returns: whether the handshake was a short one, by a session of a connection before.
@@ -183,7 +183,7 @@ class stream {
   /// Throws: std::bad_alloc.
   std::string peer_certificate() const;
 
-  /// Returns: the descriptor of the stream below, which still owns it; -1 if it has none.
+  /// Returns: the descriptor of the underlying stream, which still owns it; -1 if it has none.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

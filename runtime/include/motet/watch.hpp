@@ -67,7 +67,7 @@ class basic_watch {
     return *watched_->room.look([this] { return watched_->latest; });
   }
 
-  /// Returns: a subscription that has seen nothing yet: next() returns the present value at once.
+  /// Returns: a subscription whose first next() returns the current value immediately.
   /// Not a switchpoint.
   subscription subscribe() const { return subscription(watched_, 0); }
 
@@ -75,7 +75,7 @@ class basic_watch {
   const std::shared_ptr<watched> watched_;
 };
 
-/// For one fiber or thread at a time; a copy has seen what this has seen. It may outlive its watch.
+/// For one fiber or thread at a time; a copy starts in the same state. It may outlive its watch.
 template <typename T, typename Sharing>
 class basic_watch<T, Sharing>::subscription : public subscription_to<T, watched> {
  public:

@@ -28,15 +28,15 @@ class writer {
   explicit writer(Stream& to, std::size_t capacity = std::size_t{16} * 1024,
                   call_site site = call_site::here())
       : buffer_(detail::output_of(to), capacity, site) {}
-  /// Writes what is left, unless the writer is left by an exception: then that may be lost. An
-  /// interruption ends the wait, and stays pending. Only flush() tells of a failure.
+  /// Writes the buffered bytes, unless an exception unwinds the stack: then they may be lost. An
+  /// interruption ends the wait, and stays pending. Only flush() reports a failure.
   /// Switchpoint.
   ~writer() = default;
 
   /// Switchpoint.
-  /// Throws: std::system_error, also for what was written before; from then on always. What is
-  ///         pending for this fiber: then none of these bytes have been written if there are at
-  ///         most `capacity`, else perhaps a part.
+  /// Throws: std::system_error, also for earlier writes; every later call throws it, too. A pending
+  ///         interruption: up to `capacity` bytes are then written not at all; of more, a part may
+  ///         have been written.
   void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
   void write(std::string_view text) { buffer_.write_text(text); }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See platform/offload/blocking_pool.hpp. All is under one lock, which is held for a few
-// instructions, or for as long as it takes to make a thread. submit() hands a call to the thread
-// that became idle last, so that the others stay idle long enough to end. A thread is idle again
-// before the caller is told that its call is over: so the caller's next submit() finds the thread,
-// and so does the search for a deadlock, which counts the idle threads.
+// See platform/offload/blocking_pool.hpp. One lock protects everything; it is held for a few
+// instructions, or while a thread is created. submit() gives a call to the thread that became idle
+// last, so that the others stay idle long enough to exit. A thread counts as idle before its caller
+// learns that the call has ended: the caller's next submit() finds it, and the deadlock detector,
+// which counts idle threads, sees it too.
 #include "platform/offload/blocking_pool.hpp"
 
 #include <pthread.h>

@@ -28,18 +28,18 @@ inline constexpr std::size_t most_times_in_all = 4;
 /// Long enough that a program which offloads a call now and then does not begin a thread each time.
 inline constinit std::atomic<std::chrono::milliseconds> idle_time{std::chrono::seconds(5)};
 
-/// Has an idle thread or a new one make the call, or the next thread that is free. Any thread may
-/// submit; calls of threads of the set come before others.
-/// Returns: 0; or, without effect, an errno value: if no thread could be made and no other could
-///          ever make the call; or EDEADLK if the submitter is a thread of the set, no more threads
-///          are allowed, and all of them wait for other calls or were left.
+/// Assigns the call to an idle thread, a new one, or the next one that becomes free. Calls by
+/// threads of the set have priority. Any thread may submit.
+/// Returns: 0; or, without effect, an errno value if no thread could be created and no other could
+///          ever make the call; EDEADLK if the submitter is a thread of the set, no more threads
+///          are allowed, and all of them wait for other calls or were abandoned.
 int submit(blocking_call& work) noexcept;
 /// Takes a call back that no thread has begun. Any thread.
 /// Returns: whether the call was taken back.
 bool withdraw(blocking_call& work) noexcept;
 /// The caller is about to leave `work`: the thread that makes the call does not count any more.
 void will_leave(blocking_call& work) noexcept;
-/// The caller has left its call, which may be over, and gone.
+/// The caller no longer waits for its call, which may have ended and been destroyed.
 void has_left() noexcept;
 
 /// Called in a call: its thread never ends, because something depends on the thread's life.
@@ -58,7 +58,7 @@ struct congestion {
   std::size_t limit = 0;
   std::size_t left = 0;       // threads whose callers have left
   call_site site;             // from which most of the running calls were made,
-  std::size_t from_site = 0;  // how many of them,
+  std::size_t from_site = 0;  // the number of these calls,
   clock::duration longest{};  // and how long the oldest has run
 };
 /// Returns: what holds up the room of `waiting`, if that call is still in line, no call of the room

@@ -28,7 +28,7 @@ struct offload_workers_tag;
 
 /// The part of a thread in the set.
 struct offload_worker : tagged_link<offload_workers_tag> {
-  call_site site;                           // of the call that it makes
+  call_site site;                           // the call site of the current call
   clock::time_point since{};                // when it began; the epoch: it makes none
   blocking_pool::room* works_in = nullptr;  // null: the thread is not in the set
   std::size_t waits_for = 0;                // how many calls of its call's fibers it waits for
@@ -42,7 +42,7 @@ namespace blocking_pool {
 
 struct idle_tag;
 
-/// In the frame of a thread of the set that has nothing to do.
+/// In the frame of an idle thread of the set.
 struct idle_thread : tagged_link<idle_tag> {
   explicit idle_thread(offload_worker& worker) noexcept : itself(&worker) {}
 
@@ -112,7 +112,7 @@ inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept
   if (work.left) change(worker, [&] { worker.left = true; });
 }
 
-/// `work` is null if its caller has left it: then the call is gone.
+/// `work` is null if its caller has abandoned it: the call has been destroyed.
 inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
   change(worker, [&] { worker.left = false; });
   worker.since = {};

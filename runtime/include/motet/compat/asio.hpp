@@ -176,7 +176,7 @@ class asio_handler {
   }
 
  private:
-  /// A signal that is still on its way finds nothing: what the operation was for may be gone then.
+  /// A later signal has no effect, because its operation may have been destroyed.
   void end() noexcept {
     call_off_->slot().clear();
     std::exchange(waits_, nullptr)->over.set();

@@ -39,7 +39,7 @@ class reply {
   int status() const noexcept;
   /// Not a switchpoint.
   const fields& headers() const noexcept;
-  /// Returns: the value of the first header of this name; empty if there is none.
+  /// Returns: the value of the first header of this name; empty if it is absent.
   /// Not a switchpoint.
   std::string_view header(std::string_view name) const noexcept;
   /// Returns: the address that has answered, perhaps another one than was asked.
@@ -55,7 +55,7 @@ class reply {
   /// Throws: std::system_error; timed_out if nothing comes in client_options::stall; unexpected_eof
   ///         if the connection ends first; bad_reply; a pending interruption.
   std::size_t read(std::span<std::byte> room);
-  /// Returns: all that is left of the body.
+  /// Returns: the rest of the body.
   /// Switchpoint.
   /// Throws: as read(); bad_reply if it is longer than client_options::text.
   std::string text();
@@ -80,15 +80,15 @@ class client {
   /// Not a switchpoint, but for connections that are kept.
   ~client();
 
-  /// Sends a request, and waits for the head of its answer. A time limit round the call is sent
-  /// along, as Request-Timeout in seconds. Redirections are followed: with the same method, but as
-  /// GET after 303, and for POST after 301 and 302; another host is sent no Authorization and no
-  /// Cookie.
-  /// Returns: an answer, whatever its status.
+  /// Sends a request, and waits for the head of the response. The caller's time limit is sent as
+  /// Request-Timeout, in seconds. Redirections are followed with the same method, but as GET after
+  /// 303, and after 301 and 302 if the method was POST; Authorization and Cookie are not sent to
+  /// another host.
+  /// Returns: the response, whatever its status.
   /// Switchpoint.
-  /// Throws: std::invalid_argument for an address that is none, and as fields::add();
-  ///         std::system_error; timed_out if one of the limits is over; bad_reply; tls::errc;
-  ///         std::logic_error for https without motet-tls; a pending interruption.
+  /// Throws: std::invalid_argument for an invalid address, and as fields::add(); std::system_error;
+  ///         timed_out if a time limit expires; bad_reply; tls::errc; std::logic_error for https
+  ///         without motet-tls; a pending interruption.
   reply request(std::string_view method, std::string_view address, const request_options& how = {});
   reply get(std::string_view address);
   reply post(std::string_view address, std::string body, std::string_view content_type);

@@ -13,12 +13,12 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct client_options {
-  /// How many connections to one host there are at most; further calls wait for one.
+  /// The maximum number of connections to one host; further calls wait.
   std::size_t connections_per_host = 8;
   /// How long an unused connection is kept.
   clock::duration idle = std::chrono::seconds(55);
-  /// How long a connection may take to be made, with its look-up and its handshake; the head of an
-  /// answer to come; the server to take nothing of a body, or to send nothing of one.
+  /// Time limits: for connecting, with look-up and handshake; for the head of a response; and for a
+  /// pause of the server while it receives or sends a body.
   clock::duration connect = std::chrono::seconds(10);
   clock::duration first_byte = std::chrono::seconds(30);
   clock::duration stall = std::chrono::seconds(30);
@@ -38,10 +38,10 @@ struct client_options {
 struct request_options {
   fields headers = {};
   std::string body = {};
-  /// Called for the next bytes of a body that is sent as it comes; returns how many it has put
-  /// there, 0 at the end. A request with it is not repeated, nor sent to another address. It goes
-  /// in chunks, unless `headers` has a Content-Length: then that many bytes must come. Not called
-  /// again when the server has refused the request.
+  /// Called for the next bytes of a streamed request body; returns the number of bytes that it
+  /// stored, 0 at the end. Such a request is neither retried nor redirected. It is sent in chunks,
+  /// unless `headers` has a Content-Length; then the body must have that many bytes. Not called
+  /// again after the server has refused the request.
   std::function<std::size_t(std::span<std::byte>)> body_from = {};
 };
 

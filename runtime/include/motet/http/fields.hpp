@@ -60,8 +60,8 @@ class fields {
   /// Not a switchpoint.
   void clear() noexcept;
 
-  /// Returns: the value of the first field of this name; nothing if there is none. Lives until the
-  ///          fields are changed.
+  /// Returns: the value of the first field of this name; std::nullopt if it is absent. Valid until
+  ///          the fields are changed.
   /// Not a switchpoint.
   std::optional<std::string_view> find(std::string_view name) const noexcept;
   /// Returns: the same, or an empty text.
@@ -89,7 +89,7 @@ class fields {
 
   field at(std::size_t index) const noexcept;
 
-  std::string text_;  // names and values, and what else was between them in a head that has come
+  std::string text_;  // names and values; for a received head, the whole text of it
   std::vector<place> places_;
 };
 

@@ -38,18 +38,18 @@ class request {
   request(const request&) = delete;
   request& operator=(const request&) = delete;
 
-  /// Returns: "GET" and the like, in the case in which it came.
+  /// Returns: the method as received, for example "GET"; methods are case-sensitive.
   /// Not a switchpoint.
   std::string_view method() const noexcept;
-  /// Returns: what is asked for, as it came: "/a%20page?size=3".
+  /// Returns: the request target as received: "/a%20page?size=3".
   /// Not a switchpoint.
   std::string_view target() const noexcept;
   /// Returns: the path in it, decoded: "/a page".
   /// Not a switchpoint.
   std::string_view path() const noexcept;
-  /// Returns: the value of a parameter behind the path, decoded: "3" for "size"; nothing if there
-  /// is
-  ///          none.
+  /// Returns: the decoded value of a query parameter: "3" for "size"; std::nullopt if it is
+  ///          absent.
+  ///
   /// Not a switchpoint.
   std::optional<std::string> query(std::string_view name) const;
   /// Returns: the part of the path that stands for `{name}` in the router's pattern; empty if there
@@ -59,7 +59,7 @@ class request {
 
   /// Not a switchpoint.
   const fields& headers() const noexcept;
-  /// Returns: the value of the first header of this name; empty if there is none.
+  /// Returns: the value of the first header of this name; empty if it is absent.
   /// Not a switchpoint.
   std::string_view header(std::string_view name) const noexcept;
   /// Returns: how many bytes the body has; nothing if that is not known before it ends.
@@ -74,7 +74,7 @@ class request {
   ///         nothing comes in serve_options::stall; std::system_error; unexpected_eof;
   ///         a pending interruption.
   std::size_t read(std::span<std::byte> room);
-  /// Returns: all that is left of the body.
+  /// Returns: the rest of the body.
   /// Switchpoint.
   /// Throws: as read().
   std::string text();

@@ -53,7 +53,7 @@ std::size_t serve(Listener& listener, const serve_options& how, const handler& c
     return listener.serve(how.connections, answer);
   }
 }
-/// The same for ever.
+/// The same, with default options; serves until it is interrupted.
 /// Switchpoint.
 /// Throws: as the other serve().
 template <typename Listener>

@@ -32,8 +32,8 @@ struct websocket_end {
 struct websocket_options {
   /// The most bytes of a message that comes.
   std::size_t message = std::size_t{16} * 1024 * 1024;
-  /// While read() waits, a peer from which nothing has come for so long is sent a ping. If nothing
-  /// comes for as long again, the peer is gone.
+  /// While read() waits, a peer that has been silent for this long is sent a ping. If it stays
+  /// silent for as long again, the connection counts as lost.
   clock::duration idle = std::chrono::seconds(30);
   /// How long the peer may leave what is sent untaken.
   clock::duration stall = std::chrono::seconds(30);
@@ -107,8 +107,8 @@ class websocket {
   ///          answered, the code is 1005.
   /// Not a switchpoint.
   const websocket_end& ended() const noexcept;
-  /// Returns: that of websocket_options::protocols on which both ends agree; empty if there is
-  /// none. Not a switchpoint.
+  /// Returns: the negotiated subprotocol, one of websocket_options::protocols; empty if there is
+  ///          none. Not a switchpoint.
   const std::string& protocol() const noexcept;
 
  private:

@@ -73,7 +73,7 @@ class endpoint {
     sockaddr_in6 v6;
     sockaddr_un local;
   };
-  storage any_{.local = {}};  // the largest member: all of it is zero
+  storage any_{.local = {}};  // the largest member, so that all of it is zeroed
   socklen_t length_ = sizeof(sockaddr_in);
 };
 

@@ -20,7 +20,7 @@ struct serve_options {
   /// that waits for a next request has the token end that wait, and nothing else: see
   /// docs/servers.md.
   std::stop_token drain = {};
-  /// How long the handlers have for that; those that are left are cancelled.
+  /// How long a graceful shutdown waits for the handlers; those still running then are cancelled.
   clock::duration grace = std::chrono::seconds(10);
   /// How many connections may be open at a time; others wait to be accepted. 0: no limit.
   std::size_t limit = 0;

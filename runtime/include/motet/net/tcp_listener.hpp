@@ -35,10 +35,10 @@ class tcp_listener : public detail::socket_listener {
   /// Takes over a socket that listens, for example one that another program has opened.
   /// Not a switchpoint.
   explicit tcp_listener(fd listening) : socket_listener(std::move(listening)) {}
-  /// Looks up `host` as dns::resolve() does.
+  /// Resolves `host` as dns::resolve() does.
   /// Returns: a listener on each of its addresses; with port 0 the kernel chooses the port of the
-  ///          first one, which the others have, too. An IPv6 listener takes no IPv4 connections. An
-  ///          address that this machine does not have is left out, unless it has none of them.
+  ///          first one, and the others use the same. IPv6 listeners accept no IPv4
+  ///          connections. Addresses of other machines are skipped, unless there are no others.
   /// Switchpoint.
   /// Throws: as dns::resolve(); std::system_error that names the address; std::invalid_argument for
   ///         a backlog below 1.
@@ -72,7 +72,7 @@ class tcp_listener : public detail::socket_listener {
                     call_site site = call_site::here()) {
     return serve_each(how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
-  /// The same for ever; `on_error` is that of serve_options.
+  /// The same until it is interrupted; `on_error` is that of serve_options.
   /// Switchpoint.
   /// Throws: as the other serve().
   template <typename Handler>
@@ -98,8 +98,8 @@ class tcp_listener : public detail::socket_listener {
   }
   /// The same with a listener of its own on `where`.
   /// Switchpoint.
-  /// Throws: as the other serve(); std::system_error if `where` cannot be listened on, which is so
-  ///         when another socket listens there, unless both share the port;
+  /// Throws: as the other serve(); std::system_error if `where` cannot be bound, for example
+  ///         because another socket that does not share the port listens there;
   ///         std::invalid_argument for port 0.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
@@ -108,7 +108,7 @@ class tcp_listener : public detail::socket_listener {
     return serve_on_each(
         pool, where, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
-  /// The same for ever; `on_error` is that of serve_options.
+  /// The same until it is interrupted; `on_error` is that of serve_options.
   /// Switchpoint.
   /// Throws: as the other serve().
   template <typename Handler>

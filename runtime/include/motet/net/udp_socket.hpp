@@ -33,7 +33,7 @@ class udp_socket : public detail::datagram_socket {
   /// Ends this thread's calls on the socket with bad_file_descriptor, and closes it.
   /// Switchpoint if there are such calls; nothing interrupts it.
   void close() noexcept { datagram_socket::close(); }
-  /// Gives up ownership. Calls that are under way go on.
+  /// Gives up ownership of the descriptor. Pending calls continue.
   /// Not a switchpoint.
   fd release() noexcept { return datagram_socket::release(); }
 };

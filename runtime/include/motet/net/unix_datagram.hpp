@@ -39,7 +39,7 @@ class unix_datagram : public detail::datagram_socket {
     path_.take_away();  // first, so that it is not found abandoned, and made anew, meanwhile
     datagram_socket::close();
   }
-  /// Gives up ownership of the socket, and leaves the path. Calls that are under way go on.
+  /// Gives up ownership of the descriptor, and keeps the path. Pending calls continue.
   /// Not a switchpoint.
   fd release() noexcept {
     path_.forget();

@@ -65,7 +65,7 @@ class unix_listener : public detail::socket_listener {
   /// Throws: std::logic_error while a fiber of another thread accepts.
   void close();
   /// As close(), but the socket and the path stay.
-  /// Returns: the descriptor, which the caller owns; none if there was none.
+  /// Returns: the descriptor, which the caller now owns; empty if the listener was closed.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   fd release();

@@ -159,9 +159,9 @@ class fiber {
     joined.await();
   }
 
-  /// Lets the fiber go on by itself.
+  /// Detaches the fiber from this handle.
   /// Not a switchpoint.
-  /// Throws: fiber_error if there is nothing to detach.
+  /// Throws: fiber_error if the handle is not joinable.
   void detach() {
     check();
     runs_ = {};

@@ -26,8 +26,8 @@ class fixedsize_stack {
   /// The default of the thread: options.stack_size.
   /// Not a switchpoint.
   fixedsize_stack() noexcept = default;
-  /// A size below traits_type::minimum_size() stands for that. What more there is to say to a
-  /// pooled_fixedsize_stack has no effect.
+  /// A size below traits_type::minimum_size() counts as that size. The other parameters of
+  /// pooled_fixedsize_stack have no effect.
   /// Not a switchpoint.
   explicit fixedsize_stack(std::size_t size, std::size_t = 0, std::size_t = 0) noexcept
       : size_(std::max(size, traits_type::minimum_size())) {}

@@ -30,7 +30,7 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   // Of platform/offload/blocking_pool.cpp, under its lock:
   offload_worker* by = nullptr;         // the thread that makes the call
   offload_worker* nested_in = nullptr;  // the thread of the set whose own job waits for the call
-  bool left = false;                    // the caller has left the call, or is about to
+  bool left = false;                    // the caller has abandoned the call, or is about to
 
  protected:
   ~blocking_call() = default;

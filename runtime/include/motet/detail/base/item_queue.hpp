@@ -44,8 +44,8 @@ class item_queue {
   /// Keeps the memory that `count` items have needed.
   void keep_for(std::size_t count) noexcept { keep_ = count / chunk_size + 2; }
 
-  /// Returns: whether `count` more items can be pushed without add(); then it keeps as much from
-  ///          now on.
+  /// Returns: whether push() will not allocate for the next `count` items; if so, that much
+  ///          capacity is kept from now on.
   bool keeps_room_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
     if (spares_ < chunks) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A post: a message that one thread leaves in the mailbox of another. It needs no memory of its
-// own: it is part of a frame, or of an object that outlives the message.
+// A message that one thread posts to the mailbox of another. It is part of a frame, or of an object
+// that outlives it, so posting allocates nothing.
 #pragma once
 
 #include <motet/detail/base/abi.hpp>

@@ -17,7 +17,7 @@ enum class fiber_state : std::uint8_t {
 enum class cancel_result : std::uint8_t {
   accepted,  // the fiber will be interrupted
   already,   // the fiber had been cancelled before; the first reason stays
-  finished,  // too late: the body had been left
+  finished,  // too late: the body had ended
 };
 
 }}  // namespace motet::MOTET_ABI

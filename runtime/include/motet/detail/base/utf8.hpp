@@ -8,8 +8,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: how many bytes of `text` are one character of UTF-8; 0 if they are none.
-/// Source: RFC 3629, 4: no form is longer than needed, and none is half of a surrogate pair.
+/// Returns: the number of bytes of the first UTF-8 character in `text`; 0 if it is not valid UTF-8.
+/// Source: RFC 3629, 4: overlong forms and surrogates are invalid.
 inline std::size_t length_of_character(std::string_view text) noexcept {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t length = first < 0x80                    ? 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What few fibers need, in memory that is not touched until then; and where it is: a slab is an
-// array of control blocks, one of cold parts, one of small bodies, one of small results and one of
-// what foreign threads ask for, so that each is found from the block's address.
+// Data that few fibers need, in memory that stays untouched until then. A slab consists of an array
+// of control blocks and parallel arrays of cold parts, small bodies, small results and remote
+// requests, so that each of these is found from the address of its control block.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct journey_owner {
   journey_owner& operator=(const journey_owner&) = delete;
   ~journey_owner();
 
-  journey* trip = nullptr;  // null: it has never been away
+  journey* trip = nullptr;  // null: it has never migrated
 };
 
 /// Made by the fiber's home thread, ended with the block.
@@ -39,7 +39,7 @@ struct cold_part {
   control_block* next_failure = nullptr;  // the next in that parent's `failures`
   control_block* failures = nullptr;      // failed children whose failures are pending
   value_slot token;
-  resume_wait* resuming = nullptr;  // the suspend_with() that it is in
+  resume_wait* resuming = nullptr;  // the current suspend_with()
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
@@ -50,7 +50,7 @@ struct cold_part {
   remote_link* caller = nullptr;       // on another thread: told of the end
   control_block* callee = nullptr;     // there: its end, which the fiber has asked for, is awaited
   bool is_proxy = false;               // the fiber is a proxy, which no listing shows
-  control_block* proxy_for = nullptr;  // the fiber that it stands for, once there is one
+  control_block* proxy_for = nullptr;  // the fiber that it represents, once made
   bool spared = false;                 // another fiber has claimed the failure of that fiber
   unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
   local_list locals;
@@ -64,7 +64,7 @@ struct block_slab {
   // Powers of two: a place in one array is found by shifting.
   static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
   static constexpr std::size_t remote_room = 256;
-  static constexpr std::size_t first = 1024;  // in bytes: what is before is the slab's own
+  static constexpr std::size_t first = 1024;  // in bytes: the slab's own fields precede it
   static constexpr std::size_t blocks = (size - first) / (sizeof(control_block) + cold_room +
                                                           small_body + small_result + remote_room);
 

@@ -58,7 +58,7 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 struct switch_line {
   context where;                           // first: the switch needs no other address then
   control_block* queued_behind = nullptr;  // who runs after this one, while it is runnable
-  void* caught = nullptr;                  // while it does not run: its exception_state,
+  void* caught = nullptr;                  // while the fiber is switched out: its exception_state,
   unsigned int uncaught = 0;               // and
   int saved_errno = 0;
   std::atomic<fiber_state> state{fiber_state::runnable};
@@ -94,7 +94,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   wait_record* wait = nullptr;
   std::exception_ptr raised;
   const cancel_reason* to_end_for = nullptr;  // in its cold part; null: nobody has asked
-  scope_entry* scopes = nullptr;              // the innermost one it is in
+  scope_entry* scopes = nullptr;              // the innermost scope around the running code
 
   // Its thread and its family.
   thread_core* home;
@@ -103,7 +103,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   control_block* parent;  // referred to for as long as this block lives
   int references;         // at home; those of other threads are in its remote_requests
   std::atomic<bool> known_remotely{false};
-  bool ending = false;  // the body has been left
+  bool ending = false;  // the body has returned or thrown
 
   // The outcome; never changes once `state` is dead.
   outcome ended_by = outcome::none;

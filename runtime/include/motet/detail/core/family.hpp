@@ -29,7 +29,7 @@ enum class until : std::uint8_t {
 struct family {
   control_block* owner = nullptr;
   list<control_block, children_tag> children;
-  /// Children that are not transient; how many there are in all.
+  /// The number of non-transient children; and of all.
   std::size_t lasting = 0;
   std::size_t size = 0;
   /// The owner, and what it waits for.
@@ -38,7 +38,7 @@ struct family {
   /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
   bool is_group = false;
   bool failing = false;
-  /// Nothing can be spun here any more.
+  /// Accepts no more fibers.
   bool closed = false;
   /// The owner's next family.
   family* next = nullptr;

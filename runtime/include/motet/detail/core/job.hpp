@@ -33,7 +33,7 @@ class job {
   virtual void body(void* place) noexcept = 0;
   /// Its fiber will run.
   virtual void begin(control_block& fiber) noexcept = 0;
-  /// It will not be run.
+  /// The job will not run.
   virtual void refuse(std::exception_ptr why) noexcept = 0;
 
   const call_site site;

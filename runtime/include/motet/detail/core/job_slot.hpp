@@ -19,7 +19,7 @@ class job_slot {
  public:
   static constexpr std::size_t room = 40;
 
-  /// `movable`: another thread than the one that it is left for may call the function.
+  /// `movable`: another thread than the addressee may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
   static job_slot holding(F&& function, call_site from, bool movable = false) {
@@ -64,7 +64,7 @@ class job_slot {
 
   struct slot_kind {
     void (*call)(void* function);
-    void (*move)(void* to, void* from) noexcept;  // and destroys what is left
+    void (*move)(void* to, void* from) noexcept;  // and destroys the source
     void (*destroy)(void* function) noexcept;
     bool movable;
   };

@@ -17,7 +17,7 @@ struct local_object {
 /// The same of a fiber_local's value.
 struct local_value : local_object {
   std::uint64_t key = 0;
-  /// Makes the value of a fiber that is spun; null: it has none at first.
+  /// Makes the initial value for a spawned fiber; null: it starts without a value.
   local_value* (*copy)(const local_value&) = nullptr;
   local_value* older_value = nullptr;
 };
@@ -63,7 +63,7 @@ class local_list {
 
   local_object* newest_ = nullptr;
   local_value* newest_value_ = nullptr;
-  local_value* dying_ = nullptr;  // in none of the lists any more
+  local_value* dying_ = nullptr;  // no longer in any list
 };
 
 /// What holds a T; `Base` is local_object or local_value.

@@ -26,7 +26,7 @@ class run_queue {
     ++size_;
   }
 
-  /// It must not be empty.
+  /// The queue must not be empty.
   Fiber& pop_front() noexcept {
     Fiber& taken = *first_;
     first_ = taken.queued_behind;
@@ -56,7 +56,7 @@ class run_queue {
     }
     look_no_further();
   }
-  /// In a forked child: leaves the fibers as they are.
+  /// In a forked child: empties the queue without touching the fibers.
   void abandon() noexcept {
     first_ = ahead_ = nullptr;
     end_ = &first_;

@@ -20,7 +20,7 @@ struct lasting_interruption {
   lasting_interruption(const char* text, call_site site) noexcept
       : why(interruption::reason(text, site)) {}
 
-  std::uint64_t id = 0;  // by which its `cancelled` is known; no other has it
+  std::uint64_t id = 0;  // unique; identifies its `cancelled`
   cancel_reason why = interruption::reason("");
   shared_cause as_cause;          // `why`, once its fiber has asked others to end
   bool thrown = false;            // thrown at least once;
@@ -77,7 +77,7 @@ class scope : public scope_entry {
 
   lasting_interruption about;
   const std::atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
-  const cancel_reason* given;               // if given, why it was ended, once it has been
+  const cancel_reason* given;               // if not null, the reason, once the scope has ended
   bool ended = false;
   scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };

@@ -26,7 +26,7 @@ class stop_scope : public scope {
 
   control_block& owner_;  // at home
   std::atomic<bool> asked_{false};
-  std::stop_callback<end_scope> callback_;  // destroyed first: waits for one that is under way
+  std::stop_callback<end_scope> callback_;  // destroyed first: waits for a running callback
 };
 
 /// Its token is stopped when what is inside is interrupted, or left by an exception.

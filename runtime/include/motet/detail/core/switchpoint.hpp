@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The switchpoint: a fiber that cannot go on takes the next runnable one and transfers to it. There
-// is nobody in between; when none is runnable, it runs the backend itself, on its own stack.
-// Inline, down into the program's own functions: what returns in another fiber than it was called
-// in is mispredicted, so nothing does.
+// The switchpoint: a fiber that must wait removes the next runnable fiber from the queue and
+// transfers control to it. No scheduler is involved; if no fiber is runnable, the waiting fiber
+// runs the backend itself, on its own stack. Inlined into the program's own functions, because the
+// processor mispredicts the return of a function that was called on another fiber.
 #pragma once
 
 #include <array>
@@ -107,7 +107,7 @@ struct thread_core {
       throw_pending();
   }
   [[noreturn, gnu::noinline]] void throw_pending();
-  /// A fiber that has been made is one of this thread's from here on.
+  /// Makes a new fiber one of this thread's.
   void start(control_block& fiber) noexcept {
     fibers_.push_back(fiber);
     ++living_;
@@ -118,9 +118,9 @@ struct thread_core {
     list<control_block, fibers_tag>::remove(fiber);
     --living_;
   }
-  /// The running fiber has ended. If the next one has a stack, this goes on there and does not
-  /// return.
-  /// Returns: the next fiber, which begins on this stack.
+  /// The running fiber has ended. If the next fiber has a stack, control transfers to it for good.
+  /// Otherwise this call returns:
+  /// Returns: the next fiber, which starts on the current stack.
   inline control_block& hand_on_for_good() noexcept;
   /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
   void give_back_retired_stack() noexcept {
@@ -173,7 +173,7 @@ struct thread_core {
   run_queue<control_block> queue_;
   int until_look_ = 1;
   int held_back_ = 0;  // of the countdown, at 1 while switches are recorded, or forbidden
-  const call_site* no_switch_ = nullptr;  // where that was asked for
+  const call_site* no_switch_ = nullptr;  // the call site of that request
   bool recorded_ = false;
   bool wakes_are_told_ = false;  // to the recorder, or to a foreign loop
   int alarm_ = -1;               // of the latter

@@ -14,7 +14,7 @@ struct control_block;
 
 enum class wake_reason : std::uint8_t {
   none,         // the wait goes on
-  handed,       // what it waited for has come
+  handed,       // the awaited event has occurred
   time,         // its own deadline has passed
   interrupted,  // something is pending that the fiber must throw
   idle,         // the main fiber's suspend(): nothing else can happen on this thread

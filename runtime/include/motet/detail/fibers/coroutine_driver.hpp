@@ -51,7 +51,7 @@ class suspended_coroutine {
   void resume_with(std::exception_ptr error);
 
  protected:
-  /// Has the driver of the running fiber wait. Where that has none, a new child of it is one.
+  /// Makes the running fiber's driver wait; without one, spawns a child as its driver.
   /// Throws: std::logic_error on a thread without fibers; as spin(); std::bad_alloc.
   void wait_for(std::unique_ptr<coroutine_wait> what, void* frame, void (*resume)(void*));
   /// Throws: what has interrupted the wait.

@@ -79,13 +79,13 @@ class group {
     return started;
   }
 
-  /// Starts a fiber that calls `body(promise<T>&)`, and waits until `body` has given the promise
-  /// its value: a server that listens by now, a worker that is connected. Then the fiber goes on by
-  /// itself. If this call is interrupted, it cancels the fiber.
-  /// Returns: that value.
+  /// Spawns a fiber that calls `body(promise<T>&)`, and waits until `body` has set the promise,
+  /// once a server listens, for example. The fiber then continues in the background. If this call
+  /// is interrupted, it cancels the fiber.
+  /// Returns: the value of the promise.
   /// Switchpoint.
-  /// Throws: what `body` throws before it is ready; fiber_cancelled if the fiber is cancelled
-  ///         before; std::logic_error if `body` returns without a word; otherwise as spin().
+  /// Throws: what `body` throws before it sets the promise; fiber_cancelled if the fiber is
+  ///         cancelled before; std::logic_error if `body` does not set it; otherwise as spin().
   template <typename T = void, typename F>
   T start(F&& body, call_site site = call_site::here());
 

@@ -25,7 +25,7 @@ class any_stream {
   void shutdown(int how) { kept_->shutdown(how); }
   /// Ends the reads and writes of other fibers.
   void close() { kept_->close(); }
-  /// Returns: a descriptor of the stream; -1 if it is not known.
+  /// Returns: a descriptor of the stream; -1 if the stream does not expose one.
   int native_handle() const noexcept { return kept_ == nullptr ? -1 : kept_->native_handle(); }
 
  private:

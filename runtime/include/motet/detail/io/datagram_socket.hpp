@@ -11,14 +11,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-/// A datagram that has come.
+/// The result of receiving a datagram.
 struct received_datagram {
   std::size_t size = 0;    // bytes, at most those of the buffer
   bool truncated = false;  // the buffer was too small, and the rest is lost
   endpoint from;           // endpoint() if the sender has no name
 };
 
-/// A place for a datagram of receive_many(); what it receives is in `got`.
+/// One buffer of receive_many(), and the result, in `got`.
 struct datagram_slot {
   std::span<std::byte> buffer;
   received_datagram got = {};
@@ -39,10 +39,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class datagram_socket {
  public:
   /// Receives the next datagram.
-  /// Returns: its size, which may be 0, and where it came from.
+  /// Returns: its size, which may be 0, and its source address.
   /// Switchpoint.
-  /// Throws: std::system_error; of a connected socket connection_refused if the peer's host has
-  ///         refused an earlier datagram; a pending interruption, and then nothing was
+  /// Throws: std::system_error; on a connected socket, connection_refused if the peer's host
+  ///         refused an earlier datagram; a pending interruption, and then no datagram was
   ///         received.
   net::received_datagram receive_from(std::span<std::byte> buffer);
   net::received_datagram receive_from(std::span<std::byte> buffer, std::error_code& error) noexcept;
@@ -63,9 +63,9 @@ class datagram_socket {
                std::error_code& error) noexcept;
   void send(std::span<const std::byte> bytes);
   void send(std::span<const std::byte> bytes, std::error_code& error) noexcept;
-  /// Waits until there is room, and sends as many of the datagrams, from the first on, as there is
-  /// room for, but at most 64, in one or two system calls.
-  /// Returns: how many have been sent; at least 1.
+  /// Waits until the socket is writable, and sends as many of the datagrams, in order, as the
+  /// kernel accepts, up to 64, in one or two system calls.
+  /// Returns: the number of datagrams sent; at least 1.
   /// Switchpoint.
   /// Throws: as send_to(), for the first datagram; std::invalid_argument for no datagrams, or more
   ///         than 1,024.
@@ -77,7 +77,7 @@ class datagram_socket {
   net::endpoint local_endpoint() const;
   net::endpoint peer_endpoint() const;
 
-  /// Returns: the descriptor, which the socket still owns; -1 if there is none.
+  /// Returns: the descriptor, which the socket still owns; -1 if it is closed.
   /// Not a switchpoint.
   int native_handle() const noexcept { return fd_.get(); }
 

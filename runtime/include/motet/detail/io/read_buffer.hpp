@@ -45,7 +45,7 @@ class read_buffer {
   const std::size_t limit_;
   owned<std::byte[]> bytes_;
   std::size_t capacity_ = 0;
-  std::size_t begin_ = 0;  // of what has not been taken
+  std::size_t begin_ = 0;  // of the unread bytes
   std::size_t end_ = 0;
   stream_queue order_;
 };

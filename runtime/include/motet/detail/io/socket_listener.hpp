@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What listeners of all kinds have in common: connections that come one after another.
+// The common base of all listeners.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ class socket_listener {
   /// Throws: std::logic_error while a fiber of another thread accepts.
   void close();
   /// Ends every accept() as close() does, but leaves the socket open.
-  /// Returns: the descriptor, which the caller owns; none if there was none.
+  /// Returns: the descriptor, which the caller now owns; empty if the listener was closed.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   fd release();
@@ -44,7 +44,7 @@ class socket_listener {
   /// Returns: a descriptor, or minus an errno value. Tells the peer's address, if asked for.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   std::int32_t accept_now(sockaddr* address = nullptr, socklen_t* length = nullptr);
-  /// The same for a connection that has come; -EAGAIN if there is none, or to look would block.
+  /// The same without waiting; -EAGAIN if there is no connection, or accept(2) would block.
   std::int32_t accept_ready(sockaddr* address, socklen_t* length) noexcept;
   fd accept_fd();
 

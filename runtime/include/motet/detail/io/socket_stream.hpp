@@ -58,14 +58,14 @@ class socket_stream {
   void close();
 
   /// Ends every read and write as close() does, but leaves the connection open.
-  /// Returns: the descriptor, which the caller owns; none if there was none. Its number is another
-  ///          one if other threads have used the stream.
+  /// Returns: the descriptor, which the caller now owns; empty if the stream was closed. Its number
+  ///          differs from native_handle() if other threads have used the stream.
   /// Switchpoint; nothing interrupts it.
-  /// Throws: std::logic_error if a fiber of another thread is reading or writing;
-  ///         std::system_error if there is no number left.
+  /// Throws: std::logic_error if a fiber of another thread is reading or writing; std::system_error
+  ///         if the process has no free descriptor.
   fd release();
 
-  /// Returns: the descriptor, which the stream still owns; -1 if there is none.
+  /// Returns: the descriptor, which the stream still owns; -1 if it is closed.
   /// Not a switchpoint.
   int native_handle() const noexcept;
 

@@ -14,14 +14,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// operation_canceled means that something is pending for the fiber.
 struct direction_calls {
   /// Waits for the turn.
-  /// Returns: what the other calls take; it lasts until pass(), also if the stream is moved or
+  /// Returns: the argument of the other calls; valid until pass(), even if the stream is moved or
   ///          closed meanwhile.
   void* (*take)(void* stream, std::error_code& error) noexcept;
   void (*pass)(void* held) noexcept;
   /// Reads or writes, whichever the direction is for.
   /// Returns: bytes moved, perhaps fewer than there are in `bytes`.
   std::size_t (*move)(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept;
-  /// Returns: a descriptor in whose place the kernel may move the bytes; -1 if there is none.
+  /// Returns: a descriptor with which the kernel may move the bytes itself; -1 if there is none.
   int (*descriptor)(void* held) noexcept;
 };
 

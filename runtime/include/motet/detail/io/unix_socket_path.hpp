@@ -13,7 +13,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class unix_socket_path {
  public:
   unix_socket_path() noexcept = default;
-  /// Of a socket that has just been bound to `where`; nothing unless that is a path.
+  /// For a socket just bound to `where`; empty if that is not a path.
   explicit unix_socket_path(const net::endpoint& where);
   unix_socket_path(unix_socket_path&& other) noexcept;
   unix_socket_path& operator=(unix_socket_path&& other) noexcept;
@@ -21,7 +21,7 @@ class unix_socket_path {
 
   /// Takes the path away, unless it is another file by now, or the parent process's.
   void take_away() noexcept;
-  /// Leaves the path where it is.
+  /// Gives up ownership; the path stays.
   void forget() noexcept { path_.clear(); }
 
  private:

@@ -59,7 +59,7 @@ class write_buffer {
   part filling_;
   part sending_;
   direction_lock turn_;        // from the first byte until all are written
-  std::error_code failure_;    // of the stream: from then on nothing can be written
+  std::error_code failure_;    // of the stream: it accepts no more bytes
   bool flush_is_due_ = false;  // a fiber will flush when the others wait
   local::mutex calls_;         // the order of the fibers that write
   local::mutex sends_;         // only one sends at a time

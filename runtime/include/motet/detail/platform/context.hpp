@@ -54,7 +54,7 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   }
 }
 
-/// Leaves `from`, for ever if `last`, and goes on in `to`. Returns when `from` is switched to.
+/// Switches from `from` to `to`, for good if `last`. Returns when `from` is switched to again.
 [[gnu::always_inline]] inline void switch_context(context& from, context& to,
                                                   bool last = false) noexcept {
   sanitizer::before_switch(from.watched, to.watched, last);
@@ -66,7 +66,7 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   sanitizer::after_switch(from.watched);
 }
 
-/// Goes on in `to`, for ever.
+/// Switches to `to` for good.
 [[noreturn, gnu::always_inline]] inline void leave_context(context& to) noexcept {
   context left;
   sanitizer::before_switch(left.watched, to.watched, true);

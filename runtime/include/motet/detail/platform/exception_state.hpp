@@ -24,7 +24,7 @@ struct exception_state {
   unsigned int uncaught = 0;
 };
 
-/// Returns: 0 if there is no exception. What this returns for two fibers can be compared together.
+/// Returns: 0 if there is no exception. The results of several fibers can be or-ed.
 inline std::uintptr_t bits_of(const void* caught, unsigned int uncaught) noexcept {
   return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
 }

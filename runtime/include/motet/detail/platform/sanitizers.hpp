@@ -119,8 +119,8 @@ inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void*
 #endif
 }
 
-/// Just before leaving `from` (for ever, if `last`) for `to`. Inline, or ThreadSanitizer would
-/// count one fiber's entry to this function and another one's return.
+/// Called just before the switch from `from` (for good, if `last`) to `to`. Inline: otherwise
+/// ThreadSanitizer would match one fiber's call of this function with another fiber's return.
 [[gnu::always_inline]] inline void before_switch([[maybe_unused]] context_state& from,
                                                  [[maybe_unused]] context_state& to,
                                                  [[maybe_unused]] bool last) {
@@ -133,7 +133,7 @@ inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void*
 #endif
 }
 
-/// Just after arriving in `here`.
+/// Called just after a switch to `here`.
 inline void after_switch([[maybe_unused]] context_state& here) {
 #if defined(MOTET_ASAN)
   __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);

@@ -117,8 +117,8 @@ class time_case final : public select_branch {
 
 [[noreturn]] void refuse_to_select_nothing();
 
-/// Waits until one of `branches` can be taken, takes it, and calls its finish() if it has waited.
-/// Shuffles `branches` unless `as_they_are`. A dump tells of the wait as `what`.
+/// Waits until one of `branches` can be taken, takes it, and, after a wait, calls its finish().
+/// Shuffles `branches` unless `as_they_are`. `what` names the wait in dumps.
 /// Returns: the branch that was taken.
 /// Throws: a pending interruption; what a branch throws.
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,

@@ -126,7 +126,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
     if (!place_.compare_exchange_strong(expected, place::detaching)) return false;
     unlink();
     list_gone = list_ends;
-    place_.store(place::detached, std::memory_order_release);  // *this may be gone from here on
+    place_.store(place::detached, std::memory_order_release);  // may destroy *this
     return true;
   }
 
@@ -162,7 +162,7 @@ struct single_wait : wait_node {
 class wake_list {
  public:
   void add(wait_node& one) noexcept { waiting_.push_back(one); }
-  /// Returns: how many waiters there were.
+  /// Returns: the number of waiters notified.
   std::size_t notify(thread_core* notifier) noexcept {
     std::size_t count = 0;
     while (wait_node* each = waiting_.pop_front()) {
@@ -187,9 +187,9 @@ void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
 }
 
 /// Waits, after `one` has entered a list and the primitive's lock has been released.
-/// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. If the wait is
-///         interrupted, `choose(freed)` is called first, under the lock, for the waiters behind
-///         `one`: they may have waited only because `one` was in front of them.
+/// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. An interrupted
+///         wait first calls `choose(freed)` under the lock: waiters behind `one` may have waited
+///         only because `one` was in front of them.
 template <typename Sharing, typename Choose>
 [[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one, Choose&& choose) {
   if (one.lone_waiter.park()) [[likely]] {

@@ -24,7 +24,7 @@ struct pool_state;
 /// nothing to do.
 struct worker_load {
   alignas(64) std::atomic<std::uint64_t> given{0};
-  std::atomic<std::int64_t> moved{0};  // what it has taken from others, less what they took
+  std::atomic<std::int64_t> moved{0};  // jobs stolen from others, minus jobs stolen by others
   // A copy of `finished`, and the time at which it was made: kept by the threads that give jobs.
   std::atomic<std::uint64_t> seen_finished{0};
   std::atomic<std::uint64_t> seen_at{0};
@@ -40,7 +40,7 @@ struct worker_load {
 enum class job_end : std::uint8_t { not_begun, undone, value, error };
 
 /// Called by a job.
-/// Returns: the load of the worker that does it: the one that it was given to, or that took it.
+/// Returns: the load of the worker that runs it.
 worker_load& load_here() noexcept;
 bool discards(const worker_load& worker) noexcept;
 /// Whether the running fiber may have had children.

@@ -62,7 +62,7 @@ struct saved_context {
         "v28", "v29", "v30", "v31" MOTET_SVE_CLOBBERS, "cc", "memory");
 }
 
-/// Goes on where `load` says, for ever.
+/// Restores the context at `load`, for good.
 [[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
   register const saved_context* to asm("x1") = load;
   asm volatile(

@@ -54,8 +54,8 @@ struct saved_context {
         "st(5)", "st(6)", "st(7)", "cc", "memory");
 }
 
-/// Goes on where `load` says, for ever. Ends as switch_inline() does, which ends_switch() looks
-/// for.
+/// Restores the context at `load`, for good. Ends with the same instructions as switch_inline(),
+/// which ends_switch() recognises.
 [[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
   asm volatile(
       "movq (%%rsi), %%rsp\n\t"
