@@ -196,7 +196,7 @@ class interruption {
   }
   /// Returns: `what` as a cause that other reasons can share; empty if memory is short.
   static shared_cause share(const cancel_reason& what) noexcept;
-  /// Moves the cause out of `from`. Returns: the cause, which the caller owns.
+  /// Returns: the cause, moved out of `from`; the caller owns it.
   static noted_reason* take_cause(cancel_reason& from) noexcept {
     return std::exchange(from.cause_.one_, nullptr);
   }
