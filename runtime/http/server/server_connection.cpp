@@ -248,9 +248,9 @@ void server_connection::fail(int status, std::string_view text) {
   answer_.write(std::as_bytes(std::span("\n", 1)));
 }
 
-/// Reads the rest of a short body, so that the connection can be reused: before the response what
-/// has arrived, after it the remainder. A client that expects "100 Continue" may send its body or
-/// not: nobody can know, so the connection is not reused.
+/// Reads the rest of a short body, so that the connection can be reused: first what has arrived
+/// already; the remainder after the response. A client that still waits for "100 Continue" may send
+/// its body or not, so that connection is closed.
 void server_connection::drain_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool is_left =

@@ -22,8 +22,8 @@ struct actor_options {
   std::optional<std::size_t> capacity = std::nullopt;  // nullopt: as many as memory holds
 };
 
-/// A handle to an actor; copies refer to the same actor, which is a child of the fiber that made
-/// it, on the same thread. An actor ends when its body does; destroying handles neither ends nor
+/// A handle to an actor; copies refer to the same actor. The actor is a child of the fiber that
+/// created it, on the same thread. It ends when its body does; destroying handles neither ends nor
 /// awaits it.
 template <typename M>
 class actor {
@@ -66,7 +66,7 @@ class actor {
   /// Switchpoint; switches only if it must wait.
   void send(const M& message) const { inbox_->push(message); }
 
-  /// As send(), if that needs no waiting. Any thread.
+  /// As send(), but never waits. Any thread.
   /// Returns: false if send() would wait; the caller keeps the message.
   /// Not a switchpoint.
   /// Throws: channel_closed if the actor has ended; std::bad_alloc.

@@ -16,9 +16,9 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls each of `bodies`, without copying it, in a fiber of its own, and waits for all. The first
-/// failure cancels the rest. Without arguments it only throws a pending interruption.
-/// Returns: a tuple of what the bodies returned, std::monostate for void; nothing if all return
+/// Runs each of `bodies`, without copying it, in its own fiber, and waits for all of them. The
+/// first failure cancels the rest. Without arguments it only throws a pending interruption.
+/// Returns: a tuple of the results, with std::monostate for void; void if all bodies return
 ///          void.
 /// Switchpoint.
 /// Throws: the first failure, unchanged, once all fibers have ended; fiber_cancelled if another
@@ -82,14 +82,14 @@ void await_all(const Handles& handles) {
   detail::await_each(detail::handles_in(handles));
 }
 
-/// Calls each of `bodies`, which all return the same type, in a fiber of its own, and waits for the
-/// first body that returns; one that throws does not count. The others are cancelled; what they
-/// return or throw is lost.
-/// Returns: the place of the first among the arguments, from 0, and what it returned, as a
-///          std::pair; for void the place alone.
+/// Runs each of `bodies`, which all return the same type, in its own fiber, and waits for the first
+/// one that returns; one that throws does not count. The others are cancelled, and their results
+/// and exceptions are discarded.
+/// Returns: the index of that body among the arguments, from 0, and its result, as a std::pair; for
+///          void the index alone.
 /// Switchpoint.
-/// Throws: all_failed; std::invalid_argument if there are no bodies; as motet::spin();
-///         a pending interruption.
+/// Throws: all_failed; std::invalid_argument if there are no bodies; as motet::spin(); a pending
+///         interruption.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
 auto await_any(Bodies&&... bodies) {

@@ -17,7 +17,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What an operation does. A new one is a tag here and a row in base/verb_table.cpp.
+/// The kinds of operations. A new one needs a tag here and a row in base/verb_table.cpp.
 enum class verb : std::uint8_t {
   read,
   write,
@@ -71,20 +71,20 @@ struct operation {
     std::uint64_t size;  // of fallocate, in bytes
   };
   union {
-    /// Where the verbs at an offset, and fallocate, begin, in bytes from the beginning of the file;
-    /// the size that ftruncate is to make.
+    /// For calls with an offset, and fallocate: the offset from the beginning of the file, in
+    /// bytes. For ftruncate: the new size.
     std::uint64_t offset = 0;
     /// Where accept puts the length of the peer's address; may be null together with `address`.
     socklen_t* address_length;
-    struct statx* status;  // where statx puts what it has found
+    struct statx* status;  // statx's result
     const char* new_path;  // of renameat
     int target;            // the descriptor to which splice moves what is at `fd`
   };
 
   /// The result: bytes, a descriptor, a mask, or minus an errno value.
   std::int32_t result = 0;
-  /// The result of an operation on a file that was not done because it would block the thread: the
-  /// submitter should have the call made by a thread that may be blocked.
+  /// The result of a file operation that was not performed because it would block the thread: the
+  /// submitter should perform it on a thread that may block.
   static constexpr std::int32_t would_block_thread = std::numeric_limits<std::int32_t>::min();
 
   /// The caller knows that the descriptor is in non-blocking mode.
@@ -101,7 +101,7 @@ struct operation {
   /// one operation in each direction at a time.
   std::uint64_t stream = 0;
 
-  /// The submitter's own; a backend does not look at it.
+  /// For the submitter; not used by the backend.
   void* owner = nullptr;
 
   /// For the backend alone: its list of operations to hand back, and its state of this one.
@@ -112,7 +112,7 @@ struct operation {
   alignas(16) std::byte scratch[96];
 };
 
-/// Operations that are over, in the order in which they ended.
+/// Completed operations, in the order of completion.
 class completions {
  public:
   bool empty() const noexcept { return head_ == nullptr; }

@@ -56,8 +56,8 @@ class basic_barrier {
     return false;
   }
 
-  /// Arrives without waiting, and leaves: the later rounds are without this party. So the others
-  /// need not wait for a party that ends before them, by a failure for example.
+  /// Arrives without waiting, and leaves the barrier: later rounds need one party fewer. So the
+  /// others need not wait for a party that ends early, for example by a failure.
   /// Not a switchpoint.
   /// Throws: std::logic_error if no party is left.
   void arrive_and_drop() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each item reaches every subscription. A push never waits: a subscription that falls behind by
-// more items than the broadcast keeps misses the oldest ones, and is told so.
+// Delivers each item to every subscription. A push never waits: a subscription that falls too far
+// behind misses the oldest items, and its next pop() reports how many.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class basic_broadcast {
     items_->room.release_at_end([this] { items_->closed = true; });
   }
 
-  /// Returns: a subscription to the items that are pushed from now on.
+  /// Returns: a subscription to all items pushed after this call.
   /// Not a switchpoint.
   subscription subscribe() const {
     return subscription(items_, items_->room.look([this] { return items_->pushed; }));
@@ -103,14 +103,14 @@ class basic_broadcast<T, Sharing>::subscription : public subscription_to<T, item
  public:
   subscription() = default;
 
-  /// Waits for the next item that this subscription has not seen.
-  /// Returns: a copy; nothing if the broadcast is closed and all items have been seen.
+  /// Waits for the next item that this subscription has not popped.
+  /// Returns: a copy; std::nullopt if the broadcast is closed and no item is left.
   /// Switchpoint; switches only if it must wait.
   /// Throws: items_missed; a pending interruption; what copying the item throws.
   std::optional<T> pop() { return this->wait_for_next("pop from a broadcast"); }
 
-  /// As pop(), if that needs no waiting.
-  /// Returns: nothing if pop() would wait, or if the broadcast is closed and all has been seen.
+  /// As pop(), but never waits.
+  /// Returns: std::nullopt if pop() would wait, or the broadcast is closed and no item is left.
   /// Not a switchpoint.
   /// Throws: items_missed; what copying the item throws.
   std::optional<T> try_pop() { return this->look_for_next(); }

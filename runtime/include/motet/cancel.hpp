@@ -22,15 +22,15 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint `f` waits at,
-/// or else its next one, throws `cancelled`. If the limit passes while `f` computes, checkpoint()
-/// and the calls on descriptors throw at once. Any other switchpoint throws once the thread has
-/// looked at its backend; until then a switchpoint that need not wait may still return, but not
-/// when options.time_between_polls, and 16 switches, have passed. If `f` returns, its result
-/// counts, however late. Limits nest; each ends only its own call. No fiber is made.
-/// Returns: what `f` returned.
+/// Calls `f`, which may take a deadline&, and ends it after `limit`: the switchpoint at which `f`
+/// waits, or else its next one, throws `cancelled`. If the limit expires while `f` computes,
+/// checkpoint() and the calls on descriptors throw immediately. Any other switchpoint throws once
+/// the thread has polled its backend; until then a switchpoint that need not wait may still return,
+/// for at most options.time_between_polls and 16 switches. If `f` returns, its result counts,
+/// however late. Limits nest; each ends only its own call. No fiber is created.
+/// Returns: the result of `f`.
 /// Switchpoint if `f` is.
-/// Throws: timed_out if the time was up; what `f` throws; std::bad_alloc before `f` is called.
+/// Throws: timed_out if the limit expired; what `f` throws; std::bad_alloc before `f` is called.
 template <typename F>
 decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call_site::here());
 
@@ -49,8 +49,8 @@ decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site = call
 template <typename F>
 auto move_on_after(detail::timespan limit, F&& f, call_site site = call_site::here());
 
-/// The same, with a value to return when the time is up.
-/// Returns: what `f` returned, or `fallback` if the time was up.
+/// The same, with a value to return if the limit expires.
+/// Returns: the result of `f`, or `fallback` if the limit expired.
 /// Switchpoint if `f` is.
 /// Throws: as above.
 template <typename F, typename T>
@@ -84,13 +84,13 @@ class deadline {
   deadline(const deadline&) = delete;
   deadline& operator=(const deadline&) = delete;
 
-  /// Moves the end to `limit` from now.
-  /// Returns: false, and changes nothing, if the time is up already.
+  /// Moves the deadline to `limit` from now.
+  /// Returns: false, without effect, if it has passed already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool reset(detail::timespan limit);
-  /// Moves the end later by `more`; a negative span changes nothing.
-  /// Returns: false, and changes nothing, if the time is up already.
+  /// Postpones the deadline by `more`; a negative span has no effect.
+  /// Returns: false, without effect, if it has passed already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool extend(detail::timespan more);
@@ -145,11 +145,11 @@ std::optional<clock::time_point> nearest_deadline() noexcept;
 /// Not a switchpoint.
 std::optional<clock::duration> time_left() noexcept;
 
-/// Calls `f`, in which nothing from outside is thrown: no cancellation, no exception raised in the
-/// fiber, no failure of a child, no time limit but those entered inside `f`. An interruption that
-/// comes meanwhile is thrown at the first switchpoint afterwards. Only fiber_ref::terminate() gets
-/// through, once its grace is over. Shields nest.
-/// Returns: what `f` returned.
+/// Calls `f` with interruptions deferred: cancellations, exceptions raised in the fiber, failures
+/// of children, and time limits other than those entered inside `f`. A deferred interruption is
+/// thrown at the first switchpoint after `f`. Only fiber_ref::terminate() gets through, once its
+/// grace period is over. Shields nest.
+/// Returns: the result of `f`.
 /// Switchpoint if `f` is.
 /// Throws: what `f` throws.
 template <typename F>

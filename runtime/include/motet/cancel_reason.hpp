@@ -61,8 +61,8 @@ class cancel_reason {
   ///          a file if motet itself asked.
   /// Not a switchpoint.
   call_site asked_at() const noexcept { return asked_at_; }
-  /// Returns: the number of the fiber that asked, see fiber_ref::id(); 0 if no fiber did: a plain
-  ///          thread, the clock, a stop token.
+  /// Returns: the id of the fiber that made the request, see fiber_ref::id(); 0 if it came from a
+  ///          plain thread, the clock, or a stop token.
   /// Not a switchpoint.
   std::uint64_t asked_by() const noexcept { return asked_by_; }
   /// Returns: why the requesting fiber was itself being cancelled at the time; null if it was not,

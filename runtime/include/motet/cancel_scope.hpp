@@ -36,8 +36,8 @@ class cancel_scope {
     return detail::unless_ended(entered, std::forward<F>(f));
   }
 
-  /// Ends the calls in the scope, and those to come. Any thread. `reason` is a string literal.
-  /// Returns: false if another fiber or thread has done that, or just does; its reason stays.
+  /// Cancels all current and future calls in the scope. Any thread. `reason` is a string literal.
+  /// Returns: false if the scope is already cancelled; the first reason stays.
   /// Not a switchpoint.
   bool cancel(const char* reason = "its scope was cancelled",
               call_site site = call_site::here()) noexcept;

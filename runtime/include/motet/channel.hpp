@@ -22,7 +22,7 @@ namespace motet { inline namespace MOTET_ABI {
 struct unbounded_t {};
 inline constexpr unbounded_t unbounded{};
 
-/// What a channel says of itself, for monitoring.
+/// A channel's figures, for monitoring.
 struct channel_stats {
   std::size_t items = 0;    // in the channel
   std::size_t pushing = 0;  // fibers and threads that wait for room
@@ -44,10 +44,10 @@ class basic_channel {
   using value_type = T;
   using iterator = pop_iterator<basic_channel>;
 
-  /// With a capacity of 0 a push waits until its item is popped. Otherwise up to `capacity` items
-  /// wait in the channel. It allocates memory as they come, which it keeps until its end; see
-  /// reserve(). Items are moved in and out under the channel's lock.
-  /// Throws: std::invalid_argument for more items than any memory holds.
+  /// With a capacity of 0 a push waits until its item is popped. Otherwise the channel buffers up
+  /// to `capacity` items. It allocates memory as items arrive, and keeps it; see reserve(). Items
+  /// are moved in and out under the channel's lock.
+  /// Throws: std::invalid_argument for more items than memory can hold.
   explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > most_items) refuse_capacity();
     items_.keep_for(capacity);
@@ -90,7 +90,7 @@ class basic_channel {
     push(std::move(copy));
   }
 
-  /// As push(), if that needs no waiting.
+  /// As push(), but never waits.
   /// Returns: false if push() would wait; the caller keeps `item`.
   /// Not a switchpoint.
   /// Throws: channel_closed; std::bad_alloc.
@@ -130,8 +130,8 @@ class basic_channel {
     return item;
   }
 
-  /// As pop(), if that needs no waiting.
-  /// Returns: nothing if pop() would wait, or if the channel is closed and empty.
+  /// As pop(), but never waits.
+  /// Returns: std::nullopt if pop() would wait, or if the channel is closed and empty.
   /// Not a switchpoint.
   std::optional<T> try_pop() {
     std::optional<T> item;
@@ -169,14 +169,14 @@ class basic_channel {
   }
 
   /// Allocates room for `count` more items than are in the channel, up to its capacity, and keeps
-  /// as much: so many can be pushed without an allocation.
+  /// it, so that this many pushes do not allocate.
   /// Not a switchpoint.
-  /// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
+  /// Throws: std::bad_alloc; std::invalid_argument for more items than memory can hold.
   void reserve(std::size_t count) {
     if (capacity_ == 0) return;
     if (count > most_items) refuse_capacity();
     for (;;) {
-      auto more = items_.make_room();  // without the lock, as is freed what was not needed
+      auto more = items_.make_room();  // allocated, and the rest freed, without the lock
       const std::lock_guard in(sharing_);
       const std::size_t wanted = std::min(count, capacity_ - items_.size());
       if (items_.keeps_room_for(wanted + spare_chunks() * items_.chunk_size)) return;
@@ -184,8 +184,8 @@ class basic_channel {
     }
   }
 
-  /// Returns: how many items are in the channel; those that wait for room are not counted. Not a
-  ///          switchpoint.
+  /// Returns: the number of items in the channel, without those of waiting pushes.
+  /// Not a switchpoint.
   std::size_t size() {
     const std::lock_guard in(sharing_);
     return items_.size();

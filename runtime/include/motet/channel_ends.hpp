@@ -94,7 +94,7 @@ class basic_receiver {
   basic_receiver() = default;
 
   /// As channel::pop().
-  /// Returns: nothing if no sender and no item is left.
+  /// Returns: std::nullopt if no sender and no item is left.
   /// Switchpoint; switches only if it must wait.
   std::optional<T> pop() const { return channel_of(*this).pop(); }
 
@@ -133,8 +133,8 @@ auto make_ends(Capacity... capacity) {
 
 }  // namespace detail
 
-/// One end of a channel: copies are senders of the same channel. When the last one is gone, the
-/// channel is closed: its items can still be popped. Any thread.
+/// One end of a channel. Copies send to the same channel. When the last one is destroyed, the
+/// channel is closed; its items can still be popped. Any thread.
 template <typename T>
 using sender = detail::basic_sender<T, detail::shared_policy>;
 

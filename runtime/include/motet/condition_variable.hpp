@@ -31,7 +31,7 @@ class basic_condition_variable {
       throw;
     }
     const bool notified = waiting.lone_waiter.park();
-    if (waiting.lone_waiter.destroyed) throw_destroyed();  // the mutex may be gone as well
+    if (waiting.lone_waiter.destroyed) throw_destroyed();  // as may be the mutex
     if (!notified) leave(changed_.sharing_, waiting, [] {});
     {
       const internal_shield safe;
@@ -48,8 +48,8 @@ class basic_condition_variable {
     while (!ready()) wait(held);
   }
 
-  /// Ends the wait of the fiber or thread that has waited longest. A notification is not kept for
-  /// later waits, so change the state before you notify. The lock may be held or not.
+  /// Wakes the fiber or thread that has waited longest. A notification without a waiter is lost, so
+  /// change the state before you notify. The lock may be held or not.
   /// Not a switchpoint. Any thread.
   void notify_one() { changed_.notify_one(); }
 
@@ -58,7 +58,7 @@ class basic_condition_variable {
   void notify_all() { changed_.notify_all(); }
 
  private:
-  /// Takes back a wait that has not begun; another thread may have notified it by now.
+  /// Cancels a wait that has not begun; another thread may have notified it already.
   void withdraw(single_wait& waiting) {
     if (waiting.lone_waiter.wait.claim(wake_reason::interrupted)) {
       leave(changed_.sharing_, waiting, [] {});

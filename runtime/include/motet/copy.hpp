@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All that comes from one stream, written to another; and two streams joined in both directions.
+// Copying a stream to another one, and connecting two streams in both directions.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +74,8 @@ proxied proxy(First& first, Second& second, detail::timespan idle,
   detail::proxy(detail::joined(first), detail::joined(second), idle, moved, site);
   return moved;
 }
-/// The same for a caller that needs the numbers even when an exception ends the call, for a log.
-/// Returns: nothing; `moved` is set before the call throws, too.
+/// The same for a caller that needs the numbers even if the call throws, for example for a log.
+/// Sets `moved` also before it throws.
 /// Switchpoint.
 /// Throws: as the other proxy().
 template <stream First, stream Second>

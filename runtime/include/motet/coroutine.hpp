@@ -33,7 +33,7 @@ decltype(auto) awaiter_of(A&& awaitable) {
   }
 }
 
-/// What co_await of an A results in.
+/// The type of `co_await` for an A.
 template <typename A>
 using co_awaited = decltype(std::declval<decltype(awaiter_of(std::declval<A>()))>().await_resume());
 
@@ -195,8 +195,8 @@ auto operator co_await(future<T>&& awaited) {
   return detail::future_taker<T>(std::move(awaited));
 }
 
-/// The same for the end of a fiber, as its await(). The handle must live until then.
-/// Not a switchpoint: only the coroutine waits.
+/// The same for the end of a fiber, like its await(). The handle must live until then. Not a
+/// switchpoint: only the coroutine waits.
 inline auto operator co_await(const fiber_ref& awaited) {
   return detail::fiber_awaiter<const fiber_ref&>(awaited);
 }
@@ -211,10 +211,10 @@ auto operator co_await(fiber<T>&& awaited) {
   return detail::fiber_awaiter<fiber<T>>(std::move(awaited));
 }
 
-/// Runs a coroutine, or anything that co_await takes, on this fiber, and waits for its end. When
-/// the coroutine waits for something of motet's, what interrupts this fiber is thrown there. While
-/// it waits for something else, nothing interrupts this call: the frame is in the hands of others.
-/// Returns: what co_await would.
+/// Runs a coroutine, or any other awaitable, on this fiber, and waits for its end. While the
+/// coroutine waits for an object of motet, an interruption of this fiber is thrown inside it. While
+/// it waits for a foreign object, nothing interrupts this call, because others hold the frame.
+/// Returns: the result of co_await.
 /// Switchpoint.
 /// Throws: a pending interruption, before the coroutine begins; what the coroutine throws;
 ///         fiber_cancelled in place of the `cancelled` of another fiber on which it was resumed;

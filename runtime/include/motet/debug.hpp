@@ -30,8 +30,8 @@ struct dump_options {
   bool json = false;
 };
 
-/// Writes one line about each fiber of this thread: name, state, what it waits for and for how
-/// long, where it was spun. A thread without a runtime has none. Not a switchpoint.
+/// Writes one line about each fiber of this thread: its name and state, what it waits for and for
+/// how long, and its call site. Writes nothing on a thread without a runtime. Not a switchpoint.
 void dump(std::ostream& out);
 
 /// The same, with options. Each fiber is written before the next one is examined, so writing to
@@ -54,14 +54,14 @@ void dump(std::ostream& out, const dump_options& how);
 /// Throws: std::bad_alloc.
 std::size_t dump_leaks(std::ostream& out);
 
-/// While a guard lives, its fiber must not leave the thread to others: a switchpoint at which it
-/// would, because it waits, snoozes (even if no other fiber is there) or goes to another thread,
-/// ends the process by abort(), and says where the guard was made and what the fiber waits for. For
-/// code that relies on nothing being changed by another fiber of its thread meanwhile, as what is
-/// locked by a std::recursive_mutex: every fiber of the thread may lock it again. A call that need
-/// not wait passes, and gives way to nobody, however many there are; on io_uring every
-/// operation on a descriptor waits. A guard is a local variable; guards nest. A guard takes some
-/// nanoseconds, a switch no longer than without. On a thread without fibers a guard does nothing.
+/// While a guard lives, its fiber must not let another fiber of the thread run: a switchpoint that
+/// waits, snoozes (even if no other fiber exists) or teleports calls abort(), after a message with
+/// the guard's call site and the reason for the wait. It protects code that relies on the absence
+/// of other fibers, such as a section under a std::recursive_mutex, which every fiber of the thread
+/// may lock again. A call that need not wait is allowed, and does not yield, however often it is
+/// made; on io_uring every operation on a descriptor waits. A guard is a local variable; guards
+/// nest. A guard takes some nanoseconds and does not slow switches down. On a thread without fibers
+/// a guard has no effect.
 class no_switch_guard {
  public:
   /// Not a switchpoint.

@@ -18,8 +18,8 @@ struct walk_options {
   std::size_t max_depth = std::numeric_limits<std::size_t>::max();
 };
 
-/// A file, a directory, or anything else that has a name. The texts last until the next entry is
-/// asked for.
+/// A file, a directory, or any other named entry. The texts are valid until the next entry is
+/// requested.
 struct walk_entry {
   /// Begins with the path that the walk was given.
   std::string_view path;
@@ -35,14 +35,14 @@ struct walk_entry {
   std::size_t depth;
 };
 
-/// A walk through a directory and those below it, as a range of their entries but for "." and "..".
-/// A directory comes directly before its contents; the order is otherwise that of the file system.
-/// Symbolic links are not followed, except by the given path. What is added or removed meanwhile
-/// may be seen or not. Move-only, for one fiber at a time.
+/// A recursive walk through a directory: a range of all entries below it, except "." and "..". A
+/// directory comes directly before its contents; the order is otherwise that of the file system.
+/// Symbolic links are not followed, except by the given path. An entry that is added or removed
+/// during the walk may or may not appear. Move-only, for one fiber at a time.
 ///
-/// A plain thread reads up to 256 entries at a time, for up to 5 ms: that takes
-/// half the time of a `directory` and an io::statx() for each of its names. The walk holds a
-/// descriptor and 32 KiB for each level that it is in.
+/// A plain thread reads up to 256 entries at a time, for up to 5 ms, which takes half the time of
+/// a `directory` and an io::statx() per name. The walk holds a descriptor and 32 KiB for each
+/// level.
 class directory_walk {
  public:
   /// Switchpoint.

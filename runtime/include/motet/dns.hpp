@@ -9,16 +9,16 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace dns {
 
-/// Looks up the addresses of `host`, a name or a numeric address. The port is given as a number, or
-/// as a TCP service ("https", "8080"). A name is looked up on another thread; an interruption does
-/// not wait for that thread. A numeric address needs no other thread.
+/// Resolves `host`, a name or a numeric address. The port is given as a number, or as a TCP service
+/// ("https", "8080"). A name is looked up on another thread; an interruption does not wait for that
+/// thread. A numeric address needs no other thread.
 /// Returns: at least one endpoint; the first is the one to try first.
 /// Switchpoint.
-/// Throws: std::system_error, "resolve example.org: ..."; its code is what getaddrinfo(3) returned,
-///         unless that was an error of the system, and equal to
-///         std::errc::resource_unavailable_try_again if a later try may succeed;
-///         a pending interruption; std::invalid_argument for a host or a service that is empty or
-///         contains a NUL, or a number that is no port.
+/// Throws: std::system_error, "resolve example.org: ...". Its code is the result of getaddrinfo(3),
+///         or the errno value behind EAI_SYSTEM; it equals
+///         std::errc::resource_unavailable_try_again if a later attempt may succeed; a pending
+///         interruption; std::invalid_argument for a host or a service that is empty or contains a
+///         NUL, or a number that is not a port.
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);
 std::vector<net::endpoint> resolve(std::string_view host, std::string_view service);
 

@@ -8,21 +8,21 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Returns: a descriptor that can be read from, in the sense of poll(2), whenever run_ready() has
-///          something to do. It is the runtime's, and the same until the runtime ends: watch it,
-///          and neither read nor close it. In a forked child it is another one.
+/// Returns: a descriptor that is readable, in the sense of poll(2), whenever run_ready() has work.
+///          It belongs to the runtime, and is the same until the runtime ends: watch it, but
+///          neither read nor close it. In a forked child it is another one.
 /// Not a switchpoint.
-/// Throws: std::logic_error if the backend cannot be waited for in that way, as "sim"; as
+/// Throws: std::logic_error if the backend has no such descriptor, for example "sim"; as
 ///         run_ready().
 int poll_descriptor();
 
-/// Lets each runnable fiber have a turn, and further turns for half a millisecond unless all of
-/// them wait, and makes the descriptor ready for the next wait. To be called when the descriptor
-/// can be read from, which is also so when code of the loop's own has made a fiber runnable. It
-/// never waits. That code may wait, as any main fiber may: but then the whole loop waits.
+/// Runs each runnable fiber once, and then continues for up to half a millisecond unless all of
+/// them wait; then prepares the descriptor for the next wait. To be called when the descriptor is
+/// readable, which includes the case that the loop's own code has made a fiber runnable. It never
+/// waits. The loop's own code may wait, like any main fiber, but then the whole loop waits.
 /// Switchpoint.
 /// Throws: the failure of a child of the main fiber; std::logic_error in another fiber than the
-///         main one; std::system_error if there is no descriptor left.
+///         main one; std::system_error if the process has no free descriptor.
 void run_ready();
 
 }}  // namespace motet::MOTET_ABI

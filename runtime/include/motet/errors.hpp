@@ -40,14 +40,14 @@ class timed_out : public std::system_error {
   explicit timed_out(call_site where);
 };
 
-/// Thrown by awaiting a fiber that ended because it was cancelled. what() tells the reason and its
+/// Thrown by awaiting a fiber that was cancelled. what() contains the reason and its
 /// causes.
 class fiber_cancelled : public std::runtime_error {
  public:
   fiber_cancelled(const std::string& fiber, const char* reason);
   fiber_cancelled(const std::string& fiber, const cancel_reason& why);
 
-  /// Returns: why it was cancelled; a string literal.
+  /// Returns: the reason for the cancellation, a string literal.
   /// Not a switchpoint.
   const char* reason() const noexcept { return why_.reason(); }
   /// Returns: the same, with the requesting fiber, its call site, and the cause.
@@ -89,12 +89,12 @@ class semaphore_closed : public std::runtime_error {
 };
 
 /// Thrown by pop() of a subscription that has fallen so far behind that the broadcast has dropped
-/// items which it had not seen. The next pop() goes on with the oldest one that is left.
+/// items before it could pop them. The next pop() returns the oldest remaining item.
 class items_missed : public std::runtime_error {
  public:
   explicit items_missed(std::uint64_t count);
 
-  /// Returns: how many items the subscription has not seen.
+  /// Returns: the number of items that the subscription has missed.
   /// Not a switchpoint.
   std::uint64_t count() const noexcept { return count_; }
 
@@ -106,7 +106,7 @@ class items_missed : public std::runtime_error {
 /// first.
 class unexpected_eof : public std::runtime_error {
  public:
-  /// Of a call for all before a delimiter.
+  /// For a call that reads up to a delimiter.
   explicit unexpected_eof(std::size_t got);
   unexpected_eof(std::size_t got, std::size_t wanted);
 
@@ -123,7 +123,7 @@ class limit_exceeded : public std::length_error {
  public:
   limit_exceeded(std::size_t size, std::size_t limit);
 
-  /// Returns: how much there was when the call gave up.
+  /// Returns: the number of bytes when the call gave up.
   /// Not a switchpoint.
   std::size_t size() const noexcept { return size_; }
   /// Not a switchpoint.
@@ -155,7 +155,7 @@ class all_failed : public std::runtime_error {
  public:
   explicit all_failed(std::vector<std::exception_ptr> errors);
 
-  /// Returns: how each has failed, in the order of the arguments; never null.
+  /// Returns: the failures, in the order of the arguments; never null.
   /// Not a switchpoint.
   const std::vector<std::exception_ptr>& errors() const noexcept { return errors_; }
 

@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// When the next call comes.
 enum class pace : std::uint8_t {
-  aligned,  // at multiples of the period since the beginning; a call that was missed is left out
+  aligned,  // at multiples of the period since the start; missed calls are skipped
   delayed,  // a period after the last call has ended
 };
 
@@ -60,7 +60,7 @@ class beat {
   clock::time_point next_ = clock::now();
 };
 
-/// Returns: whether to go on.
+/// Returns: whether to continue.
 template <typename F>
 bool call_again(F& f) {
   if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {

@@ -31,10 +31,10 @@ inline bool runs_here(const inline_executor&) noexcept {
 
 }  // namespace detail
 
-/// Returns: an executor that has this thread's runtime call functions, each on a fiber of its own
-///          that is a child of the main fiber. So any thread has a way to any runtime. As long as
-///          copies of the executor exist, the runtime waits rather than throw `deadlock`. When it
-///          ends, functions that have not begun are destroyed, and a post() throws
+/// Returns: an executor that calls each function on this thread, on its own fiber, which is a
+///          child of the main fiber. So any thread can reach any runtime. As long as copies of
+///          the executor exist, the runtime waits rather than throw `deadlock`. When the runtime
+///          ends, functions that have not started are destroyed, and post() throws
 ///          executor_stopped.
 /// Not a switchpoint.
 /// Throws: executor_stopped if the runtime is ending; std::logic_error on a foreign executor;
@@ -50,7 +50,7 @@ class strand {
   /// Not a switchpoint.
   explicit strand(thread_pool& pool) noexcept : pool_(&pool), worker_(pool.next_for_strand()) {}
 
-  /// Has the strand's worker call `f`, moved, as a job of the pool.
+  /// Runs `f`, moved, as a job of the pool, on the strand's worker.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
   /// Throws: as thread_pool::post().
   template <typename F>
@@ -82,9 +82,9 @@ class strand {
 ///         run() has not called, and in an executor's post().
 void teleport(executor to);
 
-/// Teleports its fiber, and back again when the portal is destroyed, also while an exception is on
-/// its way out. The thread that the fiber came from does not end meanwhile. To be used as a local
-/// variable of one fiber; portals nest, and the innermost is destroyed first.
+/// Teleports its fiber, and teleports it back when the portal is destroyed, also while an exception
+/// unwinds the stack. The thread that the fiber came from does not end meanwhile. A local variable
+/// of one fiber; portals nest, and the innermost is destroyed first.
 class portal {
  public:
   /// Switchpoint.

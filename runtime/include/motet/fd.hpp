@@ -24,7 +24,7 @@ class fd {
   }
   ~fd() { close(); }
 
-  /// Returns: the descriptor, -1 for none.
+  /// Returns: the descriptor; -1 if empty.
   /// Not a switchpoint.
   int get() const noexcept { return number_; }
   /// Not a switchpoint.

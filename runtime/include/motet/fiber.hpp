@@ -51,7 +51,7 @@ class fiber_ref {
     return a.block_.get() == b.block_.get();
   }
 
-  /// Returns: a number that no other fiber of this process has. Not a switchpoint.
+  /// Returns: a number that is unique in this process. Not a switchpoint.
   std::uint64_t id() const;
   /// Returns: the name that the fiber was spun with, or was given last. Not a switchpoint.
   std::string name() const;
@@ -144,7 +144,7 @@ class fiber_ref {
 template <typename T>
 class fiber;
 
-/// How a fiber is to be spun.
+/// Options of spin().
 struct spin_options {
   std::string name = {};
   /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
@@ -223,7 +223,7 @@ class fiber : public fiber_ref {
     kept.await();
     return *static_cast<const T*>(detail::result_of(target));
   }
-  /// The same, but moves the value out; awaiting the fiber again is then a std::logic_error.
+  /// The same, but moves the value out; another await() of the fiber then throws std::logic_error.
   /// Switchpoint.
   T await() && {
     const detail::handle kept = detail::refer_to(block());  // moving the value may teleport
@@ -279,9 +279,9 @@ fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* 
   return fiber<result_type>(fresh.start());
 }
 
-/// Starts a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
-/// is a child of the running fiber and is ended when its parent's body has been left, after that
-/// body's locals are gone: so `body` must own what it captures. To borrow, spin in a group.
+/// Spawns a fiber that calls `body`, moved into it; the fiber runs when its turn comes, not now. It
+/// is a child of the running fiber, and is cancelled when its parent's body ends, after that body's
+/// locals are destroyed: so `body` must own its captures. To borrow, spin in a group.
 /// Returns: the handle, which may be dropped.
 /// Not a switchpoint.
 /// Throws: stack_unavailable; std::bad_alloc; std::invalid_argument for an impossible stack size;

@@ -16,11 +16,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Owns an open file. Move-only. The calls without an offset begin at the file's position, and move
-/// it; those with an offset leave it, so that several fibers can use one file at the same time. No
-/// call has the thread wait for the disk. What motet/io.hpp says of interruptions holds for these
-/// calls too; a call that moves all of a buffer does so in parts, and an interruption can come
-/// between two of them.
+/// Owns an open file. Move-only. Calls without an offset start at the file's position, and
+/// advance it; calls with an offset do not, so that several fibers can use one file concurrently.
+/// No call blocks the thread for the disk. The rules of motet/io.hpp for interruptions apply; a
+/// call that transfers a whole buffer does so in parts, and can be interrupted between two of
+/// them.
 class file {
  public:
   /// Opens the file, and with O_CREAT in `flags` makes it, with the rights in `mode` less those in
@@ -61,7 +61,7 @@ class file {
   /// Throws: as read().
   std::size_t write(std::span<const std::byte> buffer);
   std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
-  /// Writes all of it.
+  /// Writes the whole buffer.
   /// Switchpoint.
   /// Throws: as read(); a part may have been written then.
   void write_all(std::span<const std::byte> buffer);
@@ -80,13 +80,13 @@ class file {
   std::size_t write_at(std::span<const std::byte> buffer, off_t offset,
                        std::error_code& error) noexcept;
 
-  /// Writes all of it behind the file's end, wherever that is by then: other fibers, threads and
-  /// programs may append at the same time. Only what is larger than 2 GiB, and what a full disk
-  /// cuts, is not one piece: of 4 KiB and more a full disk takes all or nothing, where the file
-  /// system can reserve room.
-  /// Returns: bytes appended, with `error`; fewer than there are in `buffer` only with an error.
+  /// Appends the whole buffer at the end of the file; other fibers, threads and programs may
+  /// append concurrently. It is written in one piece, unless it is larger than 2 GiB or the disk
+  /// becomes full; from 4 KiB on, a full disk accepts all or nothing, if the file system can
+  /// reserve room.
+  /// Returns: bytes appended, with `error`; fewer than `buffer` has only with an error.
   /// Switchpoint.
-  /// Throws: as write_all(); the message says how many bytes were appended.
+  /// Throws: as write_all(); the message contains the number of bytes appended.
   /// Source: pwritev2(2), RWF_APPEND; fallocate(2), FALLOC_FL_KEEP_SIZE.
   void append(std::span<const std::byte> buffer);
   void append(std::string_view text);
@@ -107,11 +107,11 @@ class file {
   /// Source: lseek(2).
   off_t seek(off_t offset, int whence = SEEK_SET);
 
-  /// Waits until what has been written is on the disk; sync_data() leaves out what is not needed to
-  /// read it again, such as the time of the last change.
+  /// Waits until all written data is on the disk. sync_data() omits metadata that is
+  /// not needed to read the data, such as the modification time.
   /// Switchpoint.
-  /// Throws: std::system_error, also for what was written long before;
-  ///         a pending interruption.
+  /// Throws: std::system_error, also for much earlier writes; a pending
+  ///         interruption.
   /// Source: fsync(2).
   void sync();
   void sync_data();
@@ -121,8 +121,8 @@ class file {
   detail::stream_direction input_direction() noexcept;
   detail::stream_direction output_direction() noexcept;
 
-  /// Does nothing, for a file has no peer. It is here so that a file is a stream
-  /// (motet/stream.hpp). Not a switchpoint.
+  /// No effect, because a file has no peer. It makes a file a stream (motet/stream.hpp). Not a
+  /// switchpoint.
   void shutdown(int) noexcept {}
   /// Ends this thread's calls on the file with bad_file_descriptor, and closes it.
   /// Switchpoint if there are such calls; nothing interrupts it.

@@ -24,9 +24,9 @@ struct file_event {
   std::uint32_t cookie = 0;
 };
 
-/// Watches files and directories, but not the directories in these; a range of their events. It
-/// ends when nothing is left to watch. Move-only, for one fiber at a time; only watch() and
-/// ignore() may be called while another fiber of the thread waits in next().
+/// Watches files and directories, not recursively; a range of their events, which ends when nothing
+/// is left to watch. Move-only, for one fiber at a time; only watch() and ignore() may be called
+/// while another fiber of the thread waits in next().
 /// Source: inotify(7): changes over a network, or by mmap(2), are not seen.
 class file_watch {
  public:
@@ -42,14 +42,14 @@ class file_watch {
   file_watch& operator=(file_watch&&) noexcept;
   ~file_watch();
 
-  /// All that changes a file, or what is in a directory; not that a file is read, opened or closed.
+  /// All changes of a file, or of a directory's contents; not reads, opens and closes.
   static const std::uint32_t every_change;
 
-  /// Watches `path`, too, for the events `what`, a mask of IN_MODIFY, IN_CREATE, ...; a file that
-  /// is watched already, by whatever path, is from now on watched for these.
+  /// Starts to watch `path` for the events `what`, a mask of IN_MODIFY, IN_CREATE, ...; if its file
+  /// is already watched, by whatever path, replaces the mask.
   /// Switchpoint.
-  /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
-  ///         NUL; a pending interruption.
+  /// Throws: std::system_error that names the path; std::invalid_argument for a path that contains
+  ///         a NUL; a pending interruption.
   void watch(std::string_view path, std::uint32_t what = every_change);
   /// Stops watching `path`; earlier events may still be returned.
   /// Returns: false if `path` is not watched, or its file no longer exists.

@@ -25,7 +25,7 @@ struct future_case;
 template <typename T, typename F>
 struct starting;
 
-/// What a future that is ready has, without a switchpoint.
+/// Gets the result of a ready future, without a switchpoint.
 struct ready_future {
   template <typename T>
   static decltype(auto) read(const future<T>& one) {
@@ -108,8 +108,8 @@ class future {
     return read_ready();
   }
 
-  /// The same, but moves the value out, which can be done once. A reference that get() const& has
-  /// returned then refers to a value that was moved from.
+  /// The same, but moves the value out, which is possible once. A reference returned by an earlier
+  /// get() const& then refers to a moved-from value.
   /// Switchpoint.
   T get() && {
     wait();

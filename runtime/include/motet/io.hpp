@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Blocking calls on raw descriptors that block only the calling fiber. They work on descriptors in
 // blocking and in non-blocking mode, and never change the mode. Concurrent calls on one descriptor
-// have no order among them.
+// are not ordered.
 //
-// Each call is a switchpoint, also when it need not wait. An interruption that comes while a call
-// waits ends the call, and then nothing has happened: no byte was moved, no connection accepted. If
-// bytes had been moved, or a connection accepted, the call returns as usual, and the interruption
+// Each call is a switchpoint, even if it need not wait. An interruption while a call waits ends the
+// call, and then nothing has happened: no byte was transferred, no connection accepted. If bytes
+// had been transferred, or a connection accepted, the call returns as usual, and the interruption
 // is thrown at the next switchpoint.
 //
-// Each call throws std::system_error if the kernel refuses, and a pending interruption. The
-// forms with a std::error_code are noexcept and leave an interruption pending: they set the code to
-// std::errc::operation_canceled.
+// Each call throws std::system_error if the kernel reports an error, and a pending interruption.
+// The forms with a std::error_code are noexcept and leave an interruption pending: they set the
+// code to std::errc::operation_canceled.
 #pragma once
 
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& er
 std::size_t readv(int fd, std::span<const iovec> buffers);
 std::size_t writev(int fd, std::span<const iovec> buffers);
 
-/// Reads until all of `buffer` is filled, in as many calls as that takes.
+/// Reads until all of `buffer` is filled, in as many calls as needed.
 /// Switchpoint.
 /// Throws: unexpected_eof if the end comes first; as read(), but part of the buffer may have been
 ///         filled then.
@@ -57,7 +57,7 @@ void read_exactly(int fd, std::span<std::byte> buffer);
 /// Switchpoint.
 std::size_t read_exactly(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept;
 
-/// Writes until all of `buffer` is written, in as many calls as that takes.
+/// Writes until all of `buffer` is written, in as many calls as needed.
 /// Switchpoint.
 /// Throws: as write(), but part of the buffer may have been written then.
 void write_all(int fd, std::span<const std::byte> buffer);
@@ -67,17 +67,17 @@ void write_all(int fd, std::span<const std::byte> buffer);
 std::size_t write_all(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
 /// Receives at most `buffer.size()` bytes. With MSG_DONTWAIT it does not wait.
-/// Returns: bytes received, in [0, buffer.size()]; 0 when the peer will send no more.
+/// Returns: bytes received, in [0, buffer.size()]; 0 at the end of the peer's data.
 /// Switchpoint.
 /// Throws: std::invalid_argument (std::errc::invalid_argument in the form with a std::error_code)
-///         for MSG_WAITALL: an interruption would lose what has come.
+///         for MSG_WAITALL, because an interruption would lose received bytes.
 /// Source: recv(2).
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags = 0);
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept;
 
-/// Receives a message, with what `message` has room for: data, the peer's address, control data.
-/// Descriptors in it have the close-on-exec flag. What `message` refers to must last for the call.
-/// Returns: bytes received; 0 when the peer will send no more. `message` says what came.
+/// Receives a message into the buffers of `message`: data, the peer's address, control data.
+/// Received descriptors have the close-on-exec flag. The buffers must stay valid during the call.
+/// Returns: bytes received; 0 at the end of the peer's data. `message` describes what arrived.
 /// Switchpoint.
 /// Throws: as recv().
 /// Source: recvmsg(2), cmsg(3).

@@ -14,8 +14,8 @@ namespace detail {
 template <typename Sharing>
 class basic_latch {
  public:
-  /// Opens after `count` steps; with 0 it is open.
-  /// Throws: std::invalid_argument for less.
+  /// Opens after `count` steps; 0 makes an open latch.
+  /// Throws: std::invalid_argument for a negative count.
   explicit basic_latch(std::ptrdiff_t count) : left_(count) {
     if (count < 0) refuse_latch_count();
   }

@@ -19,10 +19,10 @@ namespace motet { inline namespace MOTET_ABI {
 /// Given to a fiber_local: a fiber that is spun starts with a copy of its spinner's value.
 inline constexpr detail::inherited_mark inherited{};
 
-/// Each fiber, main fibers included, has a T of its own, which is made when the fiber first asks
-/// for it. May be used on any thread. A fiber_local may be destroyed before the fibers that have
-/// values of it: the values live on until their fibers end. A program should have few, static ones:
-/// the search for a value passes the fiber's values of other fiber_locals.
+/// A T per fiber, main fibers included, which is constructed when the fiber first accesses it. May
+/// be used on any thread. A fiber_local may be destroyed before the fibers that have values of it:
+/// the values live until their fibers end. A program should have few, static ones: a search for a
+/// value passes the fiber's values of other fiber_locals.
 template <typename T>
 class fiber_local {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a fiber_local holds an object");
@@ -44,11 +44,11 @@ class fiber_local {
     requires std::is_invocable_r_v<T, F&>
   explicit fiber_local(F make) : make_(std::move(make)) {}
 
-  /// The same, but a fiber that is spun, with or without a group, begins with a copy of the value
-  /// that the fiber which calls spin() has then, if it has one; a copy that throws makes spin()
-  /// throw, before anything has happened. A job of a pool or strand, a function that is spun,
-  /// posted or called on another thread, and the function of a new thread inherit in the same way:
-  /// the fiber that makes the call makes the copy.
+  /// The same, but a spawned fiber, with or without a group, starts with a copy of the
+  /// spawning fiber's value, if that has one; if the copy throws, spin() throws, without
+  /// effect. A job of a pool or strand, a function that is spun, posted or called on another
+  /// thread, and the function of a new thread inherit in the same way: the calling fiber makes
+  /// the copy.
   /// Not a switchpoint.
   explicit fiber_local(detail::inherited_mark)
     requires std::default_initializable<T> && std::copy_constructible<T>

@@ -11,7 +11,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What a lock says of itself, for monitoring.
+/// A lock's figures, for monitoring.
 struct lock_stats {
   bool held = false;        // by one fiber or thread alone
   std::size_t readers = 0;  // of a shared_mutex
@@ -69,7 +69,7 @@ class basic_mutex {
   ///         mutex is destroyed meanwhile.
   [[gnu::always_inline]] void lock() { lock_for("lock of a mutex"); }
 
-  /// Takes the mutex if it is free.
+  /// Locks the mutex if it is free.
   /// Not a switchpoint.
   bool try_lock() {
     thread_core* thread = self_core();
@@ -118,7 +118,7 @@ class basic_mutex {
   template <typename>
   friend class basic_once;
 
-  /// A dump tells of the wait as `what`.
+  /// `what` names the wait in dumps.
   [[gnu::always_inline]] void lock_for(const char* what) {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);

@@ -40,10 +40,10 @@ decltype(auto) offload(F&& f, call_site site = call_site::here()) {
   return detail::offload_to(detail::offload_room::calls, std::forward<F>(f), site);
 }
 
-/// The same for an `f` that owns what it touches: `f` is copied, or moved, and an interruption is
-/// thrown at once. Then `f` goes on if it has begun; the callable, its result and what it throws
-/// are destroyed on the other thread, perhaps after `main` has returned.
-/// Returns: what `f` returned, by value.
+/// The same for an `f` that owns its data: `f` is copied or moved, and an interruption is thrown
+/// immediately. If `f` has begun, it continues; the callable, its result and its exception are
+/// destroyed on the other thread, perhaps after `main` has returned.
+/// Returns: the result of `f`, by value.
 /// Switchpoint.
 /// Throws: as offload(); std::bad_alloc.
 template <typename F>

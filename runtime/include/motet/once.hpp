@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Something that is done once, however many ask for it.
+// One-time execution, however many callers request it.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class basic_once {
     done_.store(true, std::memory_order_release);
   }
 
-  /// Returns: whether call() would return at once. What the function has done is seen then.
+  /// Returns: whether the function has returned; its effects are visible then.
   /// Not a switchpoint.
   bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
 

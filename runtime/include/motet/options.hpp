@@ -19,7 +19,7 @@ struct trace_options {
   /// variable MOTET_TRACE says, else nothing is recorded.
   std::string file;
 
-  /// Of each thread so many records are kept, the last ones, of 16 bytes each: a power of two in
+  /// The number of records kept per thread, the latest ones, of 16 bytes each: a power of two in
   /// [1,024, 16,777,216].
   std::size_t records = 262'144;
 };
@@ -34,7 +34,7 @@ struct options {
   /// `backend` and MOTET_BACKEND are not looked at. After a fork the child calls it again.
   std::function<std::unique_ptr<motet::backend>(const backend_options&)> make_backend;
 
-  /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet takes up to 1 KiB of them.
+  /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet uses up to 1 KiB of them.
   std::size_t stack_size = std::size_t{96} * 1024;
 
   /// While something is pending, the backend is looked at after more switches than this and than
@@ -63,15 +63,15 @@ struct options {
   /// once; 0: never.
   std::chrono::milliseconds deadlock_report{10'000};
 
-  /// A fiber that holds its thread for longer than that, in a computation or a system call, is
-  /// reported while it does so, with its stack: 0, or [5 ms, 1 h]; 0: never. Again when the time
-  /// has doubled; one report a second. A thread of motet's own calls on_notice with the report,
-  /// perhaps while this one calls it, and the end of the runtime waits for that. Takes SIGURG for
-  /// itself. A forked child is watched from its next runtime on.
+  /// Reports a fiber, with its stack, while it occupies its thread for longer than this, in a
+  /// computation or a system call: 0 (never), or [5 ms, 1 h]. Reports again when the time has
+  /// doubled; at most one report per second. A thread of motet calls on_notice with the report,
+  /// perhaps while this thread does, too; the end of the runtime waits for that. Uses SIGURG. A
+  /// forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
-  /// How many threads of the process may run calls that the program offloads: [1, 65,536]. 0: leave
-  /// the limit as it is (256 at first). The runtime that began last with a value has set it.
+  /// The maximum number of threads in the process for offloaded calls: [1, 65,536]. 0 keeps the
+  /// current limit (256 at first). The runtime that started last with a value determines it.
   std::size_t offload_limit = 0;
 
   /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread
@@ -87,9 +87,9 @@ struct options {
   /// Called with notices for the user, one line each. Empty: a line on stderr.
   std::function<void(std::string_view)> on_notice;
 
-  /// Called with each failure that no fiber is left to be told of, and with each exception that was
-  /// raised in a fiber which came to no switchpoint any more. Empty: a line on stderr, and the exit
-  /// code of the process becomes 1.
+  /// Called with each failure that no fiber is left to receive, and with each exception raised in a
+  /// fiber that reached no switchpoint any more. Empty: a line on stderr, and the exit code of the
+  /// process becomes 1.
   std::function<void(std::exception_ptr)> on_unhandled;
 };
 

@@ -19,9 +19,9 @@ struct exception_origin {
   std::string parent_name;
 };
 
-/// Returns: the first fiber whose body `error` has left, however many bodies it has left since;
-///          empty for an exception that has left none, or if there was no memory for the note. The
-///          same object gives the same answer, also after the end of the fiber and of its thread.
+/// Returns: the first fiber whose body `error` has left, however many others it has left since;
+///          empty if it has left none, or if memory was short. The same object gives the same
+///          answer, also after the end of the fiber and of its thread.
 /// Not a switchpoint. Any thread.
 /// Throws: std::bad_alloc.
 std::optional<exception_origin> origin(const std::exception_ptr& error);

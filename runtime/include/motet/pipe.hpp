@@ -56,7 +56,7 @@ class pipe {
   std::size_t write(std::span<const std::byte> buffer);
   std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-  /// Writes all of it.
+  /// Writes the whole buffer.
   /// Switchpoint.
   /// Throws: as write(); a part may have been written then.
   void write_all(std::span<const std::byte> buffer);

@@ -18,7 +18,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// How a program has ended.
 struct exit_status {
   int code = 0;    // what the program returned; 128 plus the signal's number if one has ended it
-  int signal = 0;  // the signal that has ended it, or 0
+  int signal = 0;  // the signal that terminated it, or 0
   bool dumped_core = false;
 
   /// Whether the program returned 0.
@@ -55,8 +55,8 @@ struct passed_descriptor {
 /// to the open file, so it changes here as well. A listening socket keeps its mode: else accept()
 /// could block this thread when the program has taken the connection.
 struct process_options {
-  /// A path, or a name that is looked for in the directories of PATH: the one in `environment` if
-  /// that is given, else this process's.
+  /// A path, or a name that is searched in PATH: that of `environment` if given, else that of this
+  /// process.
   std::string program;
   std::vector<std::string> args = {};
   /// Of the form NAME=value; nothing: the environment of this process.
@@ -73,19 +73,19 @@ struct process_options {
   /// privileges. The process forks for it, which takes longer the more memory it uses.
   /// Source: prctl(2), PR_SET_PDEATHSIG.
   bool die_with_parent = false;
-  /// The program leads a process group of its own: then signal() and terminate() reach also the
-  /// programs that it starts, and a terminal's interrupt key reaches none of them. What is left of
-  /// the group ends with the process object, at the latest; until then the program that leads it,
-  /// if it has ended, is a zombie.
+  /// The program leads its own process group: signal() and terminate() then also reach the programs
+  /// that it starts, and a terminal's interrupt key reaches none of them. The rest of the group is
+  /// ended with the process object at the latest; until then the program that leads it, if it has
+  /// ended, is a zombie.
   bool new_group = false;
   /// How long the destructor of the process waits between SIGTERM and SIGKILL.
   clock::duration grace = std::chrono::seconds(5);
 };
 
-/// A program that runs, and that has ended when this is destroyed. Move-only; to be used on one
-/// thread at a time. The program has its three standard streams and the descriptors that it was
-/// given, no signal is blocked in it, and those that this process handles do what they do by
-/// default. Its end is seen without SIGCHLD, which must not be ignored by the process.
+/// A running program, which the destructor ends. Move-only; to be used on one thread at a time. The
+/// program has its three standard streams and the given descriptors, no blocked signals, and
+/// default actions for signals that this process handles. Its end is detected without SIGCHLD,
+/// which the process must not ignore.
 class process {
  public:
   /// Starts a program. A plain thread makes the call, because it can take long.
@@ -103,17 +103,17 @@ class process {
   process() noexcept;
   process(process&&) noexcept;
   process& operator=(process&&) noexcept;
-  /// Closes the pipes, and, unless the program's end has been seen, ends it as terminate() does,
-  /// with the options' grace. In a forked child it leaves the program, which is the parent's,
-  /// alone; nor does it wait for one that this process may not signal, as another user's.
+  /// Closes the pipes and, unless the program is known to have ended, ends it as terminate() does,
+  /// with the options' grace. A forked child leaves the program, which is the parent's, alone. The
+  /// destructor does not wait for a program that this process may not signal.
   /// Switchpoint; nothing interrupts it.
   ~process();
 
-  /// Waits until the program has ended. Any number of fibers may wait, and all get the same.
+  /// Waits until the program has ended. Any number of fibers may wait; all get the same result.
   /// Switchpoint.
-  /// Throws: a pending interruption, and then the program goes on; std::system_error,
-  ///         no_child_process if this process ignores SIGCHLD, or has seen the program's end by
-  ///         another call; std::logic_error if there is no program, and in a forked child.
+  /// Throws: a pending interruption, and then the program continues; std::system_error,
+  ///         no_child_process if this process ignores SIGCHLD, or has reaped the program by another
+  ///         call; std::logic_error if there is no program, and in a forked child.
   /// Source: waitid(2).
   exit_status wait();
 
@@ -129,15 +129,15 @@ class process {
   /// Throws: as wait().
   exit_status terminate(detail::timespan grace = std::chrono::seconds(5));
 
-  /// The pipes: what is written to in() the program reads; from out() and err() comes what it
-  /// writes. A pipe without ends where the options asked for none.
+  /// The pipes: the program reads what is written to in(); its output comes from out() and err(). A
+  /// pipe that the options did not request is empty.
   /// Not a switchpoint.
   /// Throws: std::logic_error if there is no program.
   pipe& in();
   pipe& out();
   pipe& err();
 
-  /// Returns: the number of the process, which is another's once its end has been seen.
+  /// Returns: the process id, which the system may reuse once the program's end has been seen.
   /// Not a switchpoint.
   /// Throws: std::logic_error if there is no program.
   int id() const;

@@ -19,7 +19,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What a rate_limiter says of itself, for monitoring.
+/// A rate_limiter's figures, for monitoring.
 struct rate_limiter_stats {
   std::size_t burst = 0;
   std::size_t free = 0;     // that fit into the rate now
@@ -52,8 +52,8 @@ extern template void last_call<local_policy>::rest_until(clock::time_point);
 template <typename Sharing>
 class basic_rate_limiter {
  public:
-  /// `count` acquisitions in each `period`, evenly spread; after a pause up to `burst` at once. The
-  /// rate is an upper limit: a waiter is woken some 50 us late, which only a burst makes up for.
+  /// Allows `count` acquisitions per `period`, evenly spread; after a pause up to `burst` at once.
+  /// The rate is an upper limit: waiters wake some 50 us late, which only a burst makes up for.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if an argument is 0, or a burst takes more than 70 years;
   ///         std::bad_alloc.

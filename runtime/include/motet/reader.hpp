@@ -43,9 +43,9 @@ class reader {
     return buffer_.until(delimiter, limit);
   }
 
-  /// Returns: the next line, without the "\n" or "\r\n" behind it, which the last line need not
-  ///          have; nothing at the end. Where a line that was cut off must not count, until("\n")
-  ///          tells.
+  /// Returns: the next line, without its "\n" or "\r\n", which the last line need not have;
+  ///          std::nullopt at the end. If a truncated last line must not count, use
+  ///          until("\n").
   /// Switchpoint.
   /// Throws: limit_exceeded if the line is longer than the limit.
   std::optional<std::string_view> line() { return buffer_.line(buffer_.limit()); }
@@ -73,9 +73,9 @@ class reader {
   ///         dropped, and so have those that an interrupted skip() has read.
   void skip(std::size_t size) { buffer_.skip(size); }
 
-  /// Reads at most `buffer.size()` bytes: those that have been read ahead, else those of the
-  /// stream, which then go straight to `buffer`.
-  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end, and at once for an empty buffer.
+  /// Reads at most `buffer.size()` bytes: those read ahead, else those of the stream, which then go
+  /// directly to `buffer`.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end, and immediately for an empty buffer.
   /// Switchpoint.
   std::size_t read(std::span<std::byte> buffer) { return buffer_.read(buffer); }
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept {

@@ -24,7 +24,7 @@ class basic_recursive_mutex {
     ++depth_;
   }
 
-  /// Takes the mutex if it is free, or if the caller holds it already.
+  /// Locks the mutex if it is free, or if the caller holds it already.
   /// Not a switchpoint.
   bool try_lock() {
     if (!mutex_.held_by(self_core()) && !mutex_.try_lock()) return false;

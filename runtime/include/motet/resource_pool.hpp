@@ -15,11 +15,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What a resource_pool says of itself, for monitoring.
+/// A resource_pool's figures, for monitoring.
 struct resource_pool_stats {
   std::size_t limit = 0;    // of resources that are lent at a time
-  std::size_t lent = 0;     // those that are just being made or looked at included
-  std::size_t idle = 0;     // made, and not lent
+  std::size_t lent = 0;     // including those being created or checked
+  std::size_t idle = 0;     // created and not lent
   std::size_t waiting = 0;  // fibers and threads
 };
 
@@ -52,12 +52,12 @@ class basic_resource_pool {
   /// Not a switchpoint, unless a destructor is one.
   ~basic_resource_pool() { state_->end(); }
 
-  /// Waits until fewer resources than the limit are lent, and lends the one that was given back
-  /// last, or a new one. The caller that has waited longest is served first. A lease from a pool of
-  /// motet::local must be given back on the pool's thread; anywhere else it ends the process.
+  /// Waits until fewer resources than the limit are lent, and lends the one that was returned most
+  /// recently, or a new one. Callers are served in order of arrival. A lease from a pool of
+  /// motet::local must be returned on the pool's thread; anywhere else it ends the process.
   /// Switchpoint.
-  /// Throws: a pending interruption; what `make` and `healthy` throw, and then nothing is
-  ///         lent; std::logic_error if the pool is destroyed meanwhile.
+  /// Throws: a pending interruption; what `make` and `healthy` throw, and then nothing is lent;
+  ///         std::logic_error if the pool is destroyed meanwhile.
   lease acquire() {
     taken_slot slot(*state_);
     while (std::optional<T> thing = slot->take_idle()) {
@@ -158,8 +158,8 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
   /// Throws: std::logic_error after discard().
   T* operator->() const { return &**this; }
 
-  /// Destroys the resource, for one that cannot be used any more, and lets the pool make another.
-  /// Not a switchpoint, unless the resource's destructor is one.
+  /// Destroys the resource, because it is unusable, and lets the pool create another. Not a
+  /// switchpoint, unless the resource's destructor is one.
   /// Throws: std::logic_error if the lease was discarded before.
   void discard() {
     if (!thing_.has_value()) refuse_to_use_returned();

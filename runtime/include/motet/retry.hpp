@@ -12,19 +12,19 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// When a call that fails is made again. The delays are as those of supervise().
+/// How failed calls are retried. The delays are as those of supervise().
 struct retry_schedule {
   /// The total number of attempts, at least 1.
   std::size_t attempts = 5;
   /// The delay before the second attempt. It is doubled each time, up to `longest_delay`.
   clock::duration delay = std::chrono::milliseconds(100);
   clock::duration longest_delay = std::chrono::seconds(30);
-  /// Up to this part of each delay, in [0, 1], is left out at random, so that calls that failed
-  /// together are not made again together.
+  /// Up to this part of each delay, in [0, 1], is omitted at random, so that calls that failed
+  /// together are not retried together.
   double jitter = 0.5;
-  /// Called with each failure, in the calling fiber; it may call switchpoints: whether the call
-  /// may be made again. If this is empty, it may unless the failure is a std::logic_error, which
-  /// would only come again.
+  /// Called with each failure, in the calling fiber; returns whether to retry, and may call
+  /// switchpoints. If empty, every failure is retried except a std::logic_error, which would only
+  /// recur.
   std::function<bool(const std::exception_ptr& failure)> only_if = {};
 };
 

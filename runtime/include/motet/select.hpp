@@ -117,7 +117,7 @@ auto on_push(const detail::basic_sender<T, Sharing>& to, std::type_identity_t<T>
   return on_push(detail::channel_of(to), std::move(item), std::move(then));
 }
 
-/// A branch that is taken when `happened` is set, and then calls `then()`.
+/// A branch that is ready when `happened` is set, and then calls `then()`.
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_set(detail::basic_event<Sharing>& happened, F then = {}) {
@@ -125,7 +125,7 @@ auto on_set(detail::basic_event<Sharing>& happened, F then = {}) {
   return detail::select_case<branch, F>{branch(happened), std::move(then)};
 }
 
-/// A branch that is taken when `counted` is open, and then calls `then()`.
+/// A branch that is ready when `counted` is open, and then calls `then()`.
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_open(detail::basic_latch<Sharing>& counted, F then = {}) {
@@ -133,8 +133,8 @@ auto on_open(detail::basic_latch<Sharing>& counted, F then = {}) {
   return detail::select_case<branch, F>{branch(counted), std::move(then)};
 }
 
-/// A branch that is taken when `answer` has a value or an error, and then calls `then()`.
-/// future::get() tells which.
+/// A branch that is ready when `answer` has a value or an error, and then calls `then()`.
+/// future::get() returns or throws it.
 /// Not a switchpoint.
 /// Throws: std::logic_error for a future without a promise.
 template <typename T, typename F = detail::nothing_to_do>
@@ -143,7 +143,7 @@ auto on_ready(future<T> answer, F then = {}) {
   return detail::select_case<branch, F>{branch(std::move(answer)), std::move(then)};
 }
 
-/// A branch that takes `count` permits, and then calls `then()`, which is to give them back. If the
+/// A branch that takes `count` permits, and then calls `then()`, which must release them. If the
 /// semaphore is closed, select() throws semaphore_closed.
 /// Not a switchpoint.
 /// Throws: std::invalid_argument if `count` is not positive.
@@ -153,11 +153,11 @@ auto on_acquire(detail::basic_semaphore<Sharing>& permits, std::ptrdiff_t count,
   return detail::select_case<branch, F>{branch(permits, count), std::move(then)};
 }
 
-/// A branch that takes what pop() of the subscription to a broadcast, or next() of one to a watch,
-/// would return, and then calls `then(std::optional<T>)`, or `then()`. Where pop() would throw,
-/// select() does.
+/// A branch that calls pop() of a subscription to a broadcast, or next() of one to a watch, when
+/// that need not wait, and then `then(std::optional<T>)`, or `then()`. select() throws what pop()
+/// throws.
 /// Not a switchpoint.
-/// Throws: std::logic_error for a subscription to nothing.
+/// Throws: std::logic_error for an empty subscription.
 template <typename T, typename Shared, typename F = detail::nothing_to_do>
 auto on_next(detail::subscription_to<T, Shared>& by, F then = {}) {
   using branch = detail::next_case<T, Shared>;
@@ -167,11 +167,11 @@ auto on_next(detail::subscription_to<T, Shared>& by, F then = {}) {
 /// Waits until one of the branches `cases` can proceed, takes that branch alone, and calls its
 /// handler. If several branches can proceed, each has an equal chance. If select() is interrupted,
 /// no branch has been taken.
-/// Returns: the place of the branch that was taken among the arguments, from 0.
+/// Returns: the index of the branch that was taken among the arguments, from 0.
 /// Switchpoint; switches only if it must wait. Starts a runtime on a thread that has none.
 /// Throws: a pending interruption, what a branch or its handler throws;
-///         std::invalid_argument if no branch is enabled; std::logic_error if what a branch waits
-///         for is destroyed meanwhile.
+///         std::invalid_argument if no branch is enabled; std::logic_error if a branch's object
+///         is destroyed meanwhile.
 template <typename... Branches, typename... Handlers>
 std::size_t select(detail::select_case<Branches, Handlers>&&... cases) {
   static_assert(sizeof...(cases) > 0, "select() needs something to wait for");
@@ -186,10 +186,10 @@ std::size_t select(in_order_t, detail::select_case<Branches, Handlers>&&... case
   return detail::select_among(true, cases...);
 }
 
-/// The same for a range of cases of one type, such as a std::vector, which may be used again. What
-/// the cases refer to must live as long: channels and their ends, subscriptions, and the item of
-/// on_push(), which must be filled again when it has been taken.
-/// Returns: the place of the branch that was taken in the range, from 0.
+/// The same for a range of cases of one type, such as a std::vector, which may be reused. All
+/// objects that the cases refer to must live as long: channels and their ends, subscriptions, and
+/// the item of on_push(), which must be set again after it has been pushed.
+/// Returns: the index of the case that was taken, from 0.
 /// Switchpoint; switches only if it must wait.
 /// Throws: as above; std::bad_alloc.
 template <detail::range_of_cases Cases>

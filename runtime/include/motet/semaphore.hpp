@@ -9,7 +9,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// What a semaphore says of itself, for monitoring.
+/// A semaphore's figures, for monitoring.
 struct semaphore_stats {
   std::ptrdiff_t limit = 0;
   std::ptrdiff_t free = 0;  // below 0 after set_limit() to fewer permits than are taken
@@ -56,7 +56,7 @@ class basic_semaphore {
     waiting.number = static_cast<std::size_t>(count);
     waiting_.push_back(waiting);
     sharing_.unlock();
-    // Waiters behind an interrupted one may want less than it did.
+    // Waiters behind an interrupted one may need fewer permits than it did.
     wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
     if (waiting.refused) throw_semaphore_closed();
   }

@@ -46,13 +46,13 @@ class basic_shared_mutex {
     });
   }
 
-  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader beside the
+  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader besides the
   /// others. A reader must not call this again: a writer may have begun to wait in between.
   /// Switchpoint.
   /// Throws: as lock().
   void lock_shared() { wait_for(reading); }
 
-  /// Becomes a reader beside the others if that needs no waiting.
+  /// Becomes a reader besides the others if that is possible without waiting.
   /// Not a switchpoint.
   bool try_lock_shared() {
     thread_core* thread = self_core();

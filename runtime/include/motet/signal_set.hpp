@@ -44,7 +44,7 @@ class signal_set {
   std::shared_ptr<state> state_;
 };
 
-/// A branch that is taken when a signal of `from` has come, and then calls `then(int number)`.
+/// A branch that is ready when `from` has a signal, and then calls `then(int number)`.
 /// Not a switchpoint.
 template <typename F>
 auto on_signal(signal_set& from, F then) {

@@ -17,8 +17,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// How often something took how long. Bucket i counts what took less than 2^(i+1) nanoseconds, and
-/// no less than 2^i but in bucket 0.
+/// A histogram of durations. Bucket i counts durations in [2^i, 2^(i+1)) nanoseconds; bucket 0 also
+/// those below 1.
 struct span_histogram {
   std::array<std::uint64_t, 64> buckets{};
 
@@ -67,19 +67,19 @@ struct stall_stats {
 };
 
 struct process_stats {
-  std::vector<thread_stats> threads;  // that have a runtime
+  std::vector<thread_stats> threads;  // with a runtime
   thread_stats ended;                 // the sum of those whose runtime has ended; thread is 0
   std::size_t offload_threads = 0;    // for offload(), and for calls that would block
   std::size_t offload_idle = 0;       // of them
-  std::size_t offload_queued = 0;     // calls that wait for one of them
+  std::size_t offload_queued = 0;     // calls waiting for a thread
   std::size_t offload_limit = 0;      // the most threads for calls of the program: see options
   std::vector<stall_stats> stalls;    // by site
 };
 
-/// Reads what the threads count of themselves, while they go on: numbers of one thread need not be
-/// of the same instant. With the first call of a process they begin to count, each at its next look
-/// at its inbox, and are 0 until then; before, and without it, no thread pays more than a branch.
-/// Any thread, with fibers or without.
+/// Reads the threads' counters while they run: numbers of one thread need not be from the same
+/// instant. The first call in a process starts the counting, in each thread when it next polls its
+/// inbox; until then the counters are 0, and cost no thread more than a branch. Any thread, with
+/// fibers or without.
 /// Not a switchpoint.
 /// Throws: std::bad_alloc.
 process_stats stats();

@@ -17,20 +17,20 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// When a child that has ended is to be started again. A child that was cancelled has ended without
-/// a failure.
+/// When to restart a child that has ended. Cancellation counts as an end without a
+/// failure.
 enum class restart_policy { always, on_failure, never };
 
-/// Which other children are ended and started again with a child that is: none; all; those that
-/// stand after it among the arguments. A child that has ended for good, or has the policy `never`,
-/// is not started again with others either.
+/// Which other children are cancelled and restarted with a child: none; all; those after it among
+/// the arguments. A child that has ended for good, or has the policy `never`, is not restarted with
+/// others either.
 enum class restart_strategy { one_for_one, one_for_all, rest_for_one };
 
 /// An event in the life of a child.
 struct supervise_event {
   enum class kind {
     started,
-    ended,       // without a failure, or because it was cancelled
+    ended,       // without a failure, or cancelled
     failed,      // with `error`
     restarting,  // the child will be started after `delay`
     gave_up,     // the child ended too often; `error` is its last failure, or null
@@ -63,7 +63,7 @@ struct supervise_options {
 
 namespace detail {
 
-/// Runs a child: calls `make()`, and then what that returned, if it can be called.
+/// Runs a child: calls `make()`, and then its result, if that is callable.
 class child_maker {
  public:
   child_maker() = default;

@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-/// Where the one answer to a suspend_with() goes.
+/// Stores the one answer to a suspend_with().
 class answer {
  public:
   answer(handle fiber, std::uint64_t number) noexcept : fiber_(std::move(fiber)), number_(number) {}

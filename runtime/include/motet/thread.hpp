@@ -37,9 +37,9 @@ handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed);
 /// `thread` that was moved from, each is a std::logic_error.
 class thread {
  public:
-  /// Starts a thread that calls `body`, moved into it, as its main fiber. Once `body` has returned
-  /// or thrown, all fibers of the thread are cancelled and awaited, before its thread-locals die.
-  /// Its options are `how`, or those of the thread that starts it.
+  /// Starts a thread whose main fiber calls `body`, moved into it. Once `body` has returned or
+  /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals are
+  /// destroyed. Its options are `how`, or those of the starting thread.
   /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks.
   /// Throws: std::system_error if no thread can be created; as run() for `how`.
@@ -75,14 +75,14 @@ class thread {
   cancel_result cancel(const char* reason = "its thread was cancelled",
                        call_site site = call_site::here()) const;
 
-  /// Starts a fiber on that thread that calls `body`, moved into it. It is a child of the running
-  /// fiber: a failure that no fiber awaits is thrown in the parent, and the child is over before
-  /// its parent is. Spun by a thread that has no runtime, it is a child of the other thread's main
+  /// Spawns a fiber on that thread that calls `body`, moved into it. It is a child of the running
+  /// fiber: a failure that no fiber awaits is thrown in the parent, and the child ends before its
+  /// parent does. If the calling thread has no runtime, it is a child of the other thread's main
   /// fiber.
   /// Returns: the handle, which may be dropped.
-  /// Switchpoint, until that thread has made the fiber; on a thread that has no runtime it blocks.
-  /// Throws: executor_stopped if the function of that thread has been left; as spin();
-  ///         a pending interruption, and then `body` does not run.
+  /// Switchpoint, until that thread has created the fiber; on a thread without a runtime it blocks.
+  /// Throws: executor_stopped if that thread's function has ended; as spin(); a pending
+  ///         interruption, and then `body` does not run.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     using result = detail::result_of_body<F>;
@@ -92,9 +92,9 @@ class thread {
     return fiber<result>(detail::spin_there(link_, owned));
   }
 
-  /// Leaves `f`, moved, to be called on that thread, on a fiber of its own that is a child of the
-  /// main fiber. Functions posted by one thread begin in the order in which they were posted. Those
-  /// that have not begun when the thread's own function has been left are destroyed.
+  /// Posts `f`, moved, to that thread, which calls it on its own fiber, a child of the main fiber.
+  /// Functions posted by one thread start in the order of the calls. Those that have not started
+  /// when the thread's own function ends are destroyed.
   /// Not a switchpoint.
   /// Throws: executor_stopped, as spin(); std::bad_alloc.
   template <typename F>

@@ -76,9 +76,9 @@ class tcp_listener;
 /// Source: sched_getaffinity(2); Linux, Documentation/admin-guide/cgroup-v2.rst, cpu.max.
 std::size_t processors() noexcept;
 
-/// The workers are motet threads, and a job is a fiber. A job that waits delays no other job, and
-/// one that computes only those that its worker has begun: a worker that has nothing to run takes
-/// jobs that another has not begun, up to an even share, or what has not begun for some 100 us. A
+/// The workers are motet threads, and each job is a fiber. A job that waits delays no other job;
+/// one that computes delays only the jobs that its worker has started. An idle worker steals
+/// unstarted jobs from another: up to an even share, and those that have waited for some 100 us. A
 /// worker without a job is always preferred. Any thread may use a pool.
 class thread_pool {
  public:
@@ -87,8 +87,8 @@ class thread_pool {
   /// runtime it blocks.
   /// Throws: std::invalid_argument for 0 workers; as the constructor of `thread`.
   explicit thread_pool(std::size_t workers = processors(), std::string_view name = "pool");
-  /// The same, but at most `limit` jobs at a time are given and not over: a call that gives one
-  /// more waits.
+  /// The same, but with at most `limit` unfinished jobs: a call that submits one more
+  /// waits.
   /// Switchpoint, as above.
   /// Throws: std::invalid_argument for a limit of 0.
   thread_pool(std::size_t workers, std::string_view name, std::size_t limit);
@@ -98,9 +98,9 @@ class thread_pool {
   /// Switchpoint.
   ~thread_pool();
 
-  /// Has a worker call `f`, moved into the job.
-  /// Returns: a future of what `f` returns or throws, ready once the job's fiber and its children
-  ///          are over. The future may be dropped.
+  /// Runs `f`, moved, as a job on one of the workers.
+  /// Returns: a future of the result of `f`, ready once the job's fiber and its children have
+  ///          ended. The future may be dropped.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
   /// Throws: executor_stopped after stop(); std::bad_alloc; a pending interruption.
   template <typename F>
@@ -124,8 +124,8 @@ class thread_pool {
          std::move(inherited_locals), site);
   }
 
-  /// Waits until the pool has nothing to do: all functions have been called and destroyed. A result
-  /// without a future may be destroyed a little later. The pool goes on taking jobs.
+  /// Waits until the pool is idle: all functions have been called and destroyed. A result without a
+  /// future may be destroyed a little later. The pool continues to accept jobs.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: std::logic_error on one of the pool's own threads; a pending interruption.
   void drain();
@@ -134,10 +134,10 @@ class thread_pool {
     drain,    // the jobs that were given are done first
     discard,  // jobs that have not begun end as cancelled
   };
-  /// Takes no more jobs, and waits until the pool's threads have ended. May be called again.
+  /// Accepts no more jobs, and waits until the pool's threads have ended. May be called again.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: std::logic_error on one of the pool's own threads; a pending interruption: the
-  ///         threads then end on their own, and another call of stop() waits for them.
+  /// Throws: std::logic_error on one of the pool's own threads; a pending interruption: the threads
+  ///         then end on their own, and another call of stop() waits for them.
   void stop(stop_mode how = stop_mode::drain);
 
   struct worker_stats {
@@ -166,7 +166,7 @@ class thread_pool {
   void start(std::size_t workers, std::string_view name);
   /// Takes room for a job if the pool has a limit.
   void enter() const;
-  /// Throws: executor_stopped if the pool has stopped; room that was taken is free again then.
+  /// Throws: executor_stopped if the pool has stopped, and releases the caller's slot.
   void check_entered(bool has_room) const;
   bool enter_unless_inside(const detail::journey& traveller) const;
   /// Returns: the chosen worker's load, to which a job has been added.

@@ -22,7 +22,7 @@ class timeslice_lock {
   struct statistics {
     std::uint64_t handovers = 0;      // how often a waiter got the lock
     std::uint64_t forced = 0;         // handovers by yield_if_due()
-    clock::duration longest_wait{0};  // of the waiters that got the lock
+    clock::duration longest_wait{0};  // of the waiters that acquired the lock
   };
 
   /// A holder has the lock for at least `quantum` before yield_if_due() hands it on to a waiter.
@@ -43,7 +43,7 @@ class timeslice_lock {
   /// Throws: a pending interruption; std::logic_error if the caller holds the lock already,
   ///         or if the lock is destroyed meanwhile; what on_stall throws.
   void lock();
-  /// Takes the lock if it is free.
+  /// Locks if the lock is free.
   /// Not a switchpoint.
   bool try_lock();
   /// Hands the lock to the fiber or thread that has waited longest; it is free if none waits.
@@ -52,18 +52,18 @@ class timeslice_lock {
   void unlock();
 
   /// If the holder has had the lock for a quantum, and a fiber or thread waits for it, hands the
-  /// lock on and waits for the caller's next turn, behind all others; nothing interrupts that wait.
-  /// If none waits, the call takes a nanosecond.
-  /// Switchpoint if it hands the lock on; else not a switchpoint.
-  /// Throws: a pending interruption, which still holds the lock then; std::logic_error if
-  ///         the caller does not hold the lock.
+  /// lock over and waits for the caller's next turn, behind all others; nothing interrupts that
+  /// wait. Without waiters, the call takes a nanosecond.
+  /// Switchpoint if it hands the lock over; else not a switchpoint.
+  /// Throws: a pending interruption, while the caller still holds the lock; std::logic_error if the
+  ///         caller does not hold the lock.
   void yield_if_due() {
     if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       yield_if_over();
   }
 
-  /// A region for calls that block: the constructor gives the lock up, and the destructor waits for
-  /// a turn and takes the lock again, also while an exception is on its way out.
+  /// A region for calls that block: the constructor releases the lock, and the destructor waits for
+  /// a turn and acquires it again, also while an exception unwinds the stack.
   class unlocked_region {
    public:
     /// Not a switchpoint.

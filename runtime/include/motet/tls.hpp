@@ -18,12 +18,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace tls {
 
-/// Why a connection is of no use, as the code of a std::system_error; the text of the exception
-/// says more.
+/// Why a connection has failed, as the code of a std::system_error; the text of the exception has
+/// details.
 enum class errc {
   bad_certificate = 1,  // the peer's has expired, is for another name, or nobody trusted signed it
   refused,              // the peer has refused the connection, with an alert
-  protocol_error,       // the peer does not speak TLS, or none that is agreed to, or not as it must
+  protocol_error,       // the peer violates the protocol, or no version or cipher is shared
   truncated,            // the connection ended without close_notify: data may be missing
 };
 
@@ -32,20 +32,20 @@ const std::error_category& category() noexcept;
 /// Not a switchpoint.
 std::error_code make_error_code(errc which) noexcept;
 
-/// A certificate and its key, in files of PEM; behind the certificate those that have signed it.
+/// PEM files with a certificate chain, the own certificate first, and its key.
 struct certificate {
   std::string chain_file;
   std::string key_file;
 };
 
 struct client_options {
-  /// The certificates to be trusted, in PEM; if there is no file, those that the system trusts.
+  /// A file with the trusted certificates, in PEM; if empty, the system's.
   std::string trusted_file = {};
   /// The client's own, for servers that ask for it.
   certificate own = {};
   /// Protocols that the client speaks, the best first, as "http/1.1" (RFC 7301).
   std::vector<std::string> protocols = {};
-  /// Without it whoever answers is believed to be the server.
+  /// False: any peer is accepted as the server.
   bool verify = true;
 };
 
@@ -76,8 +76,8 @@ class client_context {
   std::shared_ptr<state> state_;
 };
 
-/// What all connections of a server have in common. Copies share one context. To show other
-/// certificates make another one: connections stay with theirs. Any thread.
+/// The configuration shared by all connections of a server. Copies share one context. To change the
+/// certificates create another one: existing connections keep theirs. Any thread.
 class server_context {
  public:
   /// As for clients; also std::invalid_argument if there is no certificate.
@@ -90,26 +90,26 @@ class server_context {
   std::shared_ptr<state> state_;
 };
 
-/// A stream on which nobody in between can read, or change anything. Move-only. One fiber may read
-/// while another writes; several that read, or that write, take turns in the order in which they
-/// called, and write_all() keeps its turn until all is written. It is used on one thread at a time.
+/// An encrypted and authenticated stream. Move-only. One fiber may read while another writes;
+/// several that read, or that write, take turns in the order in which they called, and write_all()
+/// keeps its turn until all is written. It is used on one thread at a time.
 ///
-/// An interruption leaves it as it was, except in connect() and accept(). After an error with a
-/// code of errc nothing more can be read or written, and every call ends with the same error.
+/// An interruption leaves it usable, except in connect() and accept(). After an error with a code
+/// of errc, the stream is unusable, and every call fails with the same error.
 class stream {
  public:
-  /// Agrees with the server at the other end of `under` on how to go on, and makes sure that it is
-  /// `host`, a name or an IP address. The server is told the name.
+  /// Performs the handshake with the server at the other end of `under`, and verifies that it is
+  /// `host`, a name or an IP address. Sends the name to the server (SNI).
   /// Switchpoint.
-  /// Throws: std::system_error with a code of errc, or of `under`; std::invalid_argument for a
-  ///         `host` that is no name; a pending interruption. `under` is closed then.
+  /// Throws: std::system_error with a code of errc, or of `under`; std::invalid_argument for an
+  ///         invalid `host`; a pending interruption. `under` is closed then.
   /// Source: RFC 8446, RFC 6125, RFC 6066.
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
   static stream connect(S&& under, const client_context& by, std::string_view host) {
     return connect_over(detail::any_stream(std::move(under)), by, host);
   }
-  /// Waits for what a client at the other end of `under` says, and agrees with it.
+  /// Performs the handshake with a client at the other end of `under`.
   /// Switchpoint.
   /// Throws: as connect().
   template <motet::stream S>
@@ -157,9 +157,9 @@ class stream {
   /// Throws: as write().
   void shutdown(int how);
 
-  /// Ends every read and write with bad_file_descriptor, tells the peer, for which the stream below
-  /// has 100 ms, and closes that. A peer that stalls is not told, and takes the end for a
-  /// truncation: where it matters, shutdown(SHUT_WR) in a time limit of your own comes first.
+  /// Ends every read and write with bad_file_descriptor, sends close_notify for at most 100 ms, and
+  /// closes the underlying stream. A stalled peer does not receive it, and sees a truncation: where
+  /// that matters, call shutdown(SHUT_WR) under a time limit of your own before.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which motet this is. What may change when: docs/versions.md.
+// The version of motet. See docs/versions.md for what may change when.
 #pragma once
 
 #include <motet/detail/base/abi.hpp>

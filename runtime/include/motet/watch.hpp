@@ -43,7 +43,7 @@ class basic_watch {
       : watched_(std::make_shared<watched>(std::make_shared<const T>(std::move(first)))) {}
   basic_watch(const basic_watch&) = delete;
   basic_watch& operator=(const basic_watch&) = delete;
-  /// Subscriptions see the latest value, if they have not yet, and then the end.
+  /// Subscriptions get the latest value, unless they have seen it, and then the end.
   /// Not a switchpoint.
   ~basic_watch() {
     watched_->room.release_at_end([this] { watched_->closed = true; });
@@ -82,14 +82,14 @@ class basic_watch<T, Sharing>::subscription : public subscription_to<T, watched>
   subscription() = default;
 
   /// Waits until there is a value that this subscription has not seen. Values that were replaced
-  /// meanwhile are passed over.
-  /// Returns: a copy of the latest; nothing if the watch is gone and its last value has been seen.
+  /// meanwhile are skipped.
+  /// Returns: a copy of the latest; std::nullopt if the watch is gone and its last value was seen.
   /// Switchpoint; switches only if it must wait.
   /// Throws: a pending interruption; what copying the value throws.
   std::optional<T> next() { return this->wait_for_next("wait for a watched value"); }
 
-  /// As next(), if that needs no waiting.
-  /// Returns: nothing if next() would wait, or if the watch is gone and its last value was seen.
+  /// As next(), but never waits.
+  /// Returns: std::nullopt if next() would wait, or the watch is gone and its last value was seen.
   /// Not a switchpoint.
   /// Throws: what copying the value throws.
   std::optional<T> try_next() { return this->look_for_next(); }

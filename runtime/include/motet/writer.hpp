@@ -11,15 +11,15 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Gathers what is written, and writes it to a stream in few calls: when `capacity` bytes have come
-/// together, when the fiber waits for anything or snoozes, at flush(), and at its own end. So an
-/// answer in many parts is one packet, and a question is sent before the answer is waited for.
+/// Buffers small writes, and writes them to a stream in few calls: when `capacity` bytes have
+/// accumulated, when the fiber waits for anything or snoozes, at flush(), and at its own end. So an
+/// answer in many parts is one packet, and a request is sent before its response is awaited.
 ///
 /// The stream must outlive the writer and stay in its place. From the first byte until all are
-/// written the writer has the stream's turn to write: what other fibers, or this one, write to the
-/// stream itself comes behind. (A file has no turns: flush() first.) Nor does shutdown() wait:
-/// flush() first. A forked child has a copy of what is gathered, and writes it as well: flush()
-/// first. To be used on one thread, and destroyed by the fiber that made it.
+/// written the writer holds the stream's turn to write: direct writes to the stream, by this or
+/// other fibers, come after it. (A file has no turns: flush() first.) Nor does shutdown() wait:
+/// flush() first. A forked child has a copy of the buffer, and writes it as well: flush() first. To
+/// be used on one thread, and destroyed by the fiber that created it.
 template <stream Stream>
 class writer {
  public:
@@ -40,13 +40,13 @@ class writer {
   void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
   void write(std::string_view text) { buffer_.write_text(text); }
 
-  /// Waits until the kernel has all that has been written.
+  /// Waits until the kernel has accepted all written bytes.
   /// Switchpoint.
-  /// Throws: std::system_error; a pending interruption, and then the rest is still to be
-  ///         written.
+  /// Throws: std::system_error; a pending interruption, and then the rest is still
+  ///         buffered.
   void flush() { buffer_.flush(); }
 
-  /// Returns: how many bytes have not been written yet.
+  /// Returns: the number of buffered bytes.
   /// Not a switchpoint.
   std::size_t buffered() const noexcept { return buffer_.buffered(); }
 

@@ -34,15 +34,15 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace compat {
 
-/// A completion token: `socket.async_read_some(buffer, use_fiber)` waits, as a fiber does, until
-/// the operation is over. What the handler would get is returned, several values as a std::tuple; a
-/// std::error_code or std::exception_ptr in front is thrown instead, the former as
-/// std::system_error. The loop may run on any thread; on the fiber's own it must be another fiber
-/// that runs it, or asio_host.
-/// An interruption asks the operation to end, by a signal that is sent where the operation's object
-/// runs its handlers. If the operation has been aborted by that, the interruption is thrown; else
-/// its result is returned, and the interruption comes at the next switchpoint. If the handler is
-/// dropped without a call, broken_resumer is thrown.
+/// A completion token: `socket.async_read_some(buffer, use_fiber)` makes the fiber wait until
+/// the operation completes, and returns the handler's arguments, several as a std::tuple. If
+/// the first is an error, it is thrown instead: a std::exception_ptr as it is, a
+/// std::error_code as std::system_error. The loop may run on any thread; on the fiber's own
+/// thread, another fiber must run it, or asio_host. An interruption emits a cancellation signal
+/// on the executor of the operation's I/O object. If that aborts the operation, the
+/// interruption is thrown; otherwise the operation's result is returned, and the interruption
+/// is thrown at the next switchpoint. If the handler is destroyed without a call,
+/// broken_resumer is thrown.
 struct use_fiber_t {};
 inline constexpr use_fiber_t use_fiber{};
 

@@ -24,9 +24,9 @@ class bad_reply : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An answer, whose body is read as it comes. Move-only. While it lives it has a connection of its
-/// client, which must outlive it; other requests can use that once the body has been read. Used by
-/// one fiber at a time, on the client's thread.
+/// A response, whose body is read as it arrives. Move-only. It holds a connection of its client,
+/// which must outlive it, until the body has been read. Used by one fiber at a time, on the
+/// client's thread.
 class reply {
  public:
   reply(reply&&) noexcept;
@@ -45,7 +45,7 @@ class reply {
   /// Returns: the address that has answered, perhaps another one than was asked.
   /// Not a switchpoint.
   const std::string& url() const noexcept;
-  /// Returns: how many bytes the body has; nothing if that is not known before it ends.
+  /// Returns: the size of the body in bytes; std::nullopt if only its end will tell.
   /// Not a switchpoint.
   std::optional<std::uint64_t> length() const noexcept;
 
@@ -68,8 +68,8 @@ class reply {
   std::unique_ptr<state> state_;
 };
 
-/// Asks servers, on connections that it keeps for further requests. For the fibers of one thread;
-/// each thread has clients of its own.
+/// Sends requests to servers, and reuses connections. For the fibers of one thread; each thread
+/// needs a client of its own.
 class client {
  public:
   /// Not a switchpoint.
@@ -77,7 +77,7 @@ class client {
   explicit client(const client_options& how = {});
   client(const client&) = delete;
   client& operator=(const client&) = delete;
-  /// Not a switchpoint, but for connections that are kept.
+  /// Not a switchpoint, except to close idle connections.
   ~client();
 
   /// Sends a request, and waits for the head of the response. The caller's time limit is sent as

@@ -30,7 +30,7 @@ struct client_options {
   /// The most bytes of an answer's head, and of a body that reply::text() returns.
   std::size_t head = std::size_t{64} * 1024;
   std::size_t text = std::size_t{64} * 1024 * 1024;
-  /// For https: the certificates to be trusted, in PEM; if there is no file, the system's.
+  /// For https: a file with the trusted certificates, in PEM; if empty, the system's.
   std::string trusted_file = {};
 };
 

@@ -52,7 +52,7 @@ class fields {
   ///         another control character: what a stranger has written cannot add fields of its own.
   /// Source: RFC 9110, 5.
   void add(std::string_view name, std::string_view value);
-  /// The same in place of all fields of this name.
+  /// The same, but replaces all fields of this name.
   /// Not a switchpoint.
   void set(std::string_view name, std::string_view value);
   /// Not a switchpoint.

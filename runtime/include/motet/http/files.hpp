@@ -7,12 +7,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Answers GET and HEAD with a file, or a part of it: Range, If-Range, If-None-Match and
-/// If-Modified-Since are heeded. Content-Type is set by the ending of its name, unless it is set
+/// Responds to GET and HEAD with a file, or a part of it; supports Range, If-Range, If-None-Match
+/// and If-Modified-Since. Sets Content-Type by the file name's extension, unless it is set
 /// already.
 /// Switchpoint.
 /// Throws: status_error: 404 if there is no such file, 403 if it cannot be read, 405 for other
-///         methods, 416 for a range that there is not; as response::write().
+///         methods, 416 for an unsatisfiable range; as response::write().
 /// Source: RFC 9110, 13 and 14.
 void send_file(request& asked, response& answer, const std::string& path);
 

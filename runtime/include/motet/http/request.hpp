@@ -15,8 +15,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class server_connection;
 
-/// Thrown by a handler to answer with a status of an error: 400 to 599. What is wrong with a
-/// request's body comes as this, too: a handler that lets it pass answers the right thing.
+/// Thrown by a handler to respond with an error status, 400 to 599. Errors in a request's body are
+/// reported by this, too: a handler that does not catch it responds correctly.
 class status_error : public std::runtime_error {
  public:
   /// `text` is told to the client.
@@ -31,7 +31,7 @@ class status_error : public std::runtime_error {
   int status_;
 };
 
-/// A request and its body, which is read as it comes. Lives as long as its handler; used by one
+/// A request and its body, which is read as it arrives. Lives as long as its handler; used by one
 /// fiber at a time.
 class request {
  public:
@@ -52,8 +52,8 @@ class request {
   ///
   /// Not a switchpoint.
   std::optional<std::string> query(std::string_view name) const;
-  /// Returns: the part of the path that stands for `{name}` in the router's pattern; empty if there
-  ///          is no such name.
+  /// Returns: the part of the path that matches `{name}` in the router's pattern; empty if the
+  ///          pattern has no such name.
   /// Not a switchpoint.
   std::string_view parameter(std::string_view name) const noexcept;
 
@@ -62,17 +62,17 @@ class request {
   /// Returns: the value of the first header of this name; empty if it is absent.
   /// Not a switchpoint.
   std::string_view header(std::string_view name) const noexcept;
-  /// Returns: how many bytes the body has; nothing if that is not known before it ends.
+  /// Returns: the size of the body in bytes; std::nullopt if only its end will tell.
   /// Not a switchpoint.
   std::optional<std::uint64_t> length() const noexcept;
 
-  /// Reads the next bytes of the body. A client that waits to be asked for it (Expect) is asked.
-  /// Returns: bytes read, at most as many as `room` has; 0 at the end.
+  /// Reads the next bytes of the body. Sends "100 Continue" first if the client expects
+  /// it.
+  /// Returns: bytes read, at most the size of `room`; 0 at the end.
   /// Switchpoint.
-  /// Throws: status_error: 400 for a body that is none, 413 for more than serve_options::body, 408
-  /// if
-  ///         nothing comes in serve_options::stall; std::system_error; unexpected_eof;
-  ///         a pending interruption.
+  /// Throws: status_error: 400 for a malformed body, 413 for more than
+  ///         serve_options::body, 408 if the client pauses for serve_options::stall;
+  ///         std::system_error; unexpected_eof; a pending interruption.
   std::size_t read(std::span<std::byte> room);
   /// Returns: the rest of the body.
   /// Switchpoint.

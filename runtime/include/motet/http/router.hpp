@@ -9,9 +9,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// A handler that calls others. In a pattern `{name}` stands for one part of the path between two
-/// slashes, and `{name...}`, at its end, for all the rest. Parts that stand for themselves go
-/// before those with names; of two patterns that fit, the one that was added first is taken.
+/// A handler that dispatches to others. In a pattern, `{name}` matches one segment of the path, and
+/// `{name...}`, at its end, all the rest. Literal segments take precedence over names; of two
+/// patterns that match, the one that was added first wins.
 class router {
  public:
   /// Calls `called` for requests of this method. Handlers for GET also answer HEAD.

@@ -35,17 +35,17 @@ struct serve_options {
   clock::duration first_byte = std::chrono::seconds(10);
   clock::duration rest_of_head = std::chrono::seconds(10);
   clock::duration idle = std::chrono::seconds(60);
-  /// How long it may send nothing of a body (408), or take nothing of an answer.
+  /// The longest pause of a client in the body of a request (408), or in receiving a response.
   clock::duration stall = std::chrono::seconds(30);
-  /// How long a handler may take: then it is cancelled, and the answer is 503 if none has begun. A
-  /// client may ask for less: Request-Timeout has seconds, with a fraction. 0: no limit.
+  /// The longest time for a handler; then it is cancelled, and the response is 503 if none has
+  /// begun. A client may request less: Request-Timeout, in seconds, with a fraction. 0: no limit.
   clock::duration handling{0};
   /// When for 100 ms no request was answered within this time of its arrival, those that have
   /// waited longer are refused with 503; in a shorter burst, those that have waited 100 ms. 5 ms is
   /// a good choice. 0: requests are never refused, and wait.
   clock::duration shed_when_late{0};
-  /// Called in the connection's fiber with each answer, when it is whole, or has been cut; a
-  /// request that is none has no answer of a handler's.
+  /// Called in the connection's fiber for each response that is complete, or was aborted; a
+  /// malformed request has no response of a handler.
   std::function<void(const answered&)> log = {};
 };
 

@@ -22,7 +22,7 @@ struct websocket_message {
   bool is_text = true;  // UTF-8, which has been checked
 };
 
-/// How a peer has said that it closes a WebSocket.
+/// The close code and reason that a peer has sent.
 /// Source: RFC 6455, 7.4.
 struct websocket_end {
   std::uint16_t code = 1005;  // 1000: normal closure; 1001: going away; 1005: no code was sent
@@ -30,7 +30,7 @@ struct websocket_end {
 };
 
 struct websocket_options {
-  /// The most bytes of a message that comes.
+  /// The maximum size of a received message, in bytes.
   std::size_t message = std::size_t{16} * 1024 * 1024;
   /// While read() waits, a peer that has been silent for this long is sent a ping. If it stays
   /// silent for as long again, the connection counts as lost.
@@ -41,8 +41,8 @@ struct websocket_options {
   clock::duration connect = std::chrono::seconds(10);
   /// How long close() waits for the peer's answer.
   clock::duration farewell = std::chrono::seconds(1);
-  /// The names of what messages are about. A client offers them all; a server takes the first of
-  /// these that its client offers, or none.
+  /// Subprotocols. A client offers all of them; a server chooses the first of these that the client
+  /// offers, or none.
   std::vector<std::string> protocols = {};
   /// What a client's request has beside the usual headers.
   fields headers = {};
@@ -50,10 +50,10 @@ struct websocket_options {
   std::string trusted_file = {};
 };
 
-/// A WebSocket. Move-only. One fiber at a time reads, others wait for their turn; any number write,
-/// each message whole; all on one thread. Pings are answered while somebody reads. An interrupted
-/// read() has lost nothing, the next goes on with the same message; an interrupted write() has sent
-/// nothing, or ends the WebSocket if it has sent a part.
+/// A WebSocket. Move-only. One fiber at a time reads, others wait for their turn; any number write
+/// whole messages; all on one thread. Pings are answered while a fiber reads. After an interrupted
+/// read(), the next one continues with the same message. An interrupted write() has sent nothing,
+/// or closes the WebSocket if it has sent a part.
 class websocket {
  public:
   /// Turns a server's connection into a WebSocket, which must not outlive the handler. When the
@@ -76,12 +76,12 @@ class websocket {
   /// Switchpoint for a client with wss; nothing interrupts it.
   ~websocket();
 
-  /// Returns: the next message; nothing when the peer has closed the WebSocket.
+  /// Returns: the next message; std::nullopt when the peer has closed the WebSocket.
   /// Switchpoint.
-  /// Throws: std::system_error: connection_reset if the connection ends without that, and what
-  ///         Boost.Beast says of a peer that breaks the rules, which the peer is told; timed_out
-  ///         for a peer that is gone; broken_pipe if the WebSocket has ended;
-  ///         a pending interruption.
+  /// Throws: std::system_error: connection_reset if the connection ends without a close frame, or
+  ///         Boost.Beast's error for a protocol violation, which the peer is sent, too; timed_out
+  ///         for an unresponsive peer; broken_pipe if the WebSocket is closed; a pending
+  ///         interruption.
   std::optional<websocket_message> read();
 
   /// Sends a text, which must be UTF-8.
@@ -94,13 +94,13 @@ class websocket {
   /// Throws: as above.
   void write(std::span<const std::byte> bytes);
 
-  /// Says that this end closes, and waits for the peer's answer, for at most
-  /// websocket_options::farewell. Messages that come meanwhile are dropped. If another fiber reads,
-  /// this waits for its turn: it is best called by the fiber that reads. Does nothing if the
-  /// WebSocket has ended.
+  /// Sends a close frame, and waits for the peer's, for at most websocket_options::farewell.
+  /// Messages that arrive meanwhile are dropped. If another fiber reads, this waits for its
+  /// turn, so it is best called by the fiber that reads. No effect if the WebSocket is
+  /// closed.
   /// Switchpoint.
-  /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that may not be
-  ///         sent; a pending interruption.
+  /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that must
+  ///         not be sent; a pending interruption.
   void close(std::uint16_t code = 1000, std::string_view reason = {});
 
   /// Returns: how the peer has closed it. Until read() has returned nothing, or close() was

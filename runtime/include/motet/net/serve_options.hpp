@@ -36,7 +36,7 @@ struct serve_options {
 };
 
 struct listen_options {
-  /// How many connections may wait to be accepted, at least 1; the kernel has a limit of its own.
+  /// The maximum number of connections waiting for accept, at least 1; the kernel has a limit, too.
   int backlog = SOMAXCONN;
   /// Several sockets of one user may listen on the port, and share its connections (SO_REUSEPORT).
   bool reuse_port = false;

@@ -83,10 +83,10 @@ class tcp_listener : public detail::socket_listener {
   }
 
   /// The same with the handlers on the threads of `pool`: this thread accepts, and each connection
-  /// goes to the worker that has the fewest connections and jobs. So `handler` is called by several
-  /// threads at a time; it may borrow from the caller, which waits until all are over. A connection
-  /// takes a fiber on this thread as well.
-  /// Returns: how many handlers were cancelled, on all threads.
+  /// goes to the worker with the fewest connections and jobs. So several threads call `handler`
+  /// concurrently; it may borrow from the caller, which waits until all have ended. A connection
+  /// also uses a fiber on this thread.
+  /// Returns: the number of handlers cancelled, on all threads.
   /// Switchpoint.
   /// Throws: as serve(); executor_stopped if the pool was stopped before, fiber_cancelled if it is
   ///         stopped meanwhile.

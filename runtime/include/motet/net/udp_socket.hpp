@@ -26,7 +26,7 @@ class udp_socket : public detail::datagram_socket {
   /// No socket; every call fails with bad_file_descriptor.
   /// Not a switchpoint.
   udp_socket() noexcept = default;
-  /// Takes over a socket.
+  /// Takes ownership of a socket.
   /// Not a switchpoint.
   explicit udp_socket(fd bound) noexcept : datagram_socket(std::move(bound)) {}
 

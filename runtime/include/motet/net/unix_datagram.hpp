@@ -15,10 +15,10 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 /// same time.
 class unix_datagram : public detail::datagram_socket {
  public:
-  /// Receives at `where`. A path is made, and taken away, as by unix_listener.
+  /// Receives at `where`. A path is created and removed as by unix_listener.
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for a name of another
-  /// kind.
+  /// Throws: std::system_error that names `where`; std::invalid_argument for an endpoint of another
+  ///         family.
   explicit unix_datagram(const endpoint& where);
   /// Returns: a socket without a name, which sends to `peer` and gets no answers.
   /// Not a switchpoint.
@@ -28,7 +28,7 @@ class unix_datagram : public detail::datagram_socket {
   /// No socket; every call fails with bad_file_descriptor.
   /// Not a switchpoint.
   unix_datagram() noexcept = default;
-  /// Takes over a socket. Its path stays when it is closed.
+  /// Takes ownership of a socket. Its path stays when it is closed.
   /// Not a switchpoint.
   explicit unix_datagram(fd bound) noexcept : datagram_socket(std::move(bound)) {}
 

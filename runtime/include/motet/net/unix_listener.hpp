@@ -20,12 +20,12 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class unix_listener : public detail::socket_listener {
  public:
-  /// Listens on `where`; of the options only the backlog has a meaning here. A path is made, with
-  /// the rights that the umask of the process leaves, and is taken away by close(). A path that a
-  /// program which is gone has left is made anew; a path on which a program listens is not.
+  /// Listens on `where`; of the options only the backlog applies. A path is created, with the
+  /// permissions that the process's umask allows, and removed by close(). The path of a terminated
+  /// program is replaced; that of a running one is not.
   /// Not a switchpoint.
   /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1, or
-  ///         a name of another kind.
+  ///         an endpoint of another family.
   explicit unix_listener(const endpoint& where, listen_options how = {});
   /// Takes over a socket that listens, for example one that another program has opened. Its path
   /// stays when it is closed.

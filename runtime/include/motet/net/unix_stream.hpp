@@ -40,17 +40,17 @@ class unix_stream : public detail::socket_stream {
   /// Throws: std::system_error; a pending interruption, and then nothing was sent.
   /// Source: unix(7), SCM_RIGHTS.
   void send_fd(int descriptor);
-  /// Takes the next byte, and the descriptor that comes with it, which has the close-on-exec flag.
-  /// A descriptor is only taken by this call: read() takes the byte, and the kernel closes the
-  /// descriptor. Of several that come with one byte the kernel closes all but the first.
-  /// Returns: the descriptor; nothing when the peer will send no more.
+  /// Reads one byte, and the descriptor that was sent with it, which gets the close-on-exec flag.
+  /// Only this call receives descriptors: read() reads the byte, and the kernel closes the
+  /// descriptor. If several were sent with one byte, all but the first are closed.
+  /// Returns: the descriptor; std::nullopt at the end of the peer's data.
   /// Switchpoint.
   /// Throws: std::system_error, no_message if the byte came without a descriptor,
-  ///         too_many_files_open if there was no number for the descriptor, which is lost then;
-  ///         a pending interruption, and then nothing was taken.
+  ///         too_many_files_open if this process has no free descriptor, and then the sent one is
+  ///         lost; a pending interruption, and then nothing was read.
   std::optional<fd> receive_fd();
 
-  /// Returns: the Unix sockets' names; most clients have none.
+  /// Returns: the names of the Unix sockets; most clients have none.
   /// Not a switchpoint.
   /// Throws: std::system_error.
   endpoint local_endpoint() const;

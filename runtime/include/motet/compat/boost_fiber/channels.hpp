@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boos
 
 enum class channel_op_status { success = 0, empty, full, closed, timeout };
 
-/// What both kinds of channels can do.
+/// The members that both kinds of channels share.
 template <typename T>
 class basic_channel {
  public:
@@ -28,7 +28,7 @@ class basic_channel {
 
   /// Not a switchpoint.
   bool is_closed() const { return items_.stats().closed; }
-  /// What is in the channel can still be popped.
+  /// Remaining items can still be popped.
   /// Not a switchpoint.
   void close() { items_.close(); }
 
@@ -180,7 +180,7 @@ class buffered_channel : public basic_channel<T> {
     if (popped || !this->is_closed()) {
       return this->put(item, std::move(popped), channel_op_status::empty);
     }
-    // What was pushed in between, before the channel was closed, is there now.
+    // Items pushed between the two calls, before the channel was closed, are in it now.
     return this->put(item, this->items_.try_pop(), channel_op_status::closed);
   }
 

@@ -92,9 +92,9 @@ class fiber {
   fiber() noexcept = default;
 
   /// Calls `f` with `arguments`, all moved or copied, on a fiber of this thread.
-  /// Switchpoint if it is to dispatch, else not a switchpoint.
-  /// Throws: as motet::spin(); what copying throws; a pending interruption, if it is to
-  ///         dispatch, before the new one begins.
+  /// Switchpoint with launch::dispatch, else not a switchpoint.
+  /// Throws: as motet::spin(); what copying throws; with launch::dispatch a pending interruption,
+  ///         before the new fiber starts.
   template <detail::is_no_word_of_fibers F, typename... Arguments>
   fiber(F&& f, Arguments... arguments)
       : fiber(launch::post, std::allocator_arg, default_stack(), std::forward<F>(f),
@@ -143,11 +143,11 @@ class fiber {
   /// Not a switchpoint.
   bool joinable() const noexcept { return static_cast<bool>(runs_); }
 
-  /// Waits for the fiber's end; on another thread than the fiber's, too.
+  /// Waits for the fiber's end, from any thread.
   /// Switchpoint; nothing interrupts it, and a pending interruption is thrown at a later
   /// switchpoint.
-  /// Throws: fiber_error if there is nothing to join, or if it is the running fiber; what a child
-  ///         has thrown that the fiber has got by motet::spin().
+  /// Throws: fiber_error if the fiber is not joinable, or is the running fiber; the failure of a
+  ///         child that the fiber has spawned with motet::spin().
   void join() {
     check();
     if (runs_ == motet::current()) {

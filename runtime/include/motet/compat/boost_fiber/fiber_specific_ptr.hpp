@@ -33,7 +33,7 @@ class fiber_specific_ptr {
   T* operator->() const { return get(); }
   T& operator*() const { return *get(); }
 
-  /// Returns: the pointer, which is null from now on. Not a switchpoint.
+  /// Returns: the pointer, which it resets to null without clean-up. Not a switchpoint.
   T* release() { return std::exchange(each_->object, nullptr); }
   /// Not a switchpoint, unless the clean-up is.
   void reset(T* other) {

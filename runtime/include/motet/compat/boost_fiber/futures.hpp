@@ -93,7 +93,7 @@ class future : public basic_future<T> {
   future(future&&) noexcept = default;
   future& operator=(future&&) noexcept = default;
 
-  /// Waits for the value, and moves it out: then the future is not valid any more.
+  /// Waits for the value, and moves it out; the future is no longer valid afterwards.
   /// Switchpoint.
   /// Throws: the promise's exception; future_uninitialized; broken_promise.
   T get() {
@@ -152,8 +152,8 @@ class promise {
   }
 
   /// Not a switchpoint.
-  /// Throws: future_already_retrieved if there is a future already; promise_uninitialized if this
-  ///         has been moved from.
+  /// Throws: future_already_retrieved on a second call; promise_uninitialized for a moved-from
+  ///         promise.
   future<T> get_future() {
     check();
     if (std::exchange(retrieved_, true)) throw future_already_retrieved();

@@ -22,15 +22,15 @@ template <typename Mutex>
 class basic_timed_mutex {
  public:
   /// Switchpoint.
-  /// Throws: lock_error if the caller has it and must not lock it again.
+  /// Throws: lock_error if the caller holds a mutex that is not recursive.
   void lock() {
     tell(std::errc::resource_deadlock_would_occur, [this] { mutex_.lock(); });
   }
-  /// Returns: false also if the caller has it and must not lock it again.
+  /// Returns: false also if the caller holds a mutex that is not recursive.
   /// Not a switchpoint.
   bool try_lock() { return mutex_.try_lock(); }
   /// Not a switchpoint.
-  /// Throws: lock_error if the caller does not have it.
+  /// Throws: lock_error if the caller does not hold the mutex.
   void unlock() {
     tell(std::errc::operation_not_permitted, [this] { mutex_.unlock(); });
   }
@@ -123,7 +123,7 @@ class condition_variable_any {
 
 using condition_variable = condition_variable_any;
 
-/// Holds fibers and threads until a number of them has come, again and again.
+/// Blocks fibers and threads until a given number of them has arrived; reusable.
 class barrier {
  public:
   /// Not a switchpoint.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stack allocators of Boost.Fiber. Only their sizes count: each stack is one of motet's, which
-// has a guard below. Stacks of the default size are kept for the next fiber.
+// The stack allocators of Boost.Fiber. Only their sizes matter: every stack is one of motet's, with
+// a guard page below. Stacks of the default size are reused.
 #pragma once
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ class fixedsize_stack {
   explicit fixedsize_stack(std::size_t size, std::size_t = 0, std::size_t = 0) noexcept
       : size_(std::max(size, traits_type::minimum_size())) {}
 
-  /// Returns: bytes; nothing for the default. Not a switchpoint.
+  /// Returns: bytes; std::nullopt for the default. Not a switchpoint.
   std::optional<std::size_t> size() const noexcept { return size_; }
 
  private:

@@ -56,7 +56,7 @@ class packaged_task<R(Arguments...)> {
     function_->call(*result_.state_, std::forward<Arguments>(arguments)...);
   }
 
-  /// Makes it callable again, for another future.
+  /// Resets the task, so that it can be called again for another future.
   /// Not a switchpoint.
   /// Throws: packaged_task_uninitialized; std::bad_alloc.
   void reset() {
@@ -103,9 +103,9 @@ class packaged_task<R(Arguments...)> {
   promise<R> result_;
 };
 
-/// Calls `f` with `arguments` on a fiber of its own.
-/// Returns: a future of what `f` returns.
-/// Switchpoint if it is to dispatch, else not a switchpoint.
+/// Calls `f` with `arguments` on its own fiber.
+/// Returns: a future of the result.
+/// Switchpoint with launch::dispatch, else not a switchpoint.
 /// Throws: as fiber().
 template <typename Stack, typename F, typename... Arguments>
 auto async(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {

@@ -10,8 +10,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct blocking_calls_tag;
 struct offload_worker;
 
-/// Which threads make a call: those of the program; those of motet itself, as on files, which must
-/// not wait behind a database; name look-ups, which may take a minute each.
+/// Separate sets of threads: for the program's calls; for motet's own, for example on files, which
+/// must not queue behind a database; and for name look-ups, which may take a minute each.
 enum class offload_room : unsigned char { calls, own, names };
 
 class blocking_call : public tagged_link<blocking_calls_tag> {
@@ -19,8 +19,8 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   /// Makes the call, however long that takes.
   /// Returns: whether to call notify(); if not, this object may have been destroyed.
   virtual bool run() noexcept = 0;
-  /// Tells the caller that the call is over, and with that perhaps ends the lifetime of this. The
-  /// thread that made the call counts as free again by then.
+  /// Notifies the caller of the end of the call, which may end the lifetime of this object. By then
+  /// the thread that made the call counts as free again.
   virtual void notify() noexcept = 0;
 
   offload_room room = offload_room::calls;

@@ -15,17 +15,17 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Whether the place of a fiber's result holds an object, and whether that has been moved from.
 enum class result_state : std::uint8_t { none, stands, taken };
 
-/// In bytes; a larger one, or one with more than the usual alignment, is on the heap.
+/// In bytes; a larger or over-aligned result is on the heap.
 inline constexpr std::size_t small_result = 32;
-/// In bytes; a larger one, or one with more than the usual alignment, is on the fiber's stack,
-/// which it has from the start.
+/// In bytes; a larger or over-aligned body is on the fiber's stack, which is then allocated from
+/// the start.
 inline constexpr std::size_t small_body = 64;
 
 struct body_kind {
   std::size_t size;
   std::size_t alignment;
   bool is_small;  // it stands beside the control block, and needs no stack before it runs
-  /// A body of a page stands on the stack as any local does; a larger one must not use it up.
+  /// Extra stack for a body of more than a page, which would otherwise use the stack up.
   std::size_t more_stack;
   std::size_t result_size;  // 0: void
   std::size_t result_alignment;

@@ -90,7 +90,7 @@ class item_queue {
   }
 
   /// Moves the oldest item into `item`.
-  /// Returns: a chunk that is not needed any more, or null.
+  /// Returns: a chunk that is no longer needed, or null.
   room pop(std::optional<T>& item) noexcept {
     T* oldest = first_->at(begin_);
     item.emplace(std::move(*oldest));

@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: how much time is left until `end`, which may be past.
+/// Returns: the time left until `end`; negative if `end` has passed.
 template <typename Clock, typename Duration>
 auto left_until(const std::chrono::time_point<Clock, Duration>& end) {
   return end - Clock::now();

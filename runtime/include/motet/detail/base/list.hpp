@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// An item's place in one list. A link that is in no list points to itself.
+/// The intrusive link of an item in a list. An unlinked one points to itself.
 struct link {
   link* before = this;
   link* after = this;

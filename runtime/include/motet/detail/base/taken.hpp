@@ -6,9 +6,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Leaves `left` in the place of a pointer or number.
-/// Returns: what was there. In a public header std::exchange() and std::swap() cost each program
-///          that includes it a millisecond a type to compile; this function costs next to nothing.
+/// Sets a pointer or number to `left`.
+/// Returns: the former value. In a public header std::exchange() and std::swap() cost each program
+///          that includes it a millisecond per type to compile; this function costs almost nothing.
 template <typename T>
 constexpr T taken(T& from, T left = {}) noexcept {
   T was = from;

@@ -43,16 +43,16 @@ struct cold_part {
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
-  std::uint64_t thrown_last = 0;      // the number of that, or of a scope that has ended
+  std::uint64_t thrown_last = 0;      // the number of that throw, or of an ended scope
   timer grace;                        // of a handler of `cancellation`
   timer termination_timer;            // of terminate()
   bool escalated = false;
-  remote_link* caller = nullptr;       // on another thread: told of the end
+  remote_link* caller = nullptr;       // on another thread: notified of the end
   control_block* callee = nullptr;     // there: its end, which the fiber has asked for, is awaited
   bool is_proxy = false;               // the fiber is a proxy, which no listing shows
   control_block* proxy_for = nullptr;  // the fiber that it represents, once made
   bool spared = false;                 // another fiber has claimed the failure of that fiber
-  unsigned swallowed = 0;  // times in a row that the fiber went on after it was told to end
+  unsigned swallowed = 0;              // cancellations in a row that the fiber swallowed
   local_list locals;
   journey_owner travels;
   control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
@@ -97,7 +97,7 @@ inline cold_part* cold_if_any(const control_block& block) noexcept {
       block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room));
 }
 
-/// Returns: the fiber that runs as `block`: itself, or a traveller.
+/// Returns: the fiber that runs on `block`: its own, or a visiting traveller.
 inline control_block& traveller_of(control_block& block) noexcept {
   if (block.hosts) [[unlikely]]
     return *cold_if_any(block)->hosted;
@@ -118,7 +118,7 @@ inline void* small_body_of(const control_block& block) noexcept {
   return block_slab::beside(block, block_slab::bodies, small_body);
 }
 
-/// Whether the body is, or was, there: not if the fiber had its stack from the start.
+/// Whether the body is, or was, in the slab; false if the fiber had its stack from the start.
 inline bool body_is_beside(const control_block& block) noexcept {
   return block.body == small_body_of(block);
 }
@@ -127,12 +127,12 @@ inline void* small_result_of(const control_block& block) noexcept {
   return block_slab::beside(block, block_slab::results, small_result);
 }
 
-/// A large result is elsewhere; where, is noted in the place of a small one.
+/// The address of a large result, which is stored in the place of a small one.
 inline void*& large_result_of(const control_block& block) noexcept {
   return *static_cast<void**>(small_result_of(block));
 }
 
-/// Returns: where the fiber's result is, or is to be.
+/// Returns: the address at which the fiber's result is, or will be, constructed.
 inline void* result_place(const control_block& block) noexcept {
   return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
 }

@@ -45,7 +45,7 @@ enum interrupt : std::uint8_t {
   interrupt_raised = 1,   // an exception in `raised`
   interrupt_cancel = 2,   // the fiber itself has been cancelled
   interrupt_failure = 4,  // a child has failed
-  interrupt_scope = 8,    // a scope that it is in has ended
+  interrupt_scope = 8,    // a scope around the running code has ended
   interrupt_waits = 16,   // not pending: on a foreign executor it may not wait
   interrupt_kernel = 32,  // a forked child has no backend yet
   interrupt_anew = 0,     // nothing else: what a handler held back is due
@@ -56,8 +56,8 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 
 /// The first line.
 struct switch_line {
-  context where;                           // first: the switch needs no other address then
-  control_block* queued_behind = nullptr;  // who runs after this one, while it is runnable
+  context where;                           // first, so that the switch needs no second address
+  control_block* queued_behind = nullptr;  // while runnable: the fiber that runs next
   void* caught = nullptr;                  // while the fiber is switched out: its exception_state,
   unsigned int uncaught = 0;               // and
   int saved_errno = 0;
@@ -101,7 +101,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   mailbox* mail;
   family* belongs_to;
   control_block* parent;  // referred to for as long as this block lives
-  int references;         // at home; those of other threads are in its remote_requests
+  int references;         // of this thread; remote_requests has the other threads'
   std::atomic<bool> known_remotely{false};
   bool ending = false;  // the body has returned or thrown
 

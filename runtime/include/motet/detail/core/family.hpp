@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fibers that must be over before a fiber, or one of its groups, is.
+// The children of a fiber, or of one of its groups, which must end before it does.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct room_wait : tagged_link<room_tag> {
 
 /// What an owner waits for.
 enum class until : std::uint8_t {
-  all_over,      // no child is left
-  lasting_over,  // none but transient ones
+  all_over,      // all children have ended
+  lasting_over,  // only transient children are left
   news,          // the same; and is woken when one ends, or fails, that next() tells of
 };
 
@@ -32,7 +32,7 @@ struct family {
   /// The number of non-transient children; and of all.
   std::size_t lasting = 0;
   std::size_t size = 0;
-  /// The owner, and what it waits for.
+  /// The owner's wait, and its condition.
   wait_record* owner_wait = nullptr;
   until waits_until = until::all_over;
   /// Is a group_family: the first failure cancels the rest, and its waiter collects it.
@@ -65,7 +65,7 @@ struct group_family : family {
   /// Its owner has waited for its fibers, or has asked them to end.
   bool awaited = false;
   list<room_wait, room_tag> for_room;
-  list<room_wait, room_tag> promised;  // given room, and about to take it
+  list<room_wait, room_tag> promised;  // have a slot reserved, and are about to use it
   std::size_t promises = 0;
   /// Dead fibers, in the order of their ends, for as long as there is a handle to them.
   list<control_block, children_tag> ended;

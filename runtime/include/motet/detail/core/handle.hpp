@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// On another thread than the fiber's own.
+/// Called on another thread than the fiber's own.
 void retain_remotely(control_block& fiber) noexcept;
 void release_remotely(control_block& fiber) noexcept;
 /// On its own thread, perhaps the last reference there.
@@ -45,7 +45,7 @@ inline void release(control_block& fiber) noexcept {
 class handle {
  public:
   handle() noexcept = default;
-  /// Takes over a reference that has been counted.
+  /// Adopts a reference that has been counted already.
   explicit handle(control_block* counted) noexcept : block_(counted) {}
   handle(const handle& other) noexcept : block_(other.block_) {
     if (block_ != nullptr) retain(*block_);

@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 void come_into(local_list&& inherited_locals) noexcept;
 
 /// Returns: the copies; none on a thread without a runtime.
-/// Throws: what a copy throws. It may wait.
+/// Throws: what a copy throws. A copy may wait.
 inline local_list inherited_here() {
   const thread_core* thread = self_core();
   const cold_part* part = thread == nullptr ? nullptr : cold_if_any(thread->running());
@@ -42,7 +42,7 @@ class heir {
   owned<job_slot> function_;
 };
 
-/// Calls `leave(item)`, with an item that takes them along if there are any.
+/// Calls `leave(item)`, with an item that carries the locals if there are any.
 /// Throws: std::bad_alloc.
 template <typename Leave>
 void leave_with(local_list&& inherited_locals, job_slot&& item, Leave leave) {

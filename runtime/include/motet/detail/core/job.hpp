@@ -53,7 +53,7 @@ class remote_job : public job {
   // begin() notifies each that is set; refuse() notifies `beginning` if that is set, else `link`.
   remote_start* beginning = nullptr;
   remote_link* link = nullptr;
-  control_block* parent = nullptr;  // counted for the fiber; null: the main one there
+  control_block* parent = nullptr;  // referenced by the fiber; null: that thread's main fiber
   local_list inherited_locals;
 
  protected:

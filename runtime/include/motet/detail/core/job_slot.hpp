@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lies in a thread's inbox: a function of whatever type, in place if it is small; or a job
+// An item of a thread's inbox: a function of any type, stored in place if it is small; or a job
 // that has a fiber of its own kind.
 #pragma once
 

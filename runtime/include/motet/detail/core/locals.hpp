@@ -22,8 +22,8 @@ struct local_value : local_object {
   local_value* older_value = nullptr;
 };
 
-/// Values are in a list of their own as well, so that however many other objects a fiber has, it
-/// does not look through them.
+/// Values have a list of their own, so that a search does not have to pass a fiber's other
+/// objects.
 class local_list {
  public:
   local_list() noexcept = default;
@@ -44,7 +44,7 @@ class local_list {
 
   bool empty() const noexcept { return newest_ == nullptr; }
   bool has_values() const noexcept { return newest_value_ != nullptr; }
-  /// Returns: what a fiber that is spun now starts with, in the order in which it was made here.
+  /// Returns: the values that a fiber spawned now inherits, in their order of creation.
   /// Throws: what a copy throws.
   [[gnu::noinline]] local_list copies() const;
 
@@ -69,7 +69,7 @@ class local_list {
 /// What holds a T; `Base` is local_object or local_value.
 template <typename T, typename Base>
 struct local_holder final : Base {
-  /// `make()` is the T, made in place.
+  /// Constructs the T in place from `make()`.
   template <typename Make>
   local_holder(const Base& base, Make&& make) : Base(base), value(make()) {
     this->end = [](local_object& held) noexcept { delete static_cast<local_holder*>(&held); };
@@ -88,7 +88,7 @@ local_value* find_local(std::uint64_t key);
 /// Makes them the running fiber's.
 void add_local(local_object& made) noexcept;
 void add_local(local_value& made) noexcept;
-/// Returns: a number that no other fiber_local of this process ever has.
+/// Returns: a number that this process never uses for another fiber_local.
 std::uint64_t next_local_key() noexcept;
 
 /// The type of `inherited`.

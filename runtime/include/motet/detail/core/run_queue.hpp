@@ -68,7 +68,7 @@ class run_queue {
   static constexpr int places_ahead = 4;
 
   Fiber* first_ = nullptr;
-  Fiber** end_ = &first_;  // the link that the next one goes to
+  Fiber** end_ = &first_;  // the link to which the next one is attached
   std::size_t size_ = 0;
   Fiber* ahead_ = nullptr;
 };

@@ -23,9 +23,9 @@ struct lasting_interruption {
   std::uint64_t id = 0;  // unique; identifies its `cancelled`
   cancel_reason why = interruption::reason("");
   shared_cause as_cause;          // `why`, once its fiber has asked others to end
-  bool thrown = false;            // thrown at least once;
+  bool thrown = false;            // at least once;
   std::uint64_t scopes_then = 0;  // the newest scope's number when this was last thrown
-  bool handled = false;           // a handler has come to a switchpoint,
+  bool handled = false;           // a handler has reached a switchpoint,
   clock::time_point handled_since{};
 };
 
@@ -72,7 +72,7 @@ class scope : public scope_entry {
 
   struct scope_timer : timer {
     scope* owner = nullptr;
-    bool packed = false;  // armed again when its fiber, on its way, has arrived
+    bool packed = false;  // its migrating fiber rearms it on arrival
   };
 
   lasting_interruption about;

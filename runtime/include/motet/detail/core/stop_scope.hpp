@@ -11,8 +11,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Ends when a stop is requested, on whatever thread. The reason is the stop, or what `given`, if
-/// it is not null, tells by then.
+/// Ends when a stop is requested, on any thread. Its reason is the stop, or `given`, if that is not
+/// null.
 class stop_scope : public scope {
  public:
   stop_scope(std::stop_token token, call_site site, const cancel_reason* given = nullptr);

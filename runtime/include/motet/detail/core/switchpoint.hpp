@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The part of a thread that every switch touches; the rest is in thread_state.
 struct thread_core {
-  /// A stack on which nothing will run any more, and what a sanitizer knows of it.
+  /// A stack that is no longer used, and the sanitizer's record of it.
   struct retired_stack {
     stack one;
     [[no_unique_address]] sanitizer::context_state watched;
@@ -37,7 +37,7 @@ struct thread_core {
   std::size_t runnable() const noexcept { return queue_.size(); }
   std::size_t living() const noexcept { return living_; }  // spun fibers that are not dead
   const control_block* first_runnable() const noexcept { return queue_.front(); }
-  /// Returns: after how many more switches the inbox is looked at.
+  /// Returns: the number of switches until the inbox is polled.
   int until_look() const noexcept { return until_look_ + held_back_; }
   /// Whether each switch, and each fiber that becomes runnable, is told to its thread's recorder.
   bool recorded() const noexcept { return recorded_; }
@@ -63,11 +63,11 @@ struct thread_core {
   /// Returns: the `site` before.
   const call_site* forbid_switches(const call_site* site) noexcept;
   bool may_leave() const noexcept { return no_switch_ == nullptr; }
-  /// Ends the process if it may not.
+  /// Aborts the process if a no_switch_guard forbids the switch.
   void check_may_leave() const noexcept;
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
-  /// Where another thread looks for the progress of this one.
+  /// The addresses at which another thread observes this one's progress.
   struct watched_places {
     control_block* const* running;
     const int* until_look;
@@ -82,8 +82,8 @@ struct thread_core {
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
   bool lasting_pending() const noexcept { return pending_[0] > 0; }
 
-  /// Hands the thread on until `wait`, a record in the running fiber's frame, has been claimed.
-  /// Returns at once if something is pending that interrupts it.
+  /// Switches to other fibers until `wait`, a record in the running fiber's frame, has been
+  /// claimed. Returns immediately if an interruption is pending.
   wake_reason park(wait_record& wait) noexcept;
   /// Goes to the back of the queue and hands the thread on.
   void snooze() noexcept;
@@ -101,7 +101,7 @@ struct thread_core {
       look_between_calls();
     deliver_before_switch();
   }
-  /// The same for a call that always hands the thread on: the switch looks around.
+  /// The same for a call that always switches: the switch polls for interruptions.
   void deliver_before_switch() {
     if (must_throw()) [[unlikely]]
       throw_pending();
@@ -113,7 +113,7 @@ struct thread_core {
     ++living_;
     make_runnable(fiber);
   }
-  /// A fiber that has ended is one no more.
+  /// Removes an ended fiber from this thread's.
   void forget(control_block& fiber) noexcept {
     list<control_block, fibers_tag>::remove(fiber);
     --living_;
@@ -132,8 +132,8 @@ struct thread_core {
   void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
 
  protected:
-  // Off the path of a switch, and out of line: in core/switchpoint.cpp and core/store/stacks.cpp,
-  // and what is thrown in cancellation/pending_throw.cpp.
+  // Off the path of a switch, and out of line: in core/switchpoint.cpp and core/store/stacks.cpp;
+  // throwing is in cancellation/pending_throw.cpp.
   [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
@@ -265,10 +265,10 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
   return next;
 }
 
-/// Many fibers are not in the cache when it is their turn: so the stack of a fiber a few places
-/// behind is fetched, and the block of the next fiber after it.
+/// With many fibers, the next ones are not in the cache. So this prefetches the stack of a fiber a
+/// few places behind in the queue, and the control block of the one after it.
 inline void thread_core::prefetch() noexcept {
-  if (queue_.size() == most_in_cache) return queue_.look_no_further();  // fewer are to come
+  if (queue_.size() == most_in_cache) return queue_.look_no_further();  // the queue is draining
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;
   const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);

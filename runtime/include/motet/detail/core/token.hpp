@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The wait of suspend(): for a token, which may have been given before.
+// The wait of suspend(): for a token, which may have been given already.
 #pragma once
 
 #include <motet/detail/base/value_slot.hpp>
@@ -22,7 +22,7 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
   thread_core& thread = here_core();
   control_block& fiber = thread.running();
   thread.deliver_before_switch();
-  const cold_part* part = cold_if_any(fiber);  // a fiber that waits need not have one
+  const cold_part* part = cold_if_any(fiber);  // may be null even for a waiting fiber
   if (part != nullptr && part->token.filled()) {
     thread.snooze();
     let_exception_displace_token(present_core(), fiber);

@@ -13,11 +13,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct control_block;
 
 enum class wake_reason : std::uint8_t {
-  none,         // the wait goes on
+  none,         // the wait has not ended
   handed,       // the awaited event has occurred
   time,         // its own deadline has passed
   interrupted,  // something is pending that the fiber must throw
-  idle,         // the main fiber's suspend(): nothing else can happen on this thread
+  idle,         // the main fiber's suspend(): this thread is deadlocked
 };
 
 struct wait_record {
@@ -68,7 +68,7 @@ struct wait_record {
   /// first.
   void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
 
-  /// Opens it again, for the same fiber.
+  /// Reopens it for the same fiber.
   void reopen() noexcept { end_instead(wake_reason::none); }
 
  private:

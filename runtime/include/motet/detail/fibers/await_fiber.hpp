@@ -29,8 +29,8 @@ void await_remotely(control_block& fiber);
 /// A fiber other than the parent claims the failure of a dead fiber.
 void claim_failure(control_block& dead) noexcept;
 [[noreturn]] void throw_outcome(const control_block& dead);
-/// Returns: where the value is that the body has returned.
-/// Throws: std::logic_error if it has been taken.
+/// Returns: the address of the fiber's result.
+/// Throws: std::logic_error if the result has been moved out.
 void* result_of(control_block& dead);
 void* take_result_of(control_block& dead);
 /// Cancels the fiber, and decides what awaiting it returns if its body ends by that. Any thread.
@@ -74,7 +74,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   if (fiber.ended_by != outcome::value) throw_outcome(fiber);
 }
 
-/// Keeps a fiber that is waited for in this frame: a wait ends on the thread on which it began.
+/// Keeps an awaited fiber alive in this frame. A wait ends on the thread on which it began.
 class awaited {
  public:
   explicit awaited(control_block& fiber) noexcept : fiber_(fiber) {

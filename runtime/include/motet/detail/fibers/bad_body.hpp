@@ -43,7 +43,7 @@ no_fiber spin_in(family*, spin_options*, F&&, call_site) {
 
 }  // namespace detail
 
-/// Not a switchpoint: it does not compile.
+/// Not a switchpoint: never compiles.
 template <typename F, typename Argument, typename... More>
   requires(!std::is_same_v<std::remove_cvref_t<F>, spin_options> &&
            !std::is_same_v<std::remove_cvref_t<Argument>, call_site> &&

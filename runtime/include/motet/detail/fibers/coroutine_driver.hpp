@@ -37,7 +37,7 @@ struct coroutine_wait_on final : coroutine_wait {
   Branch kept;
 };
 
-/// A coroutine that waits, in its own frame; to be destroyed on the thread on which it waits.
+/// A waiting coroutine, as part of its frame; to be destroyed on the thread on which it waits.
 class suspended_coroutine {
  public:
   suspended_coroutine() = default;
@@ -47,7 +47,7 @@ class suspended_coroutine {
     if (wait_ != nullptr) forget();
   }
 
-  /// Goes on with the coroutine, in which `error`, if there is one, ends the wait.
+  /// Resumes the coroutine; `error`, if not null, is thrown there.
   void resume_with(std::exception_ptr error);
 
  protected:
@@ -77,14 +77,14 @@ class coroutine_driver {
   coroutine_driver& operator=(const coroutine_driver&) = delete;
   ~coroutine_driver();
 
-  /// Throws: std::bad_alloc; the caller keeps `what`.
+  /// Throws: std::bad_alloc, and then the caller keeps `what`.
   void add(std::unique_ptr<coroutine_wait>&& what);
   /// A coroutine that waits has been destroyed.
   void note_destroyed() noexcept { changed_.set(); }
 
-  /// Resumes the coroutines as what they wait for comes: until `done` is set or, without it, until
-  /// none waits. Coroutines that wait after `done` get another driver.
-  /// Throws: the first exception that the resumption of a coroutine has thrown.
+  /// Resumes coroutines when their waits end, until `done` is set or, without it, until none waits.
+  /// Coroutines that wait after `done` get another driver.
+  /// Throws: the first exception thrown by the resumption of a coroutine.
   void run(event* done);
 
  private:

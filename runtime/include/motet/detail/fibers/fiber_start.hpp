@@ -22,10 +22,10 @@ namespace detail {
 /// Throws: as the first use of motet on a thread does.
 family* children_of_main();
 
-/// A fiber that has been made but not started; gives everything back if it never is.
+/// A fiber that has been created but not started; releases everything if it never is.
 class fiber_start {
  public:
-  /// `how` may be null: nothing special; so may `parents`: the running fiber is the parent.
+  /// `how` may be null: the defaults; `parents` too: a child of the running fiber.
   fiber_start(family* parents, spin_options* how, const body_kind& kind, call_site site)
       : block_(&make(parents, how, kind, site)) {}
   fiber_start(const fiber_start&) = delete;
@@ -35,12 +35,12 @@ class fiber_start {
       unmake();
   }
 
-  /// Returns: where the callable is to be constructed.
+  /// Returns: the address at which the callable is to be constructed.
   void* body() const noexcept { return block_->body; }
-  /// For what may have waited while it was moved to body(): the family may have ended meanwhile,
-  /// and the process may be a forked one.
-  /// Throws: `cancelled` if nothing can be spun there now; what is at body() has been destroyed
-  ///         then.
+  /// Called after the callable was moved to body(), which may have waited: the family may have
+  /// ended meanwhile, or this may be a forked process.
+  /// Throws: `cancelled` if fibers can no longer be spawned there; the callable at body() has been
+  ///         destroyed then.
   void look_again();
   /// Makes it runnable, and a child.
   handle start() noexcept {

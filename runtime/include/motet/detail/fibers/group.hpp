@@ -20,7 +20,7 @@ namespace detail {
 
 class race;
 
-/// A place for one more fiber in a group that may have a limit.
+/// A slot for one more fiber in a group that may have a limit.
 class group_room {
  public:
   explicit group_room(group_family& wanted);
@@ -37,7 +37,7 @@ class group_room {
  private:
   void give_back() noexcept;
 
-  group_family* group_ = nullptr;  // null: no limit. The group may be gone before ~group_room()
+  group_family* group_ = nullptr;  // null: no limit. May be destroyed before ~group_room()
   handle owner_;
 };
 
@@ -59,9 +59,9 @@ class group {
   /// Switchpoint; nothing interrupts it.
   ~group();
 
-  /// Starts a fiber in this group; otherwise as motet::spin(). `body` may borrow what outlives the
-  /// group. Any fiber of the owner's thread may call this; but a fiber of the group should not wait
-  /// for room, since it takes up room itself.
+  /// Spawns a fiber in this group; otherwise as motet::spin(). `body` may borrow objects that
+  /// outlive the group. Any fiber of the owner's thread may call this; but a fiber of a group with
+  /// a limit should not call it, because it would wait for a slot while it occupies one.
   /// Switchpoint if the group has a limit; else not a switchpoint.
   /// Throws: as motet::spin(); `cancelled` if the owner is ending; a pending interruption.
   template <typename F>
@@ -95,11 +95,11 @@ class group {
   ///         std::logic_error if the running fiber is not the owner.
   void await_all();
 
-  /// Waits until one more of the fibers is over. Only fibers to which a handle exists count.
-  /// Returns: these fibers, one a call, in the order of their ends; an empty handle when only
+  /// Waits until one more of the fibers has ended. Only fibers with a handle count.
+  /// Returns: the fibers, one per call, in the order of their ends; an empty handle when only
   ///          transient fibers are left.
   /// Switchpoint.
-  /// Throws: the first failure, unchanged, as soon as it is known; otherwise as await_all().
+  /// Throws: the first failure, unchanged, as soon as it occurs; otherwise as await_all().
   fiber_ref next();
 
   /// Returns: the exceptions of the last round that had a failure, in order, including those that
@@ -108,7 +108,7 @@ class group {
   /// Throws: std::logic_error on another thread than the owner's; std::bad_alloc.
   std::vector<std::exception_ptr> failures() const;
 
-  /// Cancels every fiber that is in the group now; more may be spun.
+  /// Cancels all fibers that are in the group now; more may be spawned.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread than the owner's.
   void cancel(const char* reason = "its group was cancelled", call_site site = call_site::here());
@@ -119,7 +119,7 @@ class group {
   void terminate(detail::timespan grace = std::chrono::seconds(5),
                  call_site site = call_site::here());
 
-  /// Returns: how many of the group's fibers are not over.
+  /// Returns: the number of the group's fibers that have not ended.
   /// Not a switchpoint.
   std::size_t size() const noexcept { return family_.size; }
 

@@ -14,8 +14,8 @@ namespace detail {
 
 std::exception_ptr unready_end() noexcept;
 
-/// The body of a fiber that start() waits for; it may keep the promise for later. What is thrown
-/// before the fiber is ready is start()'s to throw.
+/// The body of a fiber that start() waits for; it may keep the promise. An exception that leaves it
+/// before the promise is set is thrown by start().
 template <typename T, typename F>
 struct starting {
   void operator()() {
@@ -34,9 +34,9 @@ struct starting {
   promise<T> ready;
 };
 
-/// Called in a handler.
-/// Throws: fiber_cancelled if the promise was broken because the fiber was cancelled; else what is
-///         handled.
+/// Called in an exception handler.
+/// Throws: fiber_cancelled if the promise was broken because the fiber was cancelled; else the
+///         handled exception.
 [[noreturn]] void rethrow_for_start_of(const fiber_ref& started);
 
 }  // namespace detail

@@ -46,13 +46,13 @@ class race {
   void win(std::size_t place);
   bool over() const noexcept { return winner_.has_value(); }
 
-  /// Waits until all attempts are over.
-  /// Returns: the place of the winner, if there is one.
+  /// Waits until all attempts have ended.
+  /// Returns: the index of the winner, if there is one.
   std::optional<std::size_t> run();
 
   /// After a race without a winner:
   void rethrow_first_failure() const;
-  /// The same, but passes over those that were cancelled.
+  /// The same, but ignores those that were cancelled.
   void rethrow_first_but_cancelled() const;
   [[noreturn]] void throw_all_failed() const;
 
@@ -82,7 +82,7 @@ void check_entrants(std::size_t count, const char* verb);
 /// Throws: std::logic_error for an empty handle, or the running fiber's own.
 void check_watched(const fiber_ref& handle);
 
-/// The first body that returns wins; the values of the others are destroyed in their own fibers.
+/// The first body that returns wins; the others' results are destroyed in their own fibers.
 template <typename T, typename Body>
 void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body) {
   runners.enter([&runners, &prize, &body](std::size_t place) {
@@ -192,8 +192,8 @@ class joined_race {
     runners_.enter([this, &body](std::size_t place) { attempt(place, body); });
   }
 
-  /// Returns: whether the joiner had enough.
-  /// Throws: what it has thrown.
+  /// Returns: whether the joiner was satisfied.
+  /// Throws: an exception of the joiner.
   bool run() {
     const bool enough = runners_.run().has_value();
     if (error_ != nullptr) std::rethrow_exception(error_);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Calls that say where in a file, and calls on the names of files. They belong to motet/io.hpp, and
-// the rules that are stated there hold for these calls as well. All of them may wait for the disk,
-// but none has the thread wait: the kernel does the work beside the thread, or a plain thread does.
-// An interruption ends a call that has not begun; a call that has begun is waited for, and returns
-// as usual.
+// Calls with a file offset, and calls on file names. They belong to motet/io.hpp, and its
+// rules apply. All of them may wait for the disk, but none blocks the thread: the kernel works
+// asynchronously, or a plain thread makes the call. An interruption ends a call that has not
+// begun; a call that has begun is awaited, and returns as usual.
 //
-// A path begins in a directory that is given by a descriptor, or, for AT_FDCWD, in the working
-// directory of the process. A path ends with a NUL, and must last for the call.
+// A relative path starts at a directory given by a descriptor, or, for AT_FDCWD, at the
+// working directory of the process. A path ends with a NUL, and must stay valid during the
+// call.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a reader keeps of its stream: bytes that have been read and not taken yet.
+// The buffer of a reader: bytes that were read ahead and not consumed yet.
 #pragma once
 
 #include <cstddef>

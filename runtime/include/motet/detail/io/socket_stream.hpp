@@ -20,10 +20,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class socket_stream {
  public:
   /// Reads at most `buffer.size()` bytes.
-  /// Returns: bytes read, in [0, buffer.size()]; 0 when the peer will send no more.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 at the end of the peer's data.
   /// Switchpoint.
-  /// Throws: std::system_error; a pending interruption, and then nothing was read;
-  ///         std::logic_error if another thread's fiber is reading.
+  /// Throws: std::system_error; a pending interruption, and then nothing was read; std::logic_error
+  ///         if another thread's fiber is reading.
   std::size_t read(std::span<std::byte> buffer);
   std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
 
@@ -83,7 +83,7 @@ class socket_stream {
   socket_stream& operator=(socket_stream&&) noexcept;
   ~socket_stream();
 
-  /// Sends a message behind what has been written before, or takes the next one.
+  /// Sends a message after all earlier writes, or receives the next one.
   /// Returns: bytes sent or received.
   /// Throws: as write() and read().
   std::size_t send_message(msghdr& message);

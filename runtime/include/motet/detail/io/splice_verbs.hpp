@@ -12,13 +12,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace io {
 
-/// Moves at most `size` bytes from one descriptor to another, of which at least one is a pipe, and
-/// waits until there are some and there is room. What is at a file is moved by a plain thread, and
-/// an interruption then waits for that. `flags` are those of the kernel.
+/// Moves at most `size` bytes between two descriptors, at least one of them a pipe, and waits until
+/// there are bytes and room for them. A plain thread moves bytes from or to a file; an interruption
+/// then waits for its end. `flags` are those of the kernel.
 /// Returns: bytes moved; 0 at the end.
 /// Switchpoint.
-/// Throws: std::system_error: invalid_argument if none is a pipe, or for a socket in blocking mode,
-///         which the kernel would have the thread wait for.
+/// Throws: std::system_error: invalid_argument if neither is a pipe, or for a socket in blocking
+///         mode, because the kernel would block the thread.
 /// Source: splice(2).
 std::size_t splice(int from, int to, std::size_t size, unsigned flags = 0);
 std::size_t splice(int from, int to, std::size_t size, unsigned flags,

@@ -25,7 +25,7 @@ struct direction_calls {
   int (*descriptor)(void* held) noexcept;
 };
 
-/// Of a stream that has no turns.
+/// For a stream without turns.
 template <typename Stream, bool Writes>
 inline constexpr direction_calls plain_direction{
     [](void* stream, std::error_code& error) noexcept {

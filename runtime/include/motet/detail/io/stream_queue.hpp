@@ -29,8 +29,8 @@ class stream_queue {
   bool closed() const noexcept { return closed_; }
   /// Whether a fiber is in a call on the stream: it leaves that soon once the descriptor is closed.
   bool in_use() noexcept { return holder() != nullptr && !kept_; }
-  /// The turn is kept over several calls, between which its holder waits for other things. It goes
-  /// on also when the stream is closed, so what has the queue must last until it is passed.
+  /// The turn spans several calls, between which its holder may wait. It continues even if the
+  /// stream is closed, so the owner of the queue must outlive it.
   void keep() noexcept { kept_ = true; }
   bool kept() noexcept { return holder() != nullptr && kept_; }
   /// Returns: whether a fiber of another thread than the calling one has the turn. Any thread.
@@ -40,7 +40,7 @@ class stream_queue {
   thread_state* holder() noexcept;
 
   std::atomic<thread_state*> holder_{nullptr};
-  control_block* user_ = nullptr;  // the fiber that has the turn, or had it last
+  control_block* user_ = nullptr;  // the present or latest holder of the turn
   bool closed_ = false;
   bool kept_ = false;
   std::atomic<std::uint32_t> taken_in_{this_process()};  // the process that took it last

@@ -26,12 +26,12 @@ class unix_socket_path {
 
  private:
   std::string path_;
-  dev_t device_ = 0;  // where the path was, and which file it was
+  dev_t device_ = 0;  // identify the file at the path
   ino_t file_ = 0;
   std::uint32_t made_in_ = 0;
 };
 
-/// Binds the socket to `where`. A path that a program which is gone has left is made anew.
+/// Binds the socket to `where`. Replaces a path that a terminated program has left behind.
 /// Throws: std::system_error that names `where`.
 void bind_to(int socket, const net::endpoint& where, const char* what);
 

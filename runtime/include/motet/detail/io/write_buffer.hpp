@@ -27,7 +27,7 @@ class write_buffer {
   std::size_t buffered() const noexcept { return filling_.size() + sending_.size(); }
 
  private:
-  /// Bytes of which some at the front have been written.
+  /// Bytes, some of which, at the front, have been written.
   struct part {
     owned<std::byte[]> bytes;
     std::size_t begin = 0;

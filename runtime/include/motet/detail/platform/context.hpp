@@ -15,8 +15,8 @@
 #endif
 
 extern "C" {
-/// Saves on this stack the registers that a callee preserves by the ABI, and the stack pointer in
-/// `*save`; then goes on where `load` was saved. In context/<architecture>.cpp.
+/// Saves the callee-saved registers of the ABI on this stack, and the stack pointer in `*save`;
+/// then resumes the context saved in `load`. In context/<architecture>.cpp.
 void motet_switch_context(void** save, void* load) noexcept;
 /// The code at which a fresh context begins; it is jumped to, not called.
 void motet_enter_context() noexcept;
@@ -30,7 +30,7 @@ inline constexpr bool switches_inline = false;
 inline constexpr bool switches_inline = true;
 #endif
 
-/// Where a context that is not running goes on.
+/// The saved state of a context that is not running.
 struct context : saved_context {
   [[no_unique_address]] sanitizer::context_state watched;
 };

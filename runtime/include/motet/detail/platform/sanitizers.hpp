@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which sanitizer this build has, and what it must be told. Other files use these functions and
-// constants instead of the sanitizers' macros and headers.
+// Which sanitizer this build uses, and the notifications it needs. Other files use these functions
+// and constants instead of the sanitizers' own macros and headers.
 #pragma once
 
 #include <cstddef>
@@ -50,11 +50,11 @@ struct context_state {
 };
 
 #if defined(MOTET_TSAN)
-/// ThreadSanitizer notes a signal with the fiber that it meets, and calls the handler when that
-/// fiber next calls a function which ThreadSanitizer intercepts: a fiber that waits, or ends, would
-/// keep the signal. So what the fiber has been given is handled before the fiber is left, and no
-/// signal comes until another one runs. By system calls, because pthread_sigmask(3) is intercepted
-/// and takes twice as long.
+/// ThreadSanitizer records a signal in the running fiber, and calls the handler when that fiber
+/// next calls an intercepted function: a fiber that waits, or ends, would keep the signal. So
+/// recorded signals are handled before the fiber is left, and signals are blocked until another
+/// fiber runs. Uses system calls, because pthread_sigmask(3) is intercepted and takes twice as
+/// long.
 /// Source: sigprocmask(2).
 [[gnu::always_inline]] inline void hold_signals(context_state& state) noexcept {
   constexpr std::uint64_t all = ~std::uint64_t{0};
@@ -98,7 +98,7 @@ inline void describe([[maybe_unused]] context_state& state, [[maybe_unused]] voi
   state.fake_stack = nullptr;
 #endif
 #if defined(MOTET_TSAN)
-  // Both the making and the destroying of a fiber switch to it for a while.
+  // Creating and destroying a TSan fiber both switch to it temporarily.
   hold_signals(state);
   state.fiber = fresh ? __tsan_create_fiber(0) : __tsan_get_current_fiber();
   let_signals_come(state);

@@ -53,7 +53,7 @@ using returned_by_all = typename return_of_all<Bodies...>::type;
 template <typename T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// Returns: how many elements the range has. They are not copied, so it must hold them.
+/// Returns: the number of elements of the range, which must hold them: they are not copied.
 template <typename R>
 std::size_t count_of(R& range) {
   static_assert(std::is_lvalue_reference_v<element_of<R>>,

@@ -38,7 +38,7 @@ struct nothing_to_do {
 
 }  // namespace detail
 
-/// A branch that is taken when `fiber` has ended, and then calls `then()`. fiber_ref::await() tells
+/// A branch that is ready when `fiber` has ended, and then calls `then()`. fiber_ref::await() tells
 /// how the fiber has ended.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty handle.
@@ -47,7 +47,7 @@ auto on_end(const fiber_ref& fiber, F then = {}) {
   return detail::select_case<detail::end_case, F>{detail::end_case(fiber), std::move(then)};
 }
 
-/// A branch that is taken when reading from the descriptor would not wait, and then calls `then()`.
+/// A branch that is ready when reading from the descriptor would not wait, and then calls `then()`.
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
 auto on_readable(int fd, F then = {}) {
@@ -55,7 +55,7 @@ auto on_readable(int fd, F then = {}) {
                                                     std::move(then)};
 }
 
-/// A branch that is taken when writing to the descriptor would not wait, and then calls `then()`.
+/// A branch that is ready when writing to the descriptor would not wait, and then calls `then()`.
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
 auto on_writable(int fd, F then = {}) {
@@ -63,9 +63,9 @@ auto on_writable(int fd, F then = {}) {
                                                     std::move(then)};
 }
 
-/// A branch that is taken when `span` has passed and no other branch was taken, and then calls
-/// `then()`. With a span of 0, select() does not wait. The time begins here, or, for a branch in a
-/// range, with the select().
+/// A branch that is ready when `span` has passed without another branch being taken, and then calls
+/// `then()`. With a span of 0, select() does not wait. The time starts with this call, or, for a
+/// branch in a range, with select().
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
 auto on_timeout(detail::timespan span, F then = {}) {

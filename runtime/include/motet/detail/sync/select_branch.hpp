@@ -27,11 +27,11 @@ class select_branch : public wait_node {
   /// Called when a select() begins with a branch that another one may have used.
   void begin() noexcept {}
 
-  /// Takes the branch if that needs no waiting.
+  /// Takes the branch if that is possible without waiting.
   /// Returns: whether the branch was taken.
   virtual bool proceeds(thread_core& thread) = 0;
-  /// Joins the list of waiters, unless the branch could be taken by now.
-  /// Returns: true if it could, and has not joined the list.
+  /// Joins the list of waiters, unless the branch can be taken now.
+  /// Returns: true if it can, and has not joined the list.
   virtual bool enter(thread_core& thread) = 0;
   /// Called when another branch was taken, or none.
   virtual void leave_list() noexcept = 0;

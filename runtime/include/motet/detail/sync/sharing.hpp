@@ -77,7 +77,7 @@ class local_policy {
   void unlock() noexcept {}
   void lock_at_end() noexcept {}
 
-  /// Returns: the runtime of this thread, which is started if there is none.
+  /// Returns: this thread's runtime; starts one if there is none.
   /// Throws: a pending interruption.
   static thread_core* enter() {
     thread_core& thread = here_core();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the subscriptions to a broadcast and to a watch have in common: each has its own place in
-// what both sides share, and waits for what comes behind that place.
+// The common part of subscriptions to a broadcast and to a watch: each has its own position in the
+// shared sequence, and waits for items behind it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// What a subscription has found behind its place.
 template <typename T>
 struct reading {
-  bool over = false;  // there is something to tell, perhaps the end
+  bool over = false;  // there is a result: a value, or the end
   std::shared_ptr<const T> value;
   std::uint64_t missed = 0;
   std::uint64_t place = 0;  // the place itself
@@ -64,7 +64,7 @@ class subscription_to {
     from.read(place_, into);
     return into.over;
   }
-  /// A value that cannot be copied has not been seen.
+  /// If copying throws, the value counts as not seen.
   std::optional<T> copy_of(const reading<T>& found) {
     if (found.missed > 0) throw items_missed(found.missed);
     if (found.value == nullptr) return std::nullopt;

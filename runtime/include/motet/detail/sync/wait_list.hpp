@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of the waiters on a primitive, and how the primitive serves them one by one, or all at
-// once. See detail/sync/waiter.hpp.
+// The list of the waiters on a primitive, and how the primitive serves them one by one, or all
+// together. See detail/sync/waiter.hpp.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// The waiters on a primitive, in the order in which they came. The primitive's lock is held for
-/// every call but detach_all(), which takes it.
+/// The waiters on a primitive, in their order of arrival. Every call needs the primitive's lock,
+/// except detach_all(), which acquires it.
 class wait_list {
  public:
   void push_back(wait_node& one) noexcept {
@@ -37,7 +37,7 @@ class wait_list {
     return each;
   }
 
-  /// The same, but takes the nodes in front of it, whose waiters have ended, out of the list.
+  /// The same, but first removes the nodes at the front whose waiters have ended.
   wait_node* first_left() noexcept {
     wait_node* each = first();
     while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
@@ -70,8 +70,8 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// The waiter of `chosen` gets nothing, but may look again. Until it calls arrived(),
-  /// choose() and its like find no other waiter, so that none behind it is served first.
+  /// Lets the waiter of `chosen` look again, without giving it anything. Until it calls arrived(),
+  /// choose() and similar calls find no other waiter, so that none behind it is served first.
   void expect(wait_node& chosen) noexcept {
     chosen.refused = true;
     filled_in_ |= expecting;
@@ -84,7 +84,7 @@ class wait_list {
     return (filled_in_ & expecting) != 0 || front() != nullptr;
   }
 
-  /// Chooses the waiter of `one`, and takes `one` out of the list.
+  /// Chooses the waiter of `one`, and removes `one` from the list.
   /// Returns: whether the waiter could be chosen.
   [[gnu::always_inline]] static bool take(wait_node& one, const thread_core* chooser) noexcept {
     if (!one.of->choose(chooser)) return false;

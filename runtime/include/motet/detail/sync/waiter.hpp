@@ -98,7 +98,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   waiter* of = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
-  bool refused = false;    // the waiter was notified, but gets nothing
+  bool refused = false;    // notified, but without the awaited item
   bool list_gone = false;  // the primitive ended after the waiter had ended otherwise
 
   /// Chooses the waiter by this node, and makes its fiber runnable. Called on its home thread.
@@ -111,8 +111,8 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   }
 
   void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
-  /// Called by the waiter's own fiber, which then takes the node out of its list.
-  /// Returns: false if the node is in no list any more; the list may be gone as well.
+  /// Called by the waiter's own fiber, which then removes the node from its list.
+  /// Returns: false if the node is in no list any more; the list may have been destroyed.
   bool leave() noexcept {
     place expected = place::listed;
     if (place_.compare_exchange_strong(expected, place::leaving)) return true;
@@ -203,7 +203,7 @@ template <typename Sharing, typename Choose>
   throw_interruption();
 }
 
-/// The same for primitives on which no waiter holds up those behind it.
+/// The same for primitives whose waiters never hold up those behind them.
 template <typename Sharing>
 [[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one) {
   wait_on(sharing, one, [](wake_list&) {});

@@ -38,10 +38,10 @@ class arrival {
 struct executor_kind {
   void (*post)(void* where, std::function<void()>&& f);
   bool (*is_here)(const void* where);
-  /// Waits for room, so that send() need not wait; null: send() never waits.
-  /// Returns: false if the traveller has a place in this executor already, and needs no other.
+  /// Waits for a slot, so that send() need not wait; null: send() never waits.
+  /// Returns: false if the traveller already has a slot in this executor, and needs no other.
   bool (*take_room)(void* where, const journey& traveller);
-  /// Uses up the room that was taken, also if it throws.
+  /// Uses up the slot, even if it throws.
   void (*send)(void* where, const arrival& fiber);
 };
 

@@ -26,7 +26,7 @@ class executor {
 
   /// Passes `f`, moved, to the object's post().
   /// Switchpoint if that post() makes the caller wait; else not a switchpoint.
-  /// Throws: executor_stopped if it takes no more functions; std::bad_alloc; what post() throws.
+  /// Throws: executor_stopped if it accepts no more functions; std::bad_alloc; what post() throws.
   template <typename F>
   void post(F&& f) const {
     auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(f));

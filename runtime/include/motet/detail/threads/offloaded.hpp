@@ -82,10 +82,10 @@ class offloaded_outcome {
 /// A call in the frame of its caller, which waits for its end.
 class lent_call : public blocking_call {
  public:
-  /// Has an offload thread make the call and waits for its end, however late. On a thread without a
-  /// runtime makes the call itself.
-  /// Throws: a pending interruption, if the call was not begun; std::system_error if there is no
-  /// thread.
+  /// Makes the call on an offload thread, and waits for its end, however late. Without a runtime,
+  /// makes the call on this thread.
+  /// Throws: a pending interruption if the call has not begun; std::system_error if there is no
+  ///         thread.
   void await_end();
 
  protected:
@@ -109,11 +109,11 @@ class owned_call : public blocking_call {
   owned_call() = default;
   virtual ~owned_call() = default;
 
-  /// Has an offload thread make the call and waits for its end. On a thread without a runtime makes
-  /// the call itself.
-  /// Throws: a pending interruption; `call` is then empty if it was left to its thread;
-  /// std::system_error
-  ///         if there is no thread.
+  /// Makes the call on an offload thread, and waits for its end. Without a runtime, makes the call
+  /// on this thread.
+  /// Throws: a pending interruption, and then `call` is empty if its thread owns it now;
+  ///         std::system_error if there is no thread. Otherwise `call` has ended, and the caller
+  ///         still owns it.
   static void await_end(owned<owned_call>& call);
 
  protected:
@@ -129,7 +129,7 @@ class owned_call : public blocking_call {
   std::atomic<phase> phase_{phase::awaited};
   sigset_t signals_{};  // as a lent_call's
   remote_wait* caller_ =
-      nullptr;  // in the caller's frame: lives until the caller leaves, or is told
+      nullptr;  // in the caller's frame, valid until the caller leaves or is notified
 };
 
 template <typename F>

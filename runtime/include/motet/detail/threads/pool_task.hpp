@@ -25,7 +25,7 @@ struct pool_state;
 struct worker_load {
   alignas(64) std::atomic<std::uint64_t> given{0};
   std::atomic<std::int64_t> moved{0};  // jobs stolen from others, minus jobs stolen by others
-  // A copy of `finished`, and the time at which it was made: kept by the threads that give jobs.
+  // A copy of `finished` and its time, updated by the threads that submit jobs.
   std::atomic<std::uint64_t> seen_finished{0};
   std::atomic<std::uint64_t> seen_at{0};
   alignas(64) std::atomic<std::uint64_t> finished{0};  // the worker alone writes it
@@ -45,8 +45,8 @@ worker_load& load_here() noexcept;
 bool discards(const worker_load& worker) noexcept;
 /// Whether the running fiber may have had children.
 bool may_have_spun() noexcept;
-/// Called when all children of the running fiber are over.
-/// Returns: an exception of a child that no fiber was told of; further ones go to on_unhandled.
+/// Called when all children of the running fiber have ended.
+/// Returns: the exception of a child that no fiber has received; further ones go to on_unhandled.
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 /// Returns: the exception for the future of a job that was not done.
 std::exception_ptr left_undone() noexcept;

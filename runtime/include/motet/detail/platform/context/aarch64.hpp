@@ -26,7 +26,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Where a context that is not running goes on. The asm below knows the order.
+/// The saved state of a context that is not running. The asm below depends on the order.
 struct saved_context {
   void* stack_pointer = nullptr;
   void* resume_at = nullptr;
