@@ -71,8 +71,8 @@ std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
   return row_of(part.kind).call(part, false);
 }
 
-/// Where pipes are to be those of Linux before 6.4, for a test: whether the kernel would refuse to
-/// be asked not to wait.
+/// For a test that simulates the pipes of Linux before 6.4: whether the kernel would reject
+/// RWF_NOWAIT for this operation.
 bool is_old_pipe(const operation& op, const verb_row& row) noexcept {
   static const bool wanted = disabled("pipe_nowait");
   if (!wanted || row.at != file_place::position || size_of(op, row) == 0) return false;
@@ -95,7 +95,7 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   return row.fills ? row.call(op, false) : write_what_fits(op, row);
 }
 
-/// Returns: -ENOTSOCK if it is not to be written to a socket.
+/// Returns: -ENOTSOCK if the operation is not a write to a socket.
 std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
   iovec single{op.buffer, op.length};
   msghdr message{};

@@ -17,7 +17,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What statx(2) says of an open file. Returns: whether that is all there is to know.
+/// Performs statx(2) on an open file. Returns: whether the cached result is complete.
 inline bool status_of_open(operation& op, int fd) noexcept {
   constexpr int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
   if (::statx(fd, "", flags, op.length, op.status) != 0) return false;

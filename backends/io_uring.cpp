@@ -91,10 +91,11 @@ class uring_backend final : public backend {
   }
 
  private:
-  /// What is at a file's position must keep its order, for which the ring does not care. What is in
-  /// memory is quicker without the ring, unless it enters the kernel together with others. Only the
-  /// call refuses an offset in a pipe. What this kernel's ring does not know is for a plain thread.
-  /// Returns: whether the operation is over, or is not for the ring.
+  /// Calls at a file's position must keep their order, which the ring does not guarantee. Cached
+  /// data is faster without the ring, unless the ring is about to be entered for other operations.
+  /// Only the plain call rejects an offset in a pipe. Operations that this kernel's ring lacks are
+  /// for a plain thread.
+  /// Returns: whether the operation has completed, or is not for the ring.
   bool done_without_ring(operation& op, const verb_row& row) noexcept {
     if (op.on_disk && (op.may_batch || ring_.has_submissions())) return false;
     if (row.at == file_place::position) {

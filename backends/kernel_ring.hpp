@@ -202,7 +202,7 @@ class kernel_ring {
     if (::io_uring_peek_cqe(&ring_, &done) == 0) ::io_uring_cqe_seen(&ring_, done);
   }
 
-  /// Returns: how many entries the kernel is to take.
+  /// Returns: the number of entries for the kernel to consume.
   unsigned flush() noexcept {
     io_uring_sq& queue = ring_.sq;
     queue.sqe_head = queue.sqe_tail;

@@ -17,8 +17,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Of one loop, on its thread. An operation has libev grow several tables at most once each: to
-/// twice its size, or to the size for the descriptor.
+/// Belongs to one loop, on its thread. An operation makes libev grow each of several tables at most
+/// once: to twice its size, or to the size for the descriptor.
 class libev_memory {
  public:
   libev_memory() noexcept {

@@ -66,8 +66,8 @@ class mount_line {
   bool local_ = false;
 };
 
-/// One thread's. A number may be another file system's after an unmount: it is looked up again
-/// after a second.
+/// Belongs to one thread. After an unmount a device number may be reused, so a result expires after
+/// one second.
 class local_devices {
  public:
   bool contains(dev_t device) noexcept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Operations whose descriptor is ready and whose call would wait all the same. A Unix socket is
-// writable while the backlog of its listener is full; a socket is ready as long as its error queue
-// holds something. A wait for such a descriptor would be over at once, so the operation is tried
-// again after a pause, a longer one each time: so timers are not late, and the processor is not
-// kept busy.
+// Operations that would wait although their descriptor is ready. A Unix socket is writable
+// while the backlog of its listener is full; a socket is readable as long as its error queue is
+// not empty. A wait for such a descriptor would end immediately, so the operation is retried
+// after a pause, which grows each time: timers stay punctual, and the processor is not kept
+// busy.
 // Source: connect(2), EAGAIN; ip(7), IP_RECVERR.
 #pragma once
 

@@ -6,7 +6,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace {
 
-/// What people are told of a long chain: so many causes, and the last of all.
+/// A message lists this many causes of a long chain, and the last one.
 constexpr unsigned most_causes_told = 3;
 
 std::string with_place(const cancel_reason& why) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fault points: with -Dfaults=true a test can make any system call of motet fail, or fall short.
-// Otherwise the calls are made as they are.
+// Fault injection: with -Dfaults=true a test can make any system call of motet fail, or transfer
+// less. Otherwise the calls are unchanged.
 #pragma once
 
 #include <cerrno>

@@ -6,7 +6,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: the instant `span` after `from`, or the last one there is.
+/// Returns: `from` plus `span`, or the maximum if that is not representable.
 inline clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
   if (span <= clock::duration::zero()) return from;
   const auto left = clock::time_point::max() - from;

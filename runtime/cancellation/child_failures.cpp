@@ -50,8 +50,8 @@ void spare_proxy_of(const control_block& failed, const thread_core& thread) noex
   for (control_block* failure = part->failures; failure != nullptr;
        failure = cold(*failure).next_failure) {
     if (failure->error != failed.error) continue;
-    // await() has just told a fiber of this thread of the failure, so the parent need not be told,
-    // though it may have been woken for it.
+    // await() has just delivered the failure to a fiber of this thread, so the parent need not
+    // receive it, even if it was woken for it.
     if (parent == &thread.running() || cold(*failure).reported_to != nullptr)
       forget_failure(*parent, *failure);
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is interrupted: by an exception raised in it, its cancellation, a scope that has
-// ended, a child that has failed. All are levels or slots of the fiber, so that none can displace
-// another, and a wait that is over stays over. What a switchpoint throws is in
+// How a fiber is interrupted: by an exception raised in it, its cancellation, the end of a scope,
+// or the failure of a child. Each is a flag or a slot of the fiber, so that none displaces another;
+// a wait that has ended is not affected. What a switchpoint throws is in
 // cancellation/pending_throw.cpp.
 #include "cancellation/interrupt.hpp"
 
@@ -42,7 +42,7 @@ bool has_children(const control_block& fiber) noexcept {
   return part != nullptr && (part->own_family.size > 0 || part->own_family.next != nullptr);
 }
 
-/// The grace is over.
+/// The grace period has expired.
 void escalate(control_block& fiber) noexcept {
   cold(fiber).escalated = true;
   interrupt_fiber(fiber, interrupt_cancel);
@@ -51,7 +51,7 @@ void escalate(control_block& fiber) noexcept {
 
 }  // namespace
 
-/// The alarms of the others go off at once, so that a deep tree takes no stack.
+/// The others' timers fire immediately; recursion in a deep tree would need too much stack.
 void escalate_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
   const cancel_reason why = termination_by(fiber);

@@ -21,7 +21,7 @@ cancel_result cancel_here(control_block& fiber, const cancel_reason& why) noexce
 cancel_result terminate_here(control_block& fiber, clock::duration grace,
                              const cancel_reason& why) noexcept;
 void terminate_family(family& children, clock::duration grace, const cancel_reason& why) noexcept;
-/// The grace of the fiber's termination is over, and so is that of all whose end it waits for.
+/// Ends the grace period of the fiber's termination, and of all fibers that it waits for.
 void escalate_below(control_block& fiber) noexcept;
 
 bool give_token(control_block& fiber, value_slot&& token) noexcept;

@@ -179,8 +179,8 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
   return found;
 }
 
-/// An exception takes the place of a token that was given but not yet seen; every other hand-over
-/// stands, and the exception waits for the next switchpoint.
+/// An exception replaces a token that was given but not yet consumed; every other result of the
+/// wait stands, and the exception is thrown at the next switchpoint.
 bool interrupt_fiber(control_block& fiber, interrupt why) noexcept {
   if (fiber.home->recorded()) home_of(fiber).recording->note_interrupt(fiber, why);
   fiber.interrupts |= why;

@@ -16,7 +16,7 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
 /// Returns: whether that ended a wait of the fiber.
 bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
 
-/// Returns: how many of the fiber's exceptions are in flight, and how many shields it is under.
+/// Returns: the number of the fiber's exceptions in flight plus the shields around it.
 inline unsigned unwind_depth(const control_block& fiber, const thread_core& home) noexcept {
   const bool runs = &fiber == &home.running();
   return (runs ? home.exceptions().uncaught : fiber.uncaught) + fiber.shields;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The calls that go up: what a room needs of a room above it. One table, which runtime/hooks.cpp
-// fills in; a room that is not built leaves its entries null.
+// Calls from a lower room to a higher one, in one table, which runtime/hooks.cpp fills. The entries
+// of a room that is not built stay null.
 #pragma once
 
 #include <exception>
@@ -38,8 +38,8 @@ struct upward_calls {
   /// Returns: its main fiber, the running one.
   /// Throws: as the constructor of session.
   control_block& (*begin_session)(const options& chosen);
-  /// Ends every fiber of the runtime with that main fiber, and the runtime.
-  /// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
+  /// Ends the runtime of that main fiber, with all its fibers.
+  /// Returns: if `leave_first`, the first failure that no fiber has received; on_unhandled gets the
   ///          others.
   std::exception_ptr (*end_session)(control_block& main, bool leave_first) noexcept;
   /// Creates the backend in a forked child at its first switchpoint.
@@ -61,7 +61,7 @@ struct upward_calls {
   /// Called at home, after come_home().
   /// Returns: the failure of a child on another thread, or null.
   std::exception_ptr (*failure_while_away)(control_block& fiber) noexcept;
-  /// Returns: what was raised in it while it was away, too late for a switchpoint there; or null.
+  /// Returns: an exception raised after the fiber's last switchpoint on another thread; or null.
   std::exception_ptr (*raised_too_late)(control_block& fiber) noexcept;
   /// Requests to a fiber that is away are forwarded to the thread where it is.
   void (*forward_stops)(journey& trip) noexcept;

@@ -27,9 +27,9 @@ struct job_intake {
   }
 
   std::shared_ptr<job_inbox> inbox;  // shared with all threads that submit jobs
-  /// The same once it is closed, until the mailbox is closed, which its wake-up may be in.
+  /// The closed inbox, kept until the mailbox is closed, because its wake-up may be posted there.
   std::shared_ptr<job_inbox> closed;
-  bool taken = false;  // once it has begun
+  bool taken = false;  // the inbox is in use
   bool over = false;   // accepts no more jobs
 };
 

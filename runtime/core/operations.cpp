@@ -129,7 +129,7 @@ void operations::count_in_flight(thread_counters& counters) noexcept {
   table_.each([&](const pending_operation& each) { counters.in_flight_of(*each.op).add(1); });
 }
 
-/// A file's position is under a lock: even a call that must not wait would wait for that.
+/// The kernel locks a file's position: even a call that must not wait would wait for that lock.
 bool operations::any_on_thread(int fd) noexcept {
   auto* pending = table_.find(fd);
   while (pending != nullptr && pending->plain_call == nullptr) pending = table_.find(fd, pending);

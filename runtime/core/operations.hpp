@@ -50,7 +50,7 @@ class operations {
   /// Whether the backend may hold operations that the kernel has not seen.
   bool submitted() const noexcept { return submitted_; }
   void polled() noexcept { submitted_ = false; }
-  /// In a forked child: they are the parent's.
+  /// In a forked child: forgets the parent's operations.
   void abandon() noexcept {
     table_.abandon();
     closing_.abandon();

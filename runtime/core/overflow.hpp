@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fiber that overflows its stack runs into its guard and is killed; before that, one line says
-// which fiber it was. The line is written on a stack of the thread's own.
+// A fiber that overflows its stack hits the guard page and crashes; before that, one line
+// identifies the fiber. The handler runs on a signal stack of the thread.
 #pragma once
 
 #include <motet/detail/base/abi.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// When the backend is looked at, and what comes of it: completions, timers and mail make fibers
-// runnable, nothing more.
+// When the backend is polled, and what follows: completions, timers and mail make fibers runnable,
+// and do nothing else.
 #include <chrono>
 
 #include "base/kept_errno.hpp"
@@ -20,7 +20,7 @@ bool is_noted(const thread_state& thread) noexcept {
   return thread.recorded() || thread.counted.on();
 }
 
-/// Whether the running fiber has come by to look, or has a poll made, and does not leave.
+/// Whether the running fiber polls and then continues.
 bool goes_on(const thread_state& thread) noexcept {
   return thread.running().state.load(std::memory_order_relaxed) == fiber_state::running;
 }

@@ -17,7 +17,7 @@ class thread_state;
 
 struct thread_entry {
   std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
-  std::atomic<thread_state*> runtime{nullptr};  // a debugger's way in
+  std::atomic<thread_state*> runtime{nullptr};  // the entry point of debuggers
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
   std::atomic<bool> watched{false};             // for stalls
   thread_counters counters;

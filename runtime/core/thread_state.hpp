@@ -84,7 +84,7 @@ class thread_state : public thread_core {
   void wait_for_work_now() noexcept;
   void collect_mail() noexcept;  // looks at the inbox
 
-  /// For what waits also when it is interrupted.
+  /// Called before a wait that continues even if it is interrupted.
   /// Throws: std::logic_error on a foreign thread.
   void check_may_wait() const {
     if (foreign) throw std::logic_error("a fiber cannot wait on a foreign thread");
@@ -93,9 +93,9 @@ class thread_state : public thread_core {
   // runtime/runtime_lifetime.cpp
   /// Returns: why run() may not take its place; or null.
   const char* in_use() const noexcept;
-  /// Ends every fiber and the mailbox. The running fiber is the main one.
-  /// Returns: the first failure that it was not told of, if `leave_first` and its function is no
-  ///          thread's; on_unhandled gets the others.
+  /// Ends every fiber, and the mailbox. The main fiber is running.
+  /// Returns: the first failure that it has not received, if `leave_first` and it runs no thread's
+  ///          function; on_unhandled gets the others.
   std::exception_ptr end(bool leave_first) noexcept;
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
@@ -107,13 +107,13 @@ class thread_state : public thread_core {
   bool in_exit(const control_block& fiber) const noexcept {
     return exit_waiter_ != nullptr && exit_waiter_->fiber == &fiber;
   }
-  /// Whether it is the main fiber, and another one has called std::exit: it never runs again.
+  /// Whether it is a main fiber that never runs again, because another fiber called std::exit.
   bool left_out(const control_block& fiber) const noexcept {
     return main_left_out_ && &fiber == main_;
   }
   // runtime/fork.cpp
   void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
-  /// In a forked child: the running fiber is the main one, and the only one.
+  /// In a forked child: the running fiber becomes the main one, and the only one.
   void start_over() noexcept;
 
  private:

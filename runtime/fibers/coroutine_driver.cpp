@@ -27,7 +27,8 @@ class lone_driver {
   explicit lone_driver(std::unique_ptr<coroutine_wait> what) noexcept : what_(std::move(what)) {}
   lone_driver(lone_driver&&) noexcept = default;
   lone_driver& operator=(lone_driver&&) = delete;
-  /// A fiber that is cancelled before it begins is no driver: the coroutine is told.
+  /// If the fiber is cancelled before it starts, it never drives: the coroutine is resumed with an
+  /// error.
   ~lone_driver() {
     if (what_ == nullptr || what_->of == nullptr) return;
     try {
@@ -64,7 +65,7 @@ coroutine_driver::coroutine_driver() : before_(std::exchange(driver_here(), this
 
 coroutine_driver::~coroutine_driver() {
   driver_here() = before_;
-  for (const auto& each : waits_) {  // only if it was left for lack of memory
+  for (const auto& each : waits_) {  // not empty only after std::bad_alloc
     if (each->of != nullptr) each->of->wait_ = nullptr;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parents and children: how a parent outlives its children, and which of them tells it of a
-// failure. On the owner's thread.
+// Parents and children: how a parent outlives its children, and which child's failure it receives.
+// On the owner's thread.
 #pragma once
 
 #include <motet/call_site.hpp>
@@ -12,7 +12,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Whether `wanted` is still an open family of `owner`. Only its address is used: the group may
-/// have been destroyed while a fiber waited that is not its own.
+/// have been destroyed while a fiber that is not its owner waited.
 inline bool stands(control_block& owner, const family& wanted) noexcept {
   const family* each = &cold(owner).own_family;
   while (each != nullptr && each != &wanted) each = each->next;

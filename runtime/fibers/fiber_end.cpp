@@ -24,12 +24,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Takes the place of an exception that is not of C++.
+/// Replaces an exception that does not come from C++.
 std::exception_ptr foreign_exception() noexcept {
   return made_exception<std::runtime_error>("an exception of another language");
 }
 
-/// The body of a fiber that nobody has cancelled has ended by what was told of something else.
+/// The body of a fiber that was not cancelled has ended with a `cancelled` of another origin.
 [[gnu::noinline]] void note_reason(control_block& fiber, const cancelled& how) noexcept {
   cancel_reason& why = cold(fiber).cancellation.why;
   why = how;

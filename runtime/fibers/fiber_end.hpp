@@ -25,7 +25,7 @@ std::exception_ptr next_failure(control_block& fiber) noexcept;
 void inherit_failure(control_block& fiber) noexcept;
 /// Passes all failures of the children to on_unhandled.
 void give_up_failures(control_block& parent) noexcept;
-/// What raise() took, and then the body came to no switchpoint any more, goes to on_unhandled.
+/// Passes an exception to on_unhandled that was raised after the body's last switchpoint.
 [[gnu::noinline]] void give_up_raised(control_block& fiber) noexcept;
 /// From here on the fiber is dead.
 /// Returns: whether a fiber was still waiting for that.
@@ -38,7 +38,7 @@ inline bool could_be_new(const thread_state& thread) noexcept {
   const control_block& fiber = thread.running();
   return !fiber.has_cold_part && fiber.interrupts == 0 && !shared(fiber);
 }
-/// The running fiber is another one from here on.
+/// The running fiber changes its identity.
 void begin_anew(thread_state& thread, call_site site) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

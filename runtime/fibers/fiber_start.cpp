@@ -48,7 +48,7 @@ void check_still_at(const thread_core& home) noexcept {
   std::abort();
 }
 
-/// A copy of an inherited local may throw, or wait: all are made before the family is looked at.
+/// A copy of an inherited local may throw, or wait: all are made before the family is checked.
 [[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
                                                   spin_options* how, const body_kind& kind,
                                                   call_site site) {

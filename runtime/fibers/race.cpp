@@ -49,9 +49,9 @@ bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noe
   return block.dead() && block.ended_by == outcome::error && block.error == error;
 }
 
-/// Whether `error` is the failure of a watched fiber, so that the race counts it and need not throw
-/// it. The owner may be told of the failure of a watched child before the attempt awaits the child;
-/// the attempt is told as well, when it does.
+/// Whether `error` is the failure of a watched fiber, which the race counts and need not throw. The
+/// owner may receive the failure of a watched child before the attempt awaits the child; the
+/// attempt receives it, too, when it does.
 bool race::is_counted(const std::exception_ptr& error) const noexcept {
   return std::any_of(entrants_.begin(), entrants_.end(),
                      [&](const entrant& each) { return ended_by(each.watched, error); });

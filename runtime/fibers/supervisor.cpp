@@ -107,7 +107,7 @@ void supervisor::start_due() {
   }
 }
 
-/// Awaits the child from before it begins: so no other fiber is told of its failure.
+/// Awaits the child from before its start, so that no other fiber receives its failure.
 void supervisor::keep(supervised& child) {
   if (child.unwanted) return;
   group runs;

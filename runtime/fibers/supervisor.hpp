@@ -91,7 +91,7 @@ class supervisor {
   void announce(kind what, const supervised& child, clock::duration delay = {}) const;
 
   const supervise_options& how_;
-  std::vector<supervised*> news_;  // the children that are over, in the order of their ends
+  std::vector<supervised*> news_;  // children that have ended, in that order
   std::optional<resumer<>> waiting_;
   std::deque<clock::time_point> restarts_;  // within the window
   std::minstd_rand dice_;

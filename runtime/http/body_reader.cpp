@@ -105,7 +105,8 @@ std::size_t body_reader::read_chunk(std::span<std::byte> room) {
     }
     const message_parser::step next = chunks_.next_piece(held, room.size());
     const std::size_t left = held.size() - next.taken;
-    // What has come as a whole is measured, too, or it would matter in which parts it comes.
+    // Framing that has arrived whole counts, too; otherwise the limit would depend on the
+    // segmentation.
     const std::size_t framing = next.taken - next.piece.size() + (next.needs_more ? left : 0);
     if (next.bad || framing > std::min(longest_line, from_.limit() - 1)) {
       throw standard_error(400);

@@ -35,7 +35,7 @@ class body_reader {
   /// Discards the rest if it has at most `most` bytes and arrives within `limit`.
   /// Returns: whether all of it was discarded.
   bool skip(std::uint64_t most, clock::duration limit);
-  /// Whether skip() may succeed: not if reading has failed, or if more than `most` bytes are left.
+  /// Whether skip() may succeed: false if reading has failed, or more than `most` bytes are left.
   bool can_skip(std::uint64_t most) const noexcept { return !failed_ && !lost_ && left_ <= most; }
   /// Whether its length is known and above the limit.
   bool is_too_large() const noexcept { return left_ > may_come_; }

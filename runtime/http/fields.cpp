@@ -26,7 +26,7 @@ void check(std::string_view name, std::string_view value) {
 
 void fields::add(std::string_view name, std::string_view value) {
   check(name, value);
-  std::string both;  // which may be views of this very text
+  std::string both;  // a copy, because they may be views of text_
   both.append(name).append(value);
   const auto begin = static_cast<std::uint32_t>(text_.size());
   const auto name_size = static_cast<std::uint32_t>(name.size());

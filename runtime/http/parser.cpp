@@ -116,7 +116,7 @@ class parser_of final : public beast::http::basic_parser<IsRequest> {
   void on_header_impl(beast_error&) override { in_trailer_ = true; }
   void on_body_init_impl(const boost::optional<std::uint64_t>&, beast_error&) override {}
   std::size_t on_body_impl(beast::string_view, beast_error&) override { return 0; }
-  /// An extension is nothing that anybody needs, and a quoted line end in it one for some.
+  /// Chunk extensions have no use, and a quoted line end in one is a known smuggling vector.
   void on_chunk_header_impl(std::uint64_t, beast::string_view extension,
                             beast_error& error) override {
     if (extension.size() > 256 || !is_field_value(of(extension))) error = refusal();

@@ -13,7 +13,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// What a head says. The views are of the text that `headers` keep.
+/// A parsed head. The views refer to the text that `headers` keeps.
 struct message_head {
   std::string_view method;  // of a request
   std::string_view target;

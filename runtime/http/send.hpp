@@ -12,9 +12,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// `left` becomes what has not been sent, also when this throws.
-/// Throws: std::system_error; timed_out if nothing is taken in `limit`;
-///         a pending interruption.
+/// Sets `left` to the bytes not sent, even if it throws.
+/// Throws: std::system_error; timed_out if the peer accepts nothing for `limit`; a pending
+///         interruption.
 inline void send_rest(const detail::stream_direction& to, std::span<const std::byte>& left,
                       clock::duration limit) {
   const bool in_time = move_on_after(limit, [&](deadline& pause) {

@@ -91,7 +91,7 @@ constexpr std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-/// Returns: so many seconds, as "1.5"; nothing if `text` is no such number, or too large.
+/// Returns: a duration in seconds, such as "1.5"; std::nullopt if `text` is none, or too large.
 inline std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
   std::string_view digits = text;
   const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ways in which bytes get from one stream to another.
+// The ways to move bytes from one stream to another.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// What a copy tells while it goes on.
+/// The progress of a running copy.
 struct copy_progress {
   std::uint64_t bytes = 0;
   deadline* limit = nullptr;  // moved on with each part, if given
@@ -37,8 +37,8 @@ std::size_t copy_part(direction_lock& from, direction_lock& to, std::span<std::b
                       copy_progress& progress);
 void copy_by_buffer(direction_lock& from, direction_lock& to, copy_progress& progress);
 
-/// Each returns false if it turned out that the kernel cannot do this; what has been moved until
-/// then has arrived.
+/// Each returns false if the kernel turns out not to support it; bytes moved until then have
+/// arrived.
 bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& progress);
 bool copy_by_file_range(direction_lock& from, direction_lock& to, copy_progress& progress);
 

@@ -16,8 +16,8 @@
 namespace motet { inline namespace MOTET_ABI {
 
 struct directory::page : detail::directory_page {
-  /// Reads the next names. A directory that has been taken away, which the kernel calls missing,
-  /// has none. Returns: whether there are any.
+  /// Reads the next names. A removed directory, for which the kernel reports ENOENT, is empty.
+  /// Returns: whether there are any.
   bool fill(int from) {
     operation op;
     op.kind = verb::getdents;

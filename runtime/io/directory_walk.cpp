@@ -67,7 +67,7 @@ struct directory_walk::state {
  private:
   struct level {
     fd opened;
-    std::size_t path_length;  // with the slash behind it
+    std::size_t path_length;  // including the slash
     detail::directory_page page;
   };
   struct entry {
@@ -144,7 +144,7 @@ void directory_walk::state::read_one() {
   in.page.pop();
 }
 
-/// Leaves the directory if there is nothing more in it. Returns: whether there is.
+/// Leaves the directory at its end. Returns: whether there was another page.
 bool directory_walk::state::read_page(level& from) {
   path_.resize(from.path_length);
   const std::span<std::byte> room = from.page.room();

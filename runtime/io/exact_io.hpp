@@ -26,7 +26,7 @@ class descriptor_guard {
   int get() const noexcept { return use_.fd; }
   /// Whether a fiber has closed the descriptor meanwhile: its number may be another file's now.
   bool closed() const noexcept { return use_.closed; }
-  /// Until it is told of null: a fiber that closes the descriptor ends `op` as well, which is on
+  /// Until it is called with null, a fiber that closes the descriptor also ends `op`, which is on
   /// another one.
   void waits_for(const operation* op) noexcept { use_.waits_for = op; }
 

@@ -128,7 +128,7 @@ constexpr std::size_t worth_reserving = 4096;
 /// Returns: 0, or minus the errno value of a disk that has none.
 std::int32_t reserve_room(int number, std::size_t size) {
   struct stat found{};
-  if (::fstat(number, &found) != 0) return 0;  // as the write will say
+  if (::fstat(number, &found) != 0) return 0;  // the write will fail in the same way
   operation op;
   op.kind = verb::fallocate;
   op.fd = number;

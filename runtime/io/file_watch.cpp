@@ -36,7 +36,7 @@ std::string joined(const std::string& in, const char* name) {
 
 struct watched_path {
   std::string name;
-  bool ignored = false;  // what happened before may still come
+  bool ignored = false;  // earlier events may still arrive
   bool listed = false;   // by each_watched
 };
 
@@ -60,7 +60,7 @@ bool each_watched(int instance, F each) noexcept {
 }  // namespace
 
 struct file_watch::state {
-  /// Returns: nothing if the event is none that a user is told of.
+  /// Returns: std::nullopt for an event that users do not receive.
   std::optional<file_event> take() {
     inotify_event head;
     std::memcpy(&head, bytes.data() + taken, sizeof head);
@@ -71,7 +71,7 @@ struct file_watch::state {
       if ((head.mask & IN_IGNORED) == 0) {
         found = {joined(watched->second.name, head.len == 0 ? "" : name), head.mask, head.cookie};
       } else {
-        paths.erase(watched);  // the file is gone
+        paths.erase(watched);  // the file was deleted
       }
     } else if ((head.mask & IN_Q_OVERFLOW) != 0) {
       found = {{}, head.mask, 0};
@@ -139,7 +139,7 @@ bool file_watch::ignore(std::string_view path) {
   for (auto& [number, watched] : in.paths) {  // a path may have been that of several files
     if (watched.ignored || watched.name != path) continue;
     watched.ignored = true;  // next() hears when the last event has come, and forgets the path
-    if (::inotify_rm_watch(in.instance.get(), number) == 0) found = true;  // else the file is gone
+    if (::inotify_rm_watch(in.instance.get(), number) == 0) found = true;  // else it was deleted
   }
   return found;
 }

@@ -33,8 +33,8 @@ inline operation transfer(verb kind, int fd, std::span<const std::byte> buffer,
 ///          without asking the kernel for a negative descriptor.
 /// Throws: as here().
 std::int32_t perform_now(operation& op, const char* what);
-/// The same on `thread`, which is the caller's.
-/// Throws: nothing.
+/// The same on `thread`, which is the caller's. Does not throw; waits for the
+/// result.
 std::int32_t perform_now(thread_state& thread, operation& op, const char* what) noexcept;
 
 /// Returns: whether a call must end with -ECANCELED, without effect, because something is pending

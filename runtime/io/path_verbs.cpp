@@ -49,7 +49,7 @@ class renaming {
     op.length = static_cast<unsigned>(copy_.get());
   }
 
-  /// Returns: 0, or minus an errno value: there is no such directory, or no number for the copy.
+  /// Returns: 0, or minus an errno value if the directory is not open, or cannot be duplicated.
   std::int32_t refusal() const noexcept { return refusal_; }
 
   operation op;

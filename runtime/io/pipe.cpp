@@ -61,7 +61,8 @@ struct pipe::end {
     }
   }
 
-  /// Ends the calls on this end, and waits until their fibers have left it: it can be destroyed.
+  /// Ends the calls on this end, and waits until their fibers have left it, so that it can be
+  /// destroyed.
   void end_calls() noexcept {
     queue.close();
     detail::thread_state* thread = detail::self();
@@ -74,7 +75,7 @@ struct pipe::end {
   static void let_go(detail::owned<end> closed) noexcept {
     if (closed == nullptr || !closed->queue.kept()) return;
     detail::thread_state* thread = detail::self();
-    if (thread != nullptr) thread->snooze();  // who can notice the close does so now
+    if (thread != nullptr) thread->snooze();  // lets the turn's holder notice the close
     if (!closed->queue.kept()) return;
     closed->is_let_go = true;
     (void)closed.release();
@@ -83,7 +84,7 @@ struct pipe::end {
 
 namespace {
 
-/// Makes `call` on `end` in turn; -EBADF if there is none.
+/// Waits for the turn on `end` and makes `call`; -EBADF if there is no such end.
 template <typename End, typename Call>
 std::int32_t in_turn(End* end, const char* what, Call call) {
   if (end == nullptr) return -EBADF;
@@ -207,7 +208,8 @@ void pipe::close(detail::owned<end>& closing) {
   end::let_go(std::move(closed));
 }
 
-/// The calls on both ends are over before an end is closed, which the other would take for news.
+/// Ends the calls on both ends before it closes an end, which the other end would see as end of
+/// file.
 void pipe::close() {
   if (reading_ != nullptr) reading_->check_thread();
   if (writing_ != nullptr) writing_->check_thread();

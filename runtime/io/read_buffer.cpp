@@ -40,8 +40,8 @@ read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
 
 read_buffer::~read_buffer() = default;
 
-/// Makes room for at least one byte more than there are, and, as far as the capacity goes, so that
-/// `wanted` bytes can be held. It grows with what has come, not with what a peer has announced.
+/// Makes room for at least one more byte and, as far as the capacity allows, for `wanted` bytes in
+/// all. The buffer grows with the bytes received, not with the size that a peer has announced.
 void read_buffer::make_room(std::size_t wanted) {
   if (begin_ == end_) begin_ = end_ = 0;
   const std::size_t held = end_ - begin_;
@@ -78,16 +78,16 @@ std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code&
   return error ? 0 : in.read(room, error);
 }
 
-/// Returns: the first `size` bytes; they, and `behind` more, are taken.
+/// Returns: the first `size` bytes; consumes these and `behind` more.
 std::string_view read_buffer::take(std::size_t size, std::size_t behind) {
   const std::string_view taken = held().substr(0, size);
   begin_ += size + behind;
   return taken;
 }
 
-/// Looks for the delimiter behind at most `most` bytes.
-/// Returns: how many bytes come before it; nothing if the end comes first.
-/// Throws: limit_exceeded, which speaks of `limit`.
+/// Searches for the delimiter behind at most `most` bytes.
+/// Returns: the number of bytes before it; std::nullopt if the end comes first.
+/// Throws: limit_exceeded, with `limit` in its message.
 std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::size_t most,
                                              std::size_t limit) {
   std::size_t looked_at = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/signal_set.hpp. The handler writes the number of each signal, which is one byte, to a
-// pipe; it writes none that is in the pipe already, so the pipe is never full.
+// See motet/signal_set.hpp. The handler writes the number of each signal, as one byte, to a pipe,
+// unless that number is in the pipe already, so the pipe is never full.
 // Source: signal-safety(7).
 #include <fcntl.h>
 #include <pthread.h>

@@ -26,11 +26,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-constexpr std::size_t wide_pipe = std::size_t{1} << 20;  // bytes: the most that a user may ask for
+constexpr std::size_t wide_pipe = std::size_t{1} << 20;  // bytes: the default maximum for a user
 constexpr std::size_t most_of_file = std::size_t{16} << 20;  // in one call, which nothing ends
 
-/// The pipe that bytes are in on their way from one stream to another. It grows when it has been
-/// full, because all pipes of a user have a limit together. Source: pipe(7), pipe-user-pages-soft.
+/// The pipe through which bytes pass from one stream to another. It grows only after it has been
+/// full, because all pipes of a user share one limit. Source: pipe(7), pipe-user-pages-soft.
 class way {
  public:
   /// Returns: false if there are no descriptors left.
@@ -161,8 +161,8 @@ flow splice_much(direction_lock& from, direction_lock& to, way& through, copy_pr
 
 }  // namespace
 
-/// A pipe takes two descriptors, and a way through it takes more calls than a read and a write: it
-/// is for streams on which much arrives at a time.
+/// A pipe uses two descriptors, and splicing through it takes more calls than a read and a write,
+/// so it pays only for streams on which much arrives at a time.
 bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& progress) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(small_part);
   std::optional<way> through;

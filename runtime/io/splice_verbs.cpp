@@ -49,7 +49,7 @@ void pause_in_vain() {
   sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Waits for the end that a call between `from` and `to` could not go on without.
+/// Waits for the end on which a call between `from` and `to` was blocked.
 /// Returns: 0 or minus an errno value.
 std::int32_t await_ends(descriptor_guard& from, descriptor_guard& to) {
   operation op;

@@ -48,7 +48,7 @@ queue_result stream_queue::take(const char* what, int fd) {
   return waiting.closed ? queue_result::closed : queue_result::taken;
 }
 
-/// A waiter that was interrupted just now does not take the turn: the next one does.
+/// A waiter that has just been interrupted is skipped: the next one gets the turn.
 void stream_queue::pass() noexcept {
   kept_ = false;
   thread_state& thread = *holder_.load(std::memory_order_relaxed);

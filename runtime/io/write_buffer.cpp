@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See motet/writer.hpp. With the first byte the writer takes the stream's turn, and has a fiber
-// made that flushes: that fiber runs when the one that writes waits or snoozes. Bytes are added to
-// one part while another is being sent; the mutex makes the fibers that send come one by one.
+// See motet/writer.hpp. With the first byte the writer acquires the stream's turn, and schedules a
+// fiber that flushes: it runs when the writing fiber waits or snoozes. Bytes are added to one part
+// while another is being sent; the mutex serialises the fibers that send.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -31,8 +31,8 @@ write_buffer::write_buffer(const stream_direction& to, std::size_t capacity, cal
   sending_.bytes = owned<std::byte[]>(new std::byte[capacity]);
 }
 
-/// A failure is dropped: flush() would have told of it. What is pending for the fiber stays so, but
-/// as the body has not been left by it, the bytes have a moment to go.
+/// Drops a failure, which flush() would have reported. A pending interruption stays pending, but
+/// because it has not unwound the body, the bytes get a short time to be sent.
 write_buffer::~write_buffer() {
   if (buffered() == 0 || std::uncaught_exceptions() > unwinding_) return;
   try {
@@ -93,8 +93,8 @@ void write_buffer::check_failure() const {
   if (failure_) throw std::system_error(failure_, "write");
 }
 
-/// The caller is the only one that sends, or of two that wait for the turn one would get it while
-/// the other holds it.
+/// The caller must be the only sender: of two that wait for the turn one would get it while the
+/// other holds it.
 std::error_code write_buffer::take_turn() noexcept {
   std::error_code error;
   if (!turn_) turn_ = direction_lock(to_, error);
@@ -115,7 +115,7 @@ bool write_buffer::begin() {
   here().throw_pending();
 }
 
-/// The body of the fiber that flushes. If it never runs, its destructor says so.
+/// The body of the flushing fiber. Its destructor notices if it never ran.
 class write_buffer::flusher {
  public:
   explicit flusher(write_buffer& buffer) noexcept : buffer_(&buffer) {}
@@ -147,7 +147,7 @@ void write_buffer::flush_in_fiber() {
   flush_alone();
 }
 
-/// The caller is the only one that sends. If it is interrupted, the bytes stay, and the turn
+/// The caller is the only sender. If it is interrupted, the bytes stay buffered, and the turn
 /// passes.
 void write_buffer::flush_alone() noexcept {
   const std::error_code error = send_all();
@@ -163,8 +163,8 @@ void write_buffer::give_up_flush() noexcept {
   if (alone) turn_ = direction_lock();
 }
 
-/// The caller is the only one that sends. `bytes` are shortened by what has been sent.
-/// Returns: no error if that is all.
+/// The caller is the only sender. Removes the bytes sent from `bytes`.
+/// Returns: no error if all were sent.
 std::error_code write_buffer::send(std::span<const std::byte>& bytes) noexcept {
   std::error_code error;
   while (!bytes.empty() && !error) {
@@ -174,7 +174,7 @@ std::error_code write_buffer::send(std::span<const std::byte>& bytes) noexcept {
   return error;
 }
 
-/// The caller is the only one that sends.
+/// The caller is the only sender.
 std::error_code write_buffer::send_all() noexcept {
   std::error_code error = buffered() > 0 ? take_turn() : std::error_code();
   while (buffered() > 0 && !error) {
@@ -190,7 +190,7 @@ std::error_code write_buffer::send_all() noexcept {
   return error;
 }
 
-/// Nothing more can be written to the stream.
+/// The stream accepts no more bytes.
 void write_buffer::fail(const std::error_code& error) noexcept {
   failure_ = error;
   filling_.begin = filling_.end = 0;

@@ -44,8 +44,8 @@ migration_attempt::~migration_attempt() {
 
 namespace {
 
-/// On a thread that has no runtime of its own, but perhaps one of another visit, in whose function
-/// the executor has called this one.
+/// On a thread without a runtime of its own, but perhaps with that of another visit, from whose
+/// function the executor has called this one.
 void visit_foreign_thread(const migration_attempt& attempt) noexcept {
   std::optional<visitor_runtime> visited;
   try {
@@ -107,9 +107,9 @@ void receive_apart(const migration_attempt& attempt, thread_state& home) noexcep
 enum class calling_place : std::uint8_t {
   in_post,          // by the executor's post() itself, before it has returned
   foreign_thread,   // on a thread that is not motet's
-  known_residence,  // on a thread where the traveller has left something
-  own_fiber,        // in a fiber that was made for it
-  serving_fiber,    // in a fiber that goes on when the traveller has left
+  known_residence,  // on a thread with state that the traveller left behind
+  own_fiber,        // in a fiber made for it
+  serving_fiber,    // in a fiber that continues after the traveller has left
 };
 
 calling_place place_of_call(const migration_attempt& attempt, bool alone) noexcept {

@@ -37,8 +37,8 @@ bool take_room(const strand& where, const journey& traveller) {
   return where.pool_->enter_unless_inside(traveller);
 }
 
-/// The job of a worker, or of a thread, at which a traveller arrives. It does nothing else, so the
-/// traveller can go on in the fiber that was made for the job.
+/// The job with which a traveller arrives at a worker or a thread. It does nothing else, so the
+/// traveller can run in the fiber that was made for the job.
 class arrival_job {
  public:
   explicit arrival_job(const arrival& fiber) noexcept : attempt_(fiber.attempt_) {}

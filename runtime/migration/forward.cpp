@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How requests to a traveller, which come to its home, and failures of its children reach it: they
-// are left in the journey, and the thread that the traveller is on is posted to look. While the
-// traveller is on its way, the next residence finds them.
+// How requests to a traveller, which arrive at its home, and failures of its children reach it:
+// they are stored in the journey, and a post makes the traveller's thread look. While the traveller
+// is in transit, the next residence finds them.
 #include <motet/detail/base/value_slot.hpp>
 #include <mutex>
 #include <utility>

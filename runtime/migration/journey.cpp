@@ -52,8 +52,8 @@ bool has_residence_in(const journey& trip, const pool_state* pool) noexcept {
 
 namespace {
 
-/// Leaves the thread, for where the journey says. A pointer to this thread that was read before is
-/// of another thread afterwards.
+/// Leaves the thread for the journey's destination. A pointer to this thread that was read before
+/// is stale afterwards.
 void depart(journey& trip) noexcept {
   residence& from = *trip.at;
   from.thread.check_may_leave();
@@ -77,7 +77,7 @@ bool takes_no_mail(const control_block& fiber) noexcept {
   return fiber.mail->closed();
 }
 
-/// A journey that was made in the parent process is replaced: its other threads are not here.
+/// Replaces a journey made in the parent process, whose other threads do not exist here.
 journey& journey_of(control_block& fiber) {
   journey*& made = cold(fiber).travels.trip;
   if (made != nullptr && !in_this_process(*made)) {
@@ -106,8 +106,8 @@ class opened_home {
 };
 
 /// Leaves for an executor.
-/// Returns: whether the traveller has arrived; false: it was called back.
-/// Throws: the exception by which the executor has refused it.
+/// Returns: whether the traveller has arrived; false if it was called back.
+/// Throws: the exception with which the executor has refused it.
 bool leave_for(journey& trip, const executor& to, bool returns) {
   residence& from = *trip.at;
   auto how = std::make_shared<migration_attempt>(from, to, returns);
@@ -159,8 +159,8 @@ bool has_residences(journey& trip) noexcept {
   return trip.residences != &trip.home;
 }
 
-/// Returns: a residence other than the present one at which the traveller has left something; if
-///          there is none, home.
+/// Returns: another residence than the present one where the traveller has left children or
+///          portals; if there is none, home.
 residence& last_residence_of(journey& trip) noexcept {
   const std::lock_guard in(trip.sharing);
   residence* each = trip.residences;

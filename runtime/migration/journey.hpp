@@ -43,16 +43,16 @@ struct end_request {
   lasting_interruption about;
 };
 
-/// A block that the traveller runs on, or has run on and left something with: its home block, or
-/// the block of a fiber of another thread, in whose frame the residence then is. While the
-/// traveller runs here, the residence's own code waits on its own stack.
+/// A block on which the traveller runs, or has run and left state: its home block, or the block of
+/// a fiber of another thread, in whose frame the residence then is. While the traveller runs here,
+/// the residence's own code waits on its own stack.
 struct residence {
   residence(journey& made_by, thread_state& there, control_block& as) noexcept;
   residence(const residence&) = delete;
   residence& operator=(const residence&) = delete;
 
   bool is_home() const noexcept;
-  /// Whether the traveller may come back here, so that the residence is kept when it leaves.
+  /// Whether the traveller may return here, so that the residence is kept when it leaves.
   bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
   /// Whether the traveller must leave this residence for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
@@ -64,7 +64,7 @@ struct residence {
   void close() noexcept;
   /// Whether this is home, and the traveller has no other residence: then home is closed.
   bool ends_here() const noexcept;
-  /// Lets the traveller run here. Returns when it has left again; if it ends here, never.
+  /// Lets the traveller run here. Returns when it has left; never returns if it ends here.
   void let_run() noexcept;
   /// Sends the traveller, which has left its stack, to where its journey says.
   /// Returns: false if the traveller is gone for good; true when it is to run here.
@@ -154,13 +154,13 @@ struct journey {
   residence* residences = &home;
   std::exception_ptr raised_failure;  // a child's failure that was raised in the traveller
 
-  // The traveller's state while it does not run; while it runs, this is in the block it runs on.
+  // The traveller's state while it does not run; otherwise that is in the block it runs on.
   context where;
   portable_state traveller_state;
   end_request end;
   clock::time_point departed_at{};  // when it left its last thread, by the clock of that thread
   bool departed_virtually = false;
-  clock::time_point due{};  // by the same clock: when the first of its scopes ends
+  clock::time_point due{};  // by the same clock: its earliest deadline
 
   // Where the traveller wants to go next, and how the try ended.
   std::shared_ptr<migration_attempt> leaving;
@@ -172,13 +172,13 @@ struct journey {
   bool home_closes = false;  // home is closed as soon as the traveller runs there
   bool away = false;
 
-  std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: a residence has it
+  std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
 
   mutable shared_policy sharing;  // guards:
   std::uint64_t attempts = 0;
   forwarded news;
   value_slot result;            // given by stop()
-  residence* at = &home;        // null: the traveller is on its way
+  residence* at = &home;        // null: the traveller is in transit
   residence* sender = nullptr;  // on its way: the residence that can call it back, or null
   bool wanted = false;          // the sender should call the traveller back
   struct nudge_post : post {
@@ -205,7 +205,7 @@ struct migration_attempt {
   journey& trip;
   const executor to;
   const control_block* const poster;
-  residence& answers_to;     // where the traveller goes back to if no executor takes it
+  residence& answers_to;     // the traveller's destination if no executor accepts it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
   bool has_room = false;
   bool posting = true;   // read by the poster's thread alone
@@ -235,17 +235,17 @@ inline bool in_this_process(const journey& trip) noexcept {
 
 /// Whether the traveller has a residence on a thread of that pool.
 bool has_residence_in(const journey& trip, const pool_state* pool) noexcept;
-/// Called in the function that an executor was given; `alone`: on a fiber that was made for that.
+/// Called in the function posted to an executor; `alone`: on a fiber made for it.
 void arrive(migration_attempt& attempt, bool alone) noexcept;
 /// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
 void forward(journey& to, forwarded&& news) noexcept;
-/// Adds `more` to what has been left for the traveller. Called under the journey's lock.
+/// Merges `more` into `into`. Called under the journey's lock.
 void merge(forwarded& into, forwarded&& more) noexcept;
 /// Posts to the thread that the traveller is on, or that can call it back, to look for news. Called
 /// under the journey's lock.
 void nudge(journey& trip) noexcept;
-/// Lets the traveller run in the calling fiber, which was made for that, until it leaves; then ends
-/// the visit `of`.
+/// Runs the traveller in the calling fiber, which was made for it, until it leaves; then ends the
+/// visit `of`.
 void receive(const migration_attempt& attempt, thread_state& here, visit* of = nullptr) noexcept;
 
 // What the rooms below call; see core/hooks.hpp.

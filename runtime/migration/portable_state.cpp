@@ -30,7 +30,7 @@ void residence::keep_timers(std::size_t count) {
   timers = count;
 }
 
-/// A timer that has become due on the way must not wait for a poll: the fiber may leave before.
+/// A timer that expired in transit must not wait for a poll: the fiber may leave before.
 void residence::arm_or_fire(timer& alarm) noexcept {
   if (alarm.due <= thread.time.now()) {
     alarm.fire(alarm);

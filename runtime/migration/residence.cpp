@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See migration/journey.hpp: how a traveller is let run on a thread, leaves it, and is awaited
-// there. A traveller passes from one thread to another by one atomic operation, or one post; the
-// thread that gave it away does not touch the traveller, or the journey's unlocked state, again.
+// See migration/journey.hpp: how a traveller runs on a thread, leaves it, and is awaited there. One
+// atomic operation, or one post, passes a traveller from one thread to another; the sending thread
+// does not access the traveller, or the journey's unlocked state, afterwards.
 #include <cstdlib>
 #include <utility>
 
@@ -164,7 +164,7 @@ bool residence::post_on() noexcept {
   return false;
 }
 
-/// Takes the traveller back if it is still on its way from here.
+/// Recalls the traveller if it is still in transit from here.
 /// Returns: whether it was.
 bool residence::call_back() noexcept {
   const std::lock_guard in(trip.sharing);
@@ -176,9 +176,9 @@ bool residence::call_back() noexcept {
   return true;
 }
 
-/// Returns: when the traveller, on its way from here, is to be called back: at once if an
-///          interruption was forwarded to it, else when the first of its scopes ends. Simulated
-///          time does not pass on the way.
+/// Returns: when to recall the traveller, in transit from here: immediately if an interruption was
+///          forwarded to it, else at its earliest deadline. Simulated time does not pass in
+///          transit.
 clock::time_point residence::recall_at() noexcept {
   const std::lock_guard in(trip.sharing);
   if (trip.sender != this) return never;

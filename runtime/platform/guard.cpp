@@ -44,7 +44,7 @@ std::size_t most_mappings() {
   return half;
 }
 
-/// Returns: how many of the ranges are guarded now.
+/// Returns: the number of ranges that are guarded now.
 std::size_t install_vectored(std::byte* at, std::size_t stride, std::size_t count,
                              std::size_t size) noexcept {
   const auto self =

@@ -22,14 +22,14 @@ class signal_frame {
 
   void* instruction() const noexcept { return instruction_; }
 
-  /// `running` is the stack of the fiber that runs by the thread's own record. `throws` is whether
-  /// an exception of that fiber is in flight: the unwinder then restores the registers of one
-  /// function in the frame of another.
+  /// `running` is the stack of the fiber that the thread records as running. `throws`: an exception
+  /// of that fiber is in flight; the unwinder then restores the registers of one function in the
+  /// frame of another.
   /// Returns: why the frames cannot be followed; null if they can.
   const char* doubt(const stack& running, bool throws) const noexcept;
 
-  /// Puts the addresses of the interrupted frames, the innermost first, into `room`. To be called
-  /// in the handler, whose own frames are left out, and only if doubt() is null.
+  /// Stores the addresses of the interrupted frames, the innermost first, in `room`. Call it in the
+  /// handler, whose own frames are skipped, and only if doubt() is null.
   std::span<void*> frames(std::span<void*> room) const noexcept;
 
  private:

@@ -116,9 +116,9 @@ void stack_pool::make_more() {
   } while (unpromised_ <= 0);
 }
 
-/// The kernel refuses the guards that need no mappings, as it does once the process has locked its
-/// memory: stacks that have been promised, but have no guard yet, are made up for by the next
-/// promises.
+/// After the process has locked its memory, the kernel refuses guards that need no
+/// mapping: later promises then make up for stacks that were promised but have no guard
+/// yet.
 void stack_pool::guard_early() noexcept {
   const std::size_t before = ready();
   guards_are_early_ = true;
@@ -129,7 +129,7 @@ std::byte* stack_pool::place(std::size_t index) const noexcept {
   return slabs_[index / stacks_in_slab_] + index % stacks_in_slab_ * stride;
 }
 
-/// Installs guards in batches, since one call serves many; one at a time where each takes mappings.
+/// Installs guards in batches, because one call serves many; one at a time if each needs a mapping.
 void stack_pool::guard_some() {
   const std::size_t most = best_guard() == guard_kind::protection ? 1 : 32;
   const std::size_t some = std::min(most, stacks_in_slab_ - guarded_ % stacks_in_slab_);

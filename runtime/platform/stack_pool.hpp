@@ -32,7 +32,7 @@ class stack_pool {
   stack_pool& operator=(const stack_pool&) = delete;
   ~stack_pool();
 
-  /// Returns: a stack of `size` bytes or more; up to 1 KiB of it is not usable.
+  /// Returns: a stack of at least `size` bytes, of which up to 1 KiB is not usable.
   /// Throws: stack_unavailable.
   stack take(std::size_t size) {
     if (size > default_size) return take_large(size);
@@ -87,7 +87,7 @@ class stack_pool {
   static constexpr std::size_t most_in_cache = 1024;
   static constexpr std::size_t ahead = 8;
 
-  /// A note about a stack, which is kept above its top.
+  /// Metadata of a stack, kept above its top.
   struct note {
     unsigned known_as = 0;     // Valgrind's number of the stack
     std::size_t mappings = 0;  // that the guard of a large stack took
@@ -129,14 +129,14 @@ class stack_pool {
   std::size_t room_ = 0;                // how many stacks free_ has room for
   std::size_t free_count_ = 0;
   std::size_t returned_ = 0;       // so many free stacks, from the front, have no memory
-  std::ptrdiff_t unpromised_ = 0;  // of the free ones and those that are ready
+  std::ptrdiff_t unpromised_ = 0;  // free and ready stacks that are not promised
   bool guards_are_early_;          // made when stacks are promised
-  // In the order of the slabs: so many stacks are mapped, so many have a guard, so many have been
-  // handed out.
+  // Prefixes of the sequence of stacks, in the order of the slabs: mapped, guarded, handed
+  // out.
   std::size_t mapped_ = 0;
   std::size_t guarded_ = 0;
   std::size_t handed_out_ = 0;
-  std::size_t mappings_ = 0;  // that the guards took
+  std::size_t mappings_ = 0;  // used by the guards
   std::size_t next_colour_ = 0;
   std::vector<sealed> quarantine_;  // a ring; empty without a quarantine
   std::size_t oldest_ = 0;

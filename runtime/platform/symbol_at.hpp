@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct symbol {
   const char* file = nullptr;  // null: no loaded object has that address
   const char* name = nullptr;  // mangled; null: no symbol that the object exports
-  std::uintptr_t offset = 0;   // from the symbol, or else from where the object was loaded
+  std::uintptr_t offset = 0;   // from the symbol, or else from the object's load address
 };
 
 /// Finds about what dladdr(3) finds, the first exported function that has the address, without a

@@ -54,8 +54,8 @@ struct thread_counts {
   bool whole = false;
 };
 
-/// A listing that meets a thread which is just ending can miss the threads behind it: so it must
-/// have found as many as the directory says it holds.
+/// A listing that meets an exiting thread can miss the threads behind it, so its count must match
+/// the directory's link count.
 /// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
 thread_counts count_threads() noexcept {
   constexpr const char* place = "/proc/self/task";
@@ -74,8 +74,8 @@ thread_counts count_threads() noexcept {
 
 constexpr int most_counts = 5;
 
-/// Others, that could do something, are looked for at most this often; workers, which may become
-/// idle without a word, from now and then to seldom.
+/// Intervals between searches for other threads that could still act. Workers become idle without a
+/// notification, so with workers the search repeats, ever more seldom.
 constexpr auto shortest_between_looks = std::chrono::milliseconds(100);
 constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 
@@ -88,7 +88,7 @@ other_threads other_threads_in_process() noexcept {
   for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
   if (found.threads == 0) return other_threads::others;
   constexpr std::size_t main_and_sanitizer =
-      sanitizer::thread ? 2 : 1;  // ThreadSanitizer has one of its own
+      sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
   const std::size_t accounted = main_and_sanitizer + found.workers + still.idle();
   const std::size_t strangers = found.threads - std::min(found.threads, accounted);
   if (strangers <= idle_workers.load()) return other_threads::none;
@@ -129,7 +129,7 @@ bool deadlock_detector::end_idle() noexcept {
   idle_until_ = clock::time_point::max();
   try {
     return end_stuck(present);
-  } catch (const std::bad_alloc&) {  // no memory to say so: another look will
+  } catch (const std::bad_alloc&) {  // the next search will report it
     idle_until_ = look_for_others_at_ = present + shortest_between_looks;
     return false;
   }

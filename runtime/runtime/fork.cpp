@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// fork(2) with a live runtime. In the child only the calling fiber exists: it becomes the main
-// fiber, its scopes stay armed, it has no children and a mailbox of its own; whatever the kernel
-// does for the parent is let go of untouched. Handles to other fibers say what was when the
-// process forked. The parent notices nothing.
+// fork(2) with a live runtime. In the child only the calling fiber exists. It becomes the main
+// fiber; its scopes stay armed; it has no children, and a mailbox of its own. Kernel state that
+// belongs to the parent is abandoned untouched. Handles to other fibers return their state at the
+// time of the fork. The parent is not affected.
 #include <pthread.h>
 
 #include <memory>
@@ -56,7 +56,7 @@ std::exception_ptr make_kernel_of_child(thread_state& child) noexcept {
   }
 }
 
-/// Runs in the child, and on the only thread that is left there.
+/// Runs in the child, on its only thread.
 void thread_state::start_over() noexcept {
   kernel_->abandon();
   make_fork_reserve();  // a child that forks before its first switchpoint has used its own
@@ -73,7 +73,7 @@ void thread_state::start_over() noexcept {
   fresh.blocks = 1;
   mail_ = caller.mail = &fresh;
   main_ = &caller;
-  calls_main = true;  // where it was spun
+  calls_main = true;  // its function returns to a frame on its own stack
   pending_ = {};
   pending_[caller.transient ? 1 : 0] = time.size();
   idle.start_over();

@@ -14,8 +14,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: how many bytes from `at` on could be copied into `room`; 0 also if the kernel, or a
-///          filter of system calls, forbids the call.
+/// Returns: the number of bytes from `at` on copied into `room`; 0 also if the kernel, or a system
+///          call filter, forbids it.
 inline std::size_t peek_bytes(const void* at, std::span<std::byte> room) noexcept {
   iovec to{room.data(), room.size()};
   iovec from{const_cast<void*>(at), room.size()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// When a thread's runtime starts: by run(), or by the first verb that needs it; and when it ends:
-// with run(), or by a hook when the thread, or the process, does.
+// When a thread's runtime starts: in run(), or in the first call that needs it. When it ends: with
+// run(), or by a hook when the thread, or the process, ends.
 #include "runtime/run.hpp"
 
 #include <algorithm>

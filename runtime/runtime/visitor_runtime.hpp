@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// is put back at the end.
 class visitor_runtime {
  public:
-  /// Throws: std::bad_alloc; stack_unavailable if there is no memory for what it needs.
+  /// Throws: std::bad_alloc; stack_unavailable if memory is short.
   visitor_runtime();
   visitor_runtime(const visitor_runtime&) = delete;
   visitor_runtime& operator=(const visitor_runtime&) = delete;

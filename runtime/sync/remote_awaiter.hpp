@@ -33,8 +33,8 @@ class remote_awaiter : public awaiter {
   bool give_up() noexcept;
   /// The waiting fiber does not wait for the news that is under way, which deletes the awaiter.
   void abandon() noexcept { among_ = nullptr, abandoned_ = true; }
-  /// Whether the news has come, perhaps just after something else had ended the wait. Then no post
-  /// is under way any more, and the caller must dispose() of the awaiter.
+  /// Whether the notification has arrived, perhaps just after something else had ended the wait.
+  /// Then no post is pending, and the caller must dispose() of the awaiter.
   bool over() const noexcept { return over_; }
   void dispose() noexcept { delete this; }
 
@@ -57,7 +57,7 @@ class remote_awaiter : public awaiter {
   wait_node* among_;
   const bool claims_;
   bool abandoned_ = false;
-  bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
+  bool over_ = false;  // the notification has arrived; only used on the waiting fiber's thread
   std::atomic<progress> reached_{progress::waiting};
   letter enlisting_, fetching_, news_;
 };

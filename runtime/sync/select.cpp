@@ -170,7 +170,7 @@ bool ready_case::proceeds(thread_core&) {
 bool ready_case::enter(thread_core& thread) {
   thread_state& here = full(thread);
   if (here.calls.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
-  op_.cancelling = false;  // as an earlier wait may have left it
+  op_.cancelling = false;  // left over from an earlier wait
   op_.stage = op_.spurious_wakes = 0;
   pending_.done = pending_.closed = false;
   pending_.closer = nullptr;

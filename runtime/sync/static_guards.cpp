@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A function's static, and a std::call_once, are initialised by the first that comes; the C++
-// runtime blocks the threads of others until that is over. If the first is a fiber that waits, its
-// own thread would be blocked, for ever. So motet takes the place of the functions that compilers
-// call for this: a fiber that finds another fiber in the initialisation waits for it as a fiber.
-// Everything else is left to the real functions.
+// A function-local static, and a std::call_once, are initialized by the first caller; the C++
+// runtime blocks other callers' threads until then. If the first caller is a fiber that waits, that
+// would block its own thread, for ever. So motet replaces the functions that compilers call for
+// this: a fiber that finds another fiber in the initialization suspends. Everything else is left to
+// the real functions.
 // Source: Itanium C++ ABI, 3.3.3; pthread_once(3).
 #include "sync/static_guards.hpp"
 
@@ -39,7 +39,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Which a fiber has begun. The flag is what the compiler, or the program, has for it.
+/// An initialization that a fiber has begun. `flag` is the compiler's, or the program's, variable.
 struct initialization {
   const void* flag;
   const control_block* by;
@@ -88,8 +88,8 @@ void note_end(const void* flag) noexcept {
   drop(*ended);
 }
 
-/// Of another fiber; one that comes again to what it initialises itself has made a mistake, which
-/// the real functions report.
+/// Returns: another fiber's initialization. A fiber that re-enters its own has made a mistake,
+///          which the real functions report.
 initialization* used_by_another(const void* flag, const control_block& fiber) noexcept {
   const std::lock_guard guard(table);
   initialization* found = *place_of(flag);
@@ -105,9 +105,9 @@ bool is_in_fiber(const thread_state& thread) noexcept {
   return !thread.looks_aside && state == fiber_state::running;
 }
 
-/// Waits until no other fiber initialises what belongs to `flag`. Nothing interrupts the wait:
-/// compilers may take it for granted that no exception comes from here. What a thread does in a
-/// switch or a poll blocks it, as without motet.
+/// Waits until no other fiber runs the initialization of `flag`. Nothing interrupts the wait,
+/// because compilers may assume that these functions do not throw. During a switch or a poll, it
+/// blocks the thread, as without motet.
 void await_others(const void* flag) noexcept {
   thread_state* thread = self();
   if (thread == nullptr || !is_in_fiber(*thread)) return;
@@ -124,7 +124,7 @@ void await_others(const void* flag) noexcept {
   }
 }
 
-// In a static executable the real functions are not linked: these take their place.
+// Replacements for a static executable, in which the real functions are not linked.
 
 using guard = std::uint64_t;
 
@@ -152,7 +152,7 @@ void release_alone(guard* flag) {
 }
 
 constexpr int once_begun = 1;
-constexpr int once_over = 2;  // as glibc has it
+constexpr int once_over = 2;  // the same value as in glibc
 
 int once_alone(pthread_once_t* flag, void (*initialize)()) {
   for (int seen = 0; !__atomic_compare_exchange_n(flag, &seen, once_begun, false, __ATOMIC_ACQUIRE,
@@ -177,7 +177,7 @@ Function* real(const char* name, Function* alone) noexcept {
   return found == nullptr ? alone : reinterpret_cast<Function*>(found);
 }
 
-/// The functions that these take the place of; looked up before other threads run.
+/// The replaced functions; looked up before other threads run.
 struct real_functions {
   int (*acquire)(guard*) = real("__cxa_guard_acquire", &acquire_alone);
   void (*release)(guard*) = real("__cxa_guard_release", &release_alone);

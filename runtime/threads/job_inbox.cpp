@@ -24,8 +24,8 @@ namespace {
 /// Chunks of memory that each of the two queues keeps, as they swap them.
 constexpr std::size_t kept_chunks = 32;
 
-/// Who leaves jobs so much faster than they are done yields the processor now and then: perhaps the
-/// owner waits for it. And what lies in the queue for so long is in no cache any more.
+/// A producer that is far ahead of the owner yields the processor now and then, because the owner
+/// may be waiting for it; and because jobs that wait so long fall out of the cache.
 constexpr std::size_t far_ahead = 4'096;
 constexpr std::size_t between_yields = 256;
 
@@ -98,9 +98,9 @@ void job_inbox::give_away(stolen_jobs& into, std::size_t most) noexcept {
   add(gone_, into.count);
 }
 
-/// Takes all jobs that were left.
+/// Fetches all posted jobs.
 /// Returns: whether there is a job, or the inbox is closed. If not, push() and rouse() will wake
-///          the owner, but for a worker that has not said yet that it rests.
+///          the owner, except a worker that has not announced its rest yet.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard mine(taking_);
   if (taken_.size() > 0) return true;
@@ -111,8 +111,8 @@ bool job_inbox::fetch() noexcept {
   return found;
 }
 
-/// Called when this thread has none, and has said so.
-/// Returns: whether jobs were taken; without memory there is no room for any.
+/// Called when this thread has no job, and has announced that.
+/// Returns: whether jobs were stolen; false also if memory is short.
 bool job_inbox::take_from_others(thread_state& home) noexcept {
   static_assert(decltype(taken_)::chunk_size >= std::tuple_size_v<decltype(stolen_jobs::jobs)>);
   try {
@@ -146,7 +146,7 @@ void job_inbox::end_rest() noexcept {
   if (load_ != nullptr && std::exchange(rests_, false)) load_->pool->end_rest(*load_);
 }
 
-/// Waits until there may be jobs; if there is a queue to look at again, for its patience at most.
+/// Waits for jobs; while another worker's queue is observed, for at most its patience.
 wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   struct look_again : timer {
     explicit look_again(job_inbox& which) noexcept : inbox(which) {}
@@ -158,7 +158,7 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
     alarm.due = observed_.overdue_at;
     alarm.fire = [](timer& due) noexcept {
       auto& over = static_cast<look_again&>(due);
-      // Before the mail is looked at: the wake may be under way already.
+      // Before the mail is read: the wake-up may have been posted already.
       if (due.fiber->home->resume(over.wait, wake_reason::time)) over.inbox.wait_no_more();
     };
     home.time.arm(alarm);
@@ -176,7 +176,7 @@ bool job_inbox::await(thread_state& home) noexcept {
     if (begin_rest()) continue;
     if (load_ != nullptr && take_from_others(home)) {
       wait_no_more();
-      load_->pool->rouse_another(*load_);  // or what was taken could wait behind its first
+      load_->pool->rouse_another(*load_);  // or the stolen jobs would wait behind the first of them
       continue;
     }
     if (wait_for_jobs(home) == wake_reason::interrupted) return false;
@@ -209,8 +209,8 @@ bool job_inbox::pop(first::kind what, std::optional<job_slot>& into) noexcept {
   return true;
 }
 
-/// The jobs that are left are taken out before they are destroyed: to destroy them may take a
-/// while, and no fiber may begin one meanwhile.
+/// Moves the remaining jobs out before it destroys them: destruction may take a while, and no fiber
+/// may start one meanwhile.
 void job_inbox::close(thread_state& home) noexcept {
   item_queue<job_slot> later;  // destroyed in reverse
   item_queue<job_slot> sooner;

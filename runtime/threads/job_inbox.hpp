@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The jobs that other threads leave for one thread, its owner. The owner takes all of them at once,
-// and is woken only if it waits. If the owner is a worker of a pool, other workers may take what it
-// has not begun.
+// The jobs that other threads post to one thread, the owner. The owner fetches all of them at once,
+// and is woken only if it waits. If it is a worker of a pool, other workers may steal jobs that it
+// has not started.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct observed_queue {
   clock::time_point overdue_at{};  // when its jobs have waited long enough
 };
 
-/// What a worker takes from another one at once.
+/// The jobs that a worker steals at a time.
 struct stolen_jobs {
   std::array<std::optional<job_slot>, 16> jobs;
   std::size_t count = 0;
@@ -52,8 +52,8 @@ class job_inbox {
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.
   bool rouse() noexcept;
-  /// Moves some of the jobs, at most `most`, into `into`: of those that have arrived together the
-  /// oldest half, none behind a job that must stay. Any thread.
+  /// Moves up to `most` of the jobs into `into`: the oldest half of a batch that arrived together,
+  /// and none behind a job that must stay. Any thread.
   void give_away(stolen_jobs& into, std::size_t most) noexcept;
 
   /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
@@ -71,15 +71,15 @@ class job_inbox {
   /// Waits until there is a job.
   /// Returns: false if the inbox is closed, or the fiber was interrupted.
   bool await(thread_state& home) noexcept;
-  /// Looks at the oldest job that await() has found; another worker may take it at any moment.
+  /// The oldest job that await() has found; another worker may steal it at any moment.
   struct first {
     enum class kind : std::uint8_t { none, function, job } what = kind::none;
     call_site site = {};
   };
   first front() noexcept;
-  /// Takes the oldest job out if it is of that kind, and only then.
+  /// Pops the oldest job, but only if it is of that kind.
   bool pop(first::kind what, std::optional<job_slot>& into) noexcept;
-  /// Takes no more jobs, and destroys those that are left without doing them.
+  /// Accepts no more jobs, and destroys the remaining ones unstarted.
   void close(thread_state& home) noexcept;
 
   /// A caller, of job_starter.cpp, is about to call the next function.
@@ -106,11 +106,11 @@ class job_inbox {
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> taken_;
-  std::atomic<std::uint64_t> gone_{0};  // begun, or taken by others, less what came from others
+  std::atomic<std::uint64_t> gone_{0};  // started or lost to thieves, minus stolen ones
   std::atomic<std::uint64_t> begun_{0};
 
   // Of the owner:
-  worker_load* load_ = nullptr;  // null: it is no worker, or takes no more jobs
+  worker_load* load_ = nullptr;  // null: not a worker, or closed
   bool rests_ = false;
   observed_queue observed_;  // of another worker
   mailbox* home_ = nullptr;

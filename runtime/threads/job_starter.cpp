@@ -71,8 +71,8 @@ class caller {
     return true;
   }
 
-  /// Returns: whether this caller is to call the next function: at most one caller at a time is
-  ///          about to do that.
+  /// Returns: whether this caller should call the next function: at most one caller at a time
+  ///          does.
   bool step_forward() noexcept {
     if (std::exchange(from_->somebody_calls, true)) return false;
     is_next_ = true;
@@ -132,12 +132,12 @@ void start_front(thread_state& home, job_inbox& from) {
   home.snooze();
 }
 
-/// Starts the jobs that are left in `from`, until it is closed.
+/// Starts the jobs of `from` until it is closed.
 void start_jobs(thread_state& home, job_inbox& from) {
   try {
     while (from.await(home)) start_front(home, from);
   } catch (const cancelled&) {
-    // The thread ends; the jobs that are left are not done.
+    // The thread ends; the remaining jobs are dropped.
   }
 }
 

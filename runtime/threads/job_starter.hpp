@@ -11,8 +11,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// thread, which is never stuck.
 /// Throws: std::bad_alloc.
 void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from);
-/// Takes no more, and leaves undone what has not been started; then that fiber ends. The running
-/// fiber is under a shield: what is left is destroyed here.
+/// Accepts no more jobs, and ends the job starter's fiber. The remaining jobs are destroyed here,
+/// unstarted. The running fiber must be under a shield.
 void take_no_more_jobs(thread_state& home) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See motet/offload.hpp. The remote_wait is in the frame of the caller, also for a call that can be
-// left: a caller that leaves says so before the offload thread says that the call is over, or else
-// waits to be told.
+// See motet/offload.hpp. The remote_wait is in the caller's frame, even for a call that can be
+// abandoned: a caller that abandons it announces that before the offload thread announces the end
+// of the call, or else waits for the notification.
 #include <pthread.h>
 #include <signal.h>
 

@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// A worker writes `finished` all the time, so each read of it costs a cache miss. A worker that
-/// had so many jobs to do is not idle so soon, in about a microsecond.
+/// Workers write `finished` all the time, so each read of it costs a cache miss. A worker with this
+/// many jobs does not become idle within about a microsecond.
 constexpr std::int64_t far_from_idle = 32;
 constexpr std::uint64_t soon = 2'000;  // ticks
 
@@ -41,9 +41,9 @@ std::int64_t load_of(const worker_load& worker) noexcept {
   return static_cast<std::int64_t>(worker.given.load() + moved_to(worker) - finished);
 }
 
-/// If several threads give jobs, only one gets an idle worker: the others see that it is idle no
-/// more. The search begins with the worker that had the last job: if it is idle again, it may still
-/// be awake.
+/// If several threads submit jobs, only one gets an idle worker: the others see that it is no
+/// longer idle. The search begins with the worker that got the last job: if it is idle again, it
+/// may still be awake.
 std::size_t pool_state::choose() noexcept {
   const std::size_t first = last_chosen.load(std::memory_order_relaxed);
   std::size_t least = first;
@@ -127,12 +127,12 @@ bool wakes_up(const worker_load& worker) noexcept {
   return worker.dry.load(std::memory_order_relaxed);
 }
 
-/// Returns: how many jobs `thief` may take so that it does not have more than `other` afterwards.
+/// Returns: how many jobs `thief` may steal without having more than `other` afterwards.
 std::int64_t fair_share(const worker_load& thief, const worker_load& other) noexcept {
   return (load_of(other) - load_of(thief)) / 2;
 }
 
-/// Returns: whether anything was taken.
+/// Returns: whether a job was stolen.
 bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& into,
           std::int64_t most) noexcept {
   from.give_away(into, static_cast<std::size_t>(most));
@@ -164,7 +164,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into,
     const bool waking = wakes_up(each);
     const std::int64_t share = waking ? overdue : overdue ? queue : fair_share(thief, each);
     if (share > 0 && take(thief, each, *inbox, into, share)) return {};
-    if (overdue || queue <= most) continue;  // overdue: what is left must stay
+    if (overdue || queue <= most) continue;  // overdue: its jobs must stay
     most = queue;
     const clock::duration time = waking ? clock::duration(patience_with_waking) : patience;
     longest = {&each, begun + static_cast<std::uint64_t>(queue), waking, present + time};

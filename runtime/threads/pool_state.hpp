@@ -25,11 +25,11 @@ struct observed_queue;
 /// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
 /// the time to wake a thread.
 constexpr auto patience = std::chrono::microseconds(100);
-/// The same for a worker that has been woken: it may wait for a processor, or a fiber of an earlier
-/// job may compute.
+/// The same for a worker that has just been woken: it may wait for a processor, or a fiber of an
+/// earlier job may compute.
 constexpr auto patience_with_waking = std::chrono::milliseconds(5);
 
-/// Returns: how many jobs the worker has that are not over; -1 for a moment while some move.
+/// Returns: the worker's number of unfinished jobs; -1 for a moment while some are being moved.
 std::int64_t load_of(const worker_load& worker) noexcept;
 
 struct pool_state : std::enable_shared_from_this<pool_state> {
@@ -39,7 +39,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
     for (std::size_t i = 0; i < workers; ++i) loads[i].pool = this;
   }
 
-  /// Returns: the number of the worker that a job should go to; the worker's load counts the job
+  /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
   std::size_t choose() noexcept;
   void remember(std::size_t chosen) noexcept;
@@ -54,11 +54,11 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Called by a worker that has no job to start, and then when it looks for one.
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
-  /// Takes jobs of another worker for `thief`, which rests: up to half the difference between that
-  /// worker's jobs and its own. If jobs of the queue `before` have not begun since, up to half of
-  /// that queue; one job if its worker wakes up.
-  /// Returns: the longest queue, which the thief should look at again when it is overdue, if it got
-  ///          nothing.
+  /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
+  /// worker's jobs and its own. If no job of the queue `before` has started since, up to half of
+  /// that queue; only one job if its worker is waking up.
+  /// Returns: if no job was stolen, the longest queue, at which the thief should look again when it
+  ///          is overdue.
   observed_queue steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
                             clock::time_point present) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.

@@ -84,7 +84,7 @@ control_block* begin_thread(beginning_thread& beginning, thread_link& link) noex
 void run_thread(beginning_thread& beginning) {
   const std::shared_ptr<thread_link> link = beginning.link;
   control_block* main = begin_thread(beginning, *link);
-  if (main == nullptr) return;  // `beginning` may be gone by now
+  if (main == nullptr) return;  // `beginning` may have been destroyed
   live(*self(), *link);
   if (const std::exception_ptr first = hooks.end_session(*main, true))
     std::rethrow_exception(first);

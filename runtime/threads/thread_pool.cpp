@@ -145,8 +145,8 @@ thread_pool::~thread_pool() {
   if (!in_this_process()) return;
   state_->stopping.store(true);
   state_->stopped.set();
-  // On one of the pool's threads there is no wait: all of them end by themselves, and own the state
-  // as well.
+  // On one of the pool's threads there is no wait: all of them end by themselves, and share
+  // ownership of the state.
   if (on_own_thread()) return;
   for (const thread& each : state_->threads) each.await_over();
   state_->threads.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes that have been put in and not taken yet.
+// A FIFO buffer of bytes.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class byte_queue {
   std::span<std::byte> room() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
   void added(std::size_t size) noexcept { end_ += size; }
 
-  /// Returns: false if there is no memory; then nothing was put in.
+  /// Returns: false, without effect, if memory is short.
   bool put(std::span<const std::byte> more) noexcept {
     if (more.size() > room().size() && !reserve(std::max(end_ + more.size(), capacity_ * 2))) {
       return false;

@@ -89,7 +89,7 @@ void client_context::state::keep_sessions_as(SSL* connection, const std::string&
   SSL_set_ex_data(connection, 0, const_cast<std::string*>(&host));
 }
 
-/// Returns: 1, as it keeps the session.
+/// Returns: 1, which takes ownership of the session.
 int client_context::state::keep_session(SSL* connection, SSL_SESSION* offered) noexcept {
   auto* self = static_cast<state*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0));
   const auto* host = static_cast<const std::string*>(SSL_get_ex_data(connection, 0));

@@ -33,9 +33,9 @@ bool is_ssl_error(unsigned long error, int reason) noexcept {
   return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
 }
 
-/// Returns: the first error that is queued, which is the cause of the others, or the one that
-///          speaks of a certificate: what was wrong with that is known otherwise. None is queued
-///          then.
+/// Returns: the first queued error, which has caused the others; or the one
+///          about a certificate, whose cause is known otherwise. Empties the
+///          queue.
 unsigned long take_error() noexcept {
   unsigned long chosen = ERR_get_error();
   for (unsigned long next = chosen; next != 0; next = ERR_get_error()) {

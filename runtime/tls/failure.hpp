@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 
 struct failure {
   std::error_code code;
-  std::string text;  // empty if there is no memory for it
+  std::string text;  // empty if memory was short
 
   explicit operator bool() const noexcept { return static_cast<bool>(code); }
 };

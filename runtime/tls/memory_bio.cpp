@@ -10,7 +10,7 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 
 namespace {
 
-/// A peer that asks again and again for an answer, and takes none, is left.
+/// The limit for a peer that keeps requesting responses without receiving them.
 constexpr std::size_t most_queued = std::size_t{1024} * 1024;
 
 memory_bio& of(BIO* user) noexcept {

@@ -41,8 +41,8 @@ class sessions {
     }
   }
 
-  /// Returns: the one that `host` has offered last; null if there is none. It is used once: two
-  ///          connections by the same one could be told to be of the same client.
+  /// Returns: the latest session that `host` has offered; null if there is none. A session is used
+  ///          once, because an observer could link two connections that use the same one.
   /// Source: RFC 8446, appendix C.4.
   session take(std::string_view host) noexcept {
     const std::lock_guard in(guard_);

@@ -118,8 +118,8 @@ stream::state::outcome stream::state::attempt(Call call) noexcept {
   }
 }
 
-/// What the server sends after the handshake, its client need not wait for: that one may have said
-/// all that it has to say, and be gone.
+/// The client need not wait for what the server sends after the handshake: it may have sent all its
+/// data and closed the connection.
 void stream::state::handshake() {
   const std::string what = host_.empty() ? "TLS handshake" : "TLS handshake with " + host_;
   for (;;) {
@@ -182,7 +182,7 @@ void stream::state::end_writing(std::error_code& error) noexcept {
   refuse_if_pending(error);
   if (error || must_not(error)) return;
   if (!std::exchange(writing_has_ended_, true)) {
-    // That the peer has not said the same, 0, is no failure.
+    // 0, the peer has not sent close_notify yet, is not a failure.
     attempt([&] {
       const int said = SSL_shutdown(get());
       return said == 0 ? 1 : said;
@@ -191,7 +191,7 @@ void stream::state::end_writing(std::error_code& error) noexcept {
   if (!must_not(error)) send(error);
 }
 
-/// Fetches bytes for OpenSSL, which has taken all that were there.
+/// Fetches bytes for OpenSSL, which has consumed all that had arrived.
 void stream::state::fetch(std::error_code& error) noexcept {
   byte_queue& arrived = bio_.arrived;
   const std::size_t wanted = last_was_full_ ? arrived.capacity() * 2 : least_room;
@@ -244,7 +244,7 @@ void stream::state::send_close_notify() noexcept {
       std::error_code error;
       end_writing(error);
     });
-  } catch (...) {  // the peer is not told
+  } catch (...) {  // close_notify is not sent
   }
 }
 

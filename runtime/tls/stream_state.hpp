@@ -26,8 +26,8 @@ struct ssl_free {
   void operator()(SSL* one) const noexcept { SSL_free(one); }
 };
 
-/// A call of OpenSSL's never waits: when it wants bytes, the fiber fetches them and calls again.
-/// What it has sealed is sent before the fiber waits for anything else, and before more is sealed.
+/// OpenSSL's calls never wait: when one needs bytes, the fiber fetches them and repeats the call.
+/// Encrypted bytes are sent before the fiber waits for anything else, or encrypts more.
 struct stream::state : detail::stream_turns<stream::state> {
   /// Throws: std::bad_alloc.
   state(detail::any_stream below, SSL_CTX* by);
@@ -44,10 +44,10 @@ struct stream::state : detail::stream_turns<stream::state> {
   std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept;
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept;
   void write_all(std::span<const std::byte> bytes, std::error_code& error) noexcept;
-  /// Says that no more will be written.
+  /// Sends close_notify.
   void end_writing(std::error_code& error) noexcept;
 
-  /// As close() has it, on the way to its end: the queues are closed.
+  /// Called by close(), after the queues were closed.
   void send_close_notify() noexcept;
 
   SSL* get() const noexcept { return ssl_.get(); }
@@ -67,17 +67,17 @@ struct stream::state : detail::stream_turns<stream::state> {
 
   detail::any_stream below_;
   memory_bio bio_;
-  byte_queue in_flight_;  // sealed, and where it stays until the stream below has taken it
+  byte_queue in_flight_;  // encrypted bytes that the underlying stream is sending
   std::shared_ptr<client_context::state> client_;
   std::shared_ptr<server_context::state> server_;
   std::string host_;
   std::unique_ptr<SSL, ssl_free> ssl_;
   const std::uint32_t process_ = detail::this_process();
-  failure failure_;               // nothing can be read or written from then on
-  std::error_code cannot_write_;  // but what has come can be read
+  failure failure_;               // the stream is unusable afterwards
+  std::error_code cannot_write_;  // received data can still be read
   bool is_up_ = false;            // the handshake has been done
   bool writing_has_ended_ = false;
-  bool last_was_full_ = false;  // what was fetched last: more may have come
+  bool last_was_full_ = false;  // the last fetch filled the buffer: more may have arrived
 };
 
 }}}  // namespace motet::MOTET_ABI::tls

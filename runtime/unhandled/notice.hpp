@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Gives `line` to settings.on_notice, which may wait; without one, or if that throws, prints it.
+/// Passes `line` to settings.on_notice, which may wait; without one, or if that throws, prints it.
 void notice(const options& settings, std::string_view line) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,7 +25,7 @@ struct so_far {
 };
 constinit std::array<so_far, names.size()> of_causes{};
 
-/// Returns: the number of the snapshot that is to be taken; 0 if it is none's turn.
+/// Returns: the number of the snapshot to take; 0 for none.
 unsigned turn_of(snapshot_cause why) noexcept {
   using namespace std::chrono;
   so_far& known = of_causes[static_cast<std::size_t>(why)];
@@ -40,7 +40,7 @@ void save(trace_file& file, snapshot_cause why, unsigned number) noexcept {
     file.save(file.path() + '.' + names[static_cast<std::size_t>(why)] + '-' +
               std::to_string(number));
   } catch (const std::exception&) {
-    // The disk is full, or there is no memory: the file that is recorded to is still there.
+    // The disk is full, or memory is short: the recording itself continues.
   }
 }
 

@@ -9,8 +9,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 enum class snapshot_cause { signal, deadline, stall, failure };
 
-/// If the process records, saves that to FILE.CAUSE-N: for each cause one in a second, and four
-/// in all, but for the signal. Blocks the thread for as long as the disk takes.
+/// If the process records, copies the recording to FILE.CAUSE-N: for each cause at most one per
+/// second, and four in all, except for the signal. Blocks the thread while the disk writes.
 void take_snapshot(snapshot_cause why) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Failures that no fiber can be told of any more.
+// Failures that no fiber is left to receive.
 #pragma once
 
 #include <exception>
@@ -18,8 +18,8 @@ inline constexpr char never_thrown[] =
 [[gnu::noinline]] void report_unhandled(const options& settings, const std::exception_ptr& error,
                                         const char* line = fiber_failed) noexcept;
 
-/// Holds an exception that raise() took and that no switchpoint has thrown; the destructor passes
-/// it to report_unhandled(). It can be kept in a value_slot until a fiber destroys it.
+/// Holds an exception passed to raise() that no switchpoint has thrown; the destructor passes it to
+/// report_unhandled(). It can be kept in a value_slot until a fiber destroys it.
 class undelivered {
  public:
   undelivered(const options& settings, std::exception_ptr error) noexcept

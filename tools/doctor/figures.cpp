@@ -53,7 +53,7 @@ double of_a_switch() {
   });
 }
 
-/// In a process that has had none yet: stacks are mapped, and touched for the first time.
+/// In a fresh process: stacks are mapped, and touched for the first time.
 double of_a_new_fiber() {
   constexpr int count = 5'000;
   const auto from = std::chrono::steady_clock::now();
@@ -64,7 +64,7 @@ double of_a_new_fiber() {
   return took.count() / count;
 }
 
-/// A byte there and back, each of which has to be waited for.
+/// A byte back and forth, with a wait for each.
 double of_an_exchange() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
@@ -124,7 +124,7 @@ std::vector<way> ways() {
   return found;
 }
 
-/// Returns: the environment of this process, but for what is about motet.
+/// Returns: this process's environment without motet's variables.
 std::vector<std::string> plain_environment() {
   std::vector<std::string> kept;
   for (char** each = environ; *each != nullptr; ++each) {

@@ -6,7 +6,7 @@
 
 namespace motet_doctor {
 
-/// In a process of its own, which begins with its environment: writes the figures to stdout.
+/// Runs in its own process, with a clean environment, and writes the figures to stdout.
 void measure();
 
 /// Writes a table, for which this program is started again and again, for two seconds in all.

@@ -136,7 +136,7 @@ finding counter() {
   return {"processor's counter", "steady: time is read from it", ""};
 }
 
-/// Of a share of processors: "200000 100000" is two of them.
+/// A cgroup's processor quota: "200000 100000" is two processors.
 double quota() {
   std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
   double most = 0, period = 0;

@@ -13,10 +13,10 @@ struct finding {
   std::string advice;  // empty: it is well
 };
 
-/// Returns: what was found, in the order in which it is to be told.
+/// Returns: the findings, in the order of the report.
 std::vector<finding> look_at_host();
 
-/// Returns: why a backend does not work here; empty if it does.
+/// Returns: why a backend is not available here; empty if it is.
 std::string why_not(const std::string& backend);
 
 }  // namespace motet_doctor

@@ -46,7 +46,7 @@ class fxt_writer {
     out_.write(value.data(), static_cast<std::streamsize>(value.size()));
     out_.write(padding.data(), static_cast<std::streamsize>(words_of(value) * 8 - value.size()));
   }
-  /// Returns: the number of the string. When there are no numbers left, the oldest are used again.
+  /// Returns: the number of the string. When the numbers run out, the oldest are reused.
   std::uint64_t string(std::string_view value) {
     if (value.empty()) return 0;
     const auto known = numbers_.find(std::string(value));

@@ -87,7 +87,7 @@ void write_file(const std::string& path, F write) {
   if (!out) throw std::runtime_error(path + " could not be written");
 }
 
-/// The part of the trace that is asked for, or all of it.
+/// Draws the requested part of the trace, or all of it.
 void draw(const motet_trace::timeline& all, const arguments& chosen, std::ostream& out) {
   std::int64_t from = INT64_MAX, to = 0;
   for (const auto& each : all.threads()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See reasons.hpp. A fiber that is late stands in line, or its timer fires late: in both cases
-// other fibers have had the thread, and what is to be known is whether one of them had it for long.
+// See reasons.hpp. A fiber is late because it queues, or because its timer fires late. In both
+// cases other fibers ran meanwhile, and the question is whether one of them ran for long.
 #include "reasons.hpp"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ std::vector<grievance> grievances_of(const thread_line& line) {
   return found;
 }
 
-/// Writes at most so many lines under a title, or nothing.
+/// Writes at most this many lines under a title; without items, nothing.
 template <typename T, typename F>
 void tell(std::ostream& out, const char* title, const std::vector<T>& items, F line) {
   if (items.empty()) return;

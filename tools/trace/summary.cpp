@@ -38,7 +38,7 @@ struct share_of_site {
   std::size_t turns = 0;
 };
 
-/// By what fibers are called, else by where they were spun.
+/// Groups fibers by name, else by call site.
 void tell_sites(const timeline& all, std::ostream& out) {
   std::unordered_map<std::uint64_t, share_of_site> of_fibers;
   for (const thread_line& line : all.threads()) {

@@ -100,7 +100,7 @@ std::vector<row> rows_of(const thread_line& line, const window& shown) {
   return found;
 }
 
-/// What a fiber did: shares of the columns.
+/// A fiber's states: shares of the columns.
 struct doing {
   shares runs = shares(columns), stands = shares(columns), waits = shares(columns);
 };

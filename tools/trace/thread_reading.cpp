@@ -11,7 +11,7 @@ namespace {
 
 using format::kind;
 
-/// So many of the longest delays of a thread are kept: many may be the fault of one turn.
+/// The number of a thread's longest delays to keep: one long turn may cause many.
 constexpr std::size_t most_delays = 4096;
 
 bool shorter(const delay& a, const delay& b) noexcept {
@@ -114,7 +114,7 @@ void thread_reading::switch_from(const record& each) {
 }
 
 void thread_reading::begin_turn(std::uint64_t number, std::int64_t when) {
-  if (running_ != 0) end_turn(when, kind::end, 0);  // it goes on as another fiber
+  if (running_ != 0) end_turn(when, kind::end, 0);  // it continues as another fiber
   running_ = number;
   turn_from_ = when;
   fresh_ = true;

@@ -39,7 +39,7 @@ class thread_reading {
   fiber_table fibers_;
   std::uint64_t running_ = 0;  // the number of the fiber whose turn it is; 0: none, or unknown
   std::uint64_t guest_ = 0;    // the id of the traveller that runs as it; 0: none
-  std::uint32_t name_ = 0;     // what it is called
+  std::uint32_t name_ = 0;     // the running fiber's name
   std::uint64_t parked_ = 0;   // the number of the fiber that has just parked
   std::int64_t turn_from_ = never;
   bool fresh_ = false;  // the fiber has done nothing in its turn yet

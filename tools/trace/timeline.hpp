@@ -21,7 +21,7 @@ struct turn {
   std::int64_t end;
   std::uint64_t fiber;  // its id
   std::uint32_t name;   // its name then
-  std::uint32_t what;   // the text of what it waits for then
+  std::uint32_t what;   // the text that names the wait that follows
   format::kind how;     // how it left: park, snooze, end, leave; none: it still ran at the end
 };
 
@@ -88,7 +88,7 @@ class timeline {
   std::string label(std::uint64_t fiber, std::uint32_t name = 0) const;
   /// Returns: 'GET /x (main.cpp:40)', or as label().
   std::string short_label(std::uint64_t fiber, std::uint32_t name = 0) const;
-  /// Returns: what it has in common with others: where it was spun, else its name.
+  /// Returns: the group to which the fiber belongs: its call site, else its name.
   std::string kind_of(std::uint64_t fiber) const;
 
  private:
@@ -102,7 +102,7 @@ class timeline {
   };
 
   void learn_names_and_posts(std::size_t thread);
-  /// Returns: what has been left for `fiber` at last, from `since` to `until`; or null.
+  /// Returns: the last post to `fiber` from `since` to `until`; or null.
   const posted* post_to(std::uint64_t fiber, std::int64_t since, std::int64_t until) const noexcept;
 
   const trace_reader& trace_;

@@ -97,7 +97,7 @@ ring read_ring(const file& from, const format::head& head, std::size_t which) {
   return found;
 }
 
-/// Returns: how many bytes of `text` are one character to be shown; 0 if they are none.
+/// Returns: the number of bytes of the first displayable character; 0 if there is none.
 std::size_t character_at(std::string_view text) noexcept {
   const std::size_t length = motet::detail::length_of_character(text);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A trace file as it is, record by record. It may be of a process that was killed, or that goes on
-// writing, or no trace at all: what does not fit is an error, never a wild read.
+// Reads a trace file record by record. The file may be of a process that was killed, or that still
+// writes, or not be a trace at all: invalid data is an error, never a wild read.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class trace_reader {
   std::uint64_t began_at() const noexcept { return began_at_; }
   const std::vector<ring>& rings() const noexcept { return rings_; }
   std::size_t records() const noexcept;
-  /// Returns: the text at that place; empty if there is none.
+  /// Returns: the text at that offset; empty if there is none.
   std::string_view text(std::uint32_t place) const noexcept;
 
  private:

@@ -33,7 +33,7 @@ class counting {
     asleep_from_ = ticks();
   }
   void after_sleep() noexcept { numbers_.ticks_asleep.add(ticks() - asleep_from_); }
-  /// In a forked child: the numbers are 0 again.
+  /// In a forked child: resets the measurement.
   void start_over() noexcept { delay_ = {}; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See core/mail/mailbox.hpp. No wake is lost: a sender fills the inbox and then looks at the sleep
-// flag, the thread raises the flag and then looks at the inbox; sequential consistency lets one of
-// them see the other.
+// See core/mail/mailbox.hpp. No wake-up is lost: a sender fills the inbox and then reads the sleep
+// flag; the thread sets the flag and then reads the inbox. By sequential consistency, at least one
+// of them sees the other's write.
 #include "core/mail/mailbox.hpp"
 
 #include <sys/eventfd.h>
@@ -18,7 +18,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// All mailboxes of the process. Threads may outlive statics: it has no destructor.
+/// All mailboxes of the process. Never destroyed, because threads may outlive statics.
 struct mailbox::registry {
   std::mutex lock;
   list<mailbox, mailboxes_tag> members;

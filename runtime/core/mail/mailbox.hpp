@@ -74,10 +74,10 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   /// Control blocks that refer to it. At home while open, under lock() afterwards.
   std::size_t blocks = 0;
-  // Round a fork. No other thread may be in the middle of something when the child's copy is made.
+  // Called around a fork, so that no other thread holds a lock when the child's copy is made.
   static void lock_all() noexcept;
   static void unlock_all() noexcept;
-  /// In the child, instead of unlock_all(): closes all, for their threads are not there.
+  /// In the child, instead of unlock_all(): closes all, because their threads do not exist.
   static void abandon_all() noexcept;
 
   /// Calls `f` for each mailbox of the process, closed ones included, under a lock: `f` must make

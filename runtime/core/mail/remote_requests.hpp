@@ -23,7 +23,7 @@ struct remote_requests : post {
   std::uint8_t resume_at = 0;
   std::uint8_t stop_at = 0;
   bool resumer_broken = false;
-  bool cancelled = false;  // has been asked for, perhaps long ago; `why` tells the reason
+  bool cancelled = false;  // a cancellation was requested; `why` is the reason
   int references = 0;
   cancel_reason why = interruption::reason("");
   bool escalates = false;  // terminate(), with this grace

@@ -40,7 +40,7 @@ class remote_wait : public post {
   thread_state* const home_;  // null: of a thread without fibers
   control_block* const fiber_;
   bool waited_for_ = false;
-  bool over_ = false;  // the news has come; touched on the waiting fiber's thread alone
+  bool over_ = false;  // the notification has arrived; only used on the waiting fiber's thread
   one_shot_event event_;
 };
 

@@ -73,7 +73,7 @@ void recorder::timer_is_late(clock::duration late) noexcept {
   cause_ = trace::cause::timer;
 }
 
-/// A fiber that has not run yet is in no wait.
+/// A fiber that has not started is in no wait.
 void recorder::note_wake(const control_block& fiber) noexcept {
   if (fiber.wait == nullptr) {
     fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), written_};
@@ -100,7 +100,7 @@ void recorder::note_name(const control_block& fiber) noexcept {
   } else if (fiber.is_main) {
     name = place_of("the main fiber", 0);
   }
-  write(kind::name, with_detail(fiber, name));  // 0 if it has none, or has lost its name
+  write(kind::name, with_detail(fiber, name));  // 0 if it has no name, or the table is full
 }
 
 void recorder::note_poll(std::size_t runnable, bool by_itself) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a thread records of itself in its ring: see core/recording/trace_format.hpp. There is one
-// only while the thread records; then the countdown to the next look is held at 1, so that each
-// switch comes by here, and a thread that does not record pays nothing for a switch.
+// Writes a thread's events to its ring: see core/recording/trace_format.hpp. It exists only while
+// the thread records; then the countdown to the next poll is held at 1, so that each switch calls
+// it, and a thread that does not record pays nothing per switch.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class recorder {
   }
   /// `fiber` becomes runnable.
   void note_wake(const control_block& fiber) noexcept;
-  /// From here on, fibers are woken by that.
+  /// The cause of the wake-ups that follow.
   void woken_by(trace::cause by) noexcept { cause_ = by; }
   /// The next fiber is woken by a timer that fires so long after its time.
   void timer_is_late(clock::duration late) noexcept;

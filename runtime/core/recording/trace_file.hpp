@@ -17,8 +17,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class trace_file {
  public:
-  /// Makes the process's one, for rings of so many records. beginning() is locked. A trace that is
-  /// there already is renamed to `path`.before.
+  /// Creates the process's trace file, with rings of that many records. The caller has locked
+  /// beginning(). An existing trace is renamed to `path`.before.
   /// Throws: std::system_error; std::invalid_argument if `path` is another kind of file.
   static trace_file& begin(const std::string& path, std::size_t records);
   /// Returns: the process's, or null.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The file that the flight recorder writes and motet-trace reads: a head, a table of texts, and for
-// each thread a ring of records. It is mapped while it is written, so what a process has recorded
-// is there after its death.
+// The file that the flight recorder writes and motet-trace reads: a header, a table of texts, and a
+// ring of records per thread. It is written through a mapping, so it survives the death of the
+// process.
 #pragma once
 
 #include <array>
@@ -12,23 +12,23 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace trace {
 
-/// What a record says. In most, the second word is a detail of 24 bits and the number of a fiber
-/// within its thread; a text is the place of a text in the table.
+/// The kind of a record. In most, the second word holds a detail of 24 bits and the number of a
+/// fiber within its thread. A text is given by its offset in the table.
 enum class kind : std::uint8_t {
   none,
   // The fiber that runs has left the thread to the one of the number; 0: to none yet.
-  park,    // it waits; detail: a text, what for
+  park,    // it waits; detail: a text, the reason
   snooze,  // it stands in line again
   end,     // it has ended; detail: its outcome
   // After a switch to 0, no fiber runs until `run`.
   run,      // the fiber of the number runs
   subject,  // of the wait in the record before: the second word is a descriptor
   object,   // the same: the address of what is waited for
-  lock,     // the same, of a lock, which one fiber has
+  lock,     // the same, for a lock, which has one holder
   spin,     // the fiber that runs has spun this one; detail: a text, where
   wake,     // it is runnable; detail: the `cause`, and how late a timer was
   site,     // where the fiber was spun; detail: a text
-  name,     // what it is called; detail: a text
+  name,     // its name; detail: a text
   cancel,   // it is interrupted; detail: the `interrupt`
   post,     // the one that runs has woken a fiber of another thread, the second word is its id
   arrive,   // the fiber that runs is the body of another thread's, whose id is the second word
@@ -36,13 +36,13 @@ enum class kind : std::uint8_t {
   sleep,    // the thread sleeps
   awake,    // the thread no longer sleeps
   poll,     // it has looked at its backend; detail: how many fibers are runnable; the number is 0,
-            // or 1 if the fiber that runs goes on
+            // or 1 if the running fiber continues
 };
 
 /// Why a fiber is runnable.
 enum class cause : std::uint8_t { fiber, operation, timer, mail };
 
-/// How late a timer was, in microseconds, is at most that.
+/// The maximum lateness of a timer that a record can hold, in microseconds.
 inline constexpr std::uint32_t latest = (1U << 20) - 1;
 constexpr std::uint32_t wake_detail(cause by, std::uint32_t late_us) noexcept {
   return late_us << 4 | static_cast<std::uint32_t>(by);
@@ -59,8 +59,8 @@ struct record {
 static_assert(sizeof(record) == 16);
 
 struct alignas(4096) ring_head {
-  std::atomic<std::uint64_t> written;      // so many so far; the last ones are in the ring
-  std::atomic<std::uint64_t> first_whole;  // earlier ones are not to be trusted
+  std::atomic<std::uint64_t> written;      // total so far; the last ones are in the ring
+  std::atomic<std::uint64_t> first_whole;  // earlier ones may be overwritten
   std::atomic<std::uint64_t> thread;       // the kernel's number
   std::atomic<std::uint64_t> fibers;       // the upper bits of their ids
 };

@@ -18,12 +18,12 @@ class trace_texts {
   /// Writes to `head` how much of the table is used.
   void begin(trace::head& head) noexcept;
 
-  /// What a text is: names, of which there may be any number, leave some room to the rest.
+  /// The number of names is unbounded, so names leave some of the table to literals.
   enum class kind : bool { literal, name };
 
   /// Returns: the place of the text, or of its beginning; 0 if the table is full. Any thread.
   std::uint32_t place_of(std::string_view text, kind what = kind::literal) noexcept;
-  /// The same for "file:line", of which the end is kept.
+  /// The same for "file:line"; if it is too long, its end is kept.
   std::uint32_t place_of(call_site site) noexcept;
 
  private:

@@ -29,7 +29,7 @@ struct block_pool::slab {
   slab* next = nullptr;
   std::atomic<std::size_t> used{0};  // from leave() on
   std::size_t touched = 0;           // blocks that have been handed out, ever
-  std::size_t backed = few;          // that need no more page faults, but for the first few
+  std::size_t backed = few;          // those that cause no more page faults, except the first few
 
   std::byte* place(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is made, and how its block goes when nobody refers to it any more. See
+// How a fiber is created, and how its block is freed when the last reference is gone. See
 // core/store/fiber_store.hpp.
 #include "core/store/fiber_store.hpp"
 
@@ -21,7 +21,7 @@ journey_owner::~journey_owner() {
 
 namespace {
 
-/// What few fibers have.
+/// The parts that few fibers have.
 [[gnu::noinline]] void destroy_rare_parts(control_block& block) noexcept {
   if (cold_part* part = cold_if_any(block)) part->~cold_part();
   if (block.known_remotely.load(std::memory_order_relaxed)) requests_of(block).~remote_requests();
@@ -129,7 +129,7 @@ void release_after_end(control_block& unreferred) noexcept {
     if (!unused) return;
     control_block* parent = block->parent;
     const bool of_other_thread = parent != nullptr && parent->mail != &mail;
-    destroy_block(*block);  // not under the lock: it runs destructors of the program
+    destroy_block(*block);  // not under the lock: runs the program's destructors
     guard.lock();
     block_pool::put_after_end(*block);
     const bool last = --mail.blocks == 0;

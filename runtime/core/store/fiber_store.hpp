@@ -29,7 +29,7 @@ class fiber_store {
   std::uint64_t next_id() noexcept { return next_id_++; }
   /// Returns: how many fibers have been numbered, the main one included.
   std::uint64_t fibers_made() const noexcept { return next_id_ - first_id_; }
-  /// Returns: an identity for a scope that no other has.
+  /// Returns: a unique identity for a scope.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
   std::uint64_t last_scope() const noexcept { return last_scope_; }
   void number_scopes_from(std::uint64_t before) noexcept { last_scope_ = before; }
@@ -66,7 +66,7 @@ class fiber_store {
 /// Gives back a fiber that was made but not started.
 void unmake_fiber(control_block& fiber) noexcept;
 
-/// Returns: its name, or its number if it has none.
+/// Returns: the fiber's name, or its number if it has none.
 std::string label_of(const control_block& fiber);
 /// Returns: its name, perhaps empty. On its thread, in a signal handler as well.
 std::string_view name_of(const control_block& fiber) noexcept;
@@ -81,8 +81,8 @@ inline bool shared(const control_block& fiber) noexcept {
 }
 /// In a poll or a switch: gives up a reference, but leaves what is to be destroyed to the reaper.
 [[gnu::noinline]] void release_later(control_block& block) noexcept;
-/// Frees a block to which nobody refers, and which refers to its parent's.
-/// Returns: that, to be released in turn; null if there is none on this thread.
+/// Frees an unreferenced block, which holds a reference to its parent's block.
+/// Returns: the parent's block, to be released in turn; null if there is none on this thread.
 control_block* free_one(control_block& unreferred) noexcept;
 /// Gives up a reference to a block whose thread has ended, and frees what is not referred to then.
 void release_after_end(control_block& unreferred) noexcept;

@@ -24,14 +24,14 @@ inline bool may_pass_stack_on(const stack_pool& stacks, const control_block& end
   return !sanitizer::thread && body_is_beside(ended) && stacks.is_pooled(ended.runs_on);
 }
 
-/// No other fiber takes a stack that is given back before this one has left it for ever. But a
-/// sanitizer is told of it after that, and a stack that is unmapped or sealed must not be in use.
+/// A stack may be given back early, because no other fiber takes it before this one has left it.
+/// But a sanitizer must be notified after that, and a stack in use must not be unmapped or sealed.
 inline bool may_give_back_own_stack(const stack_pool& stacks, const control_block& ended) noexcept {
   return !sanitizer::any && stacks.is_pooled(ended.runs_on);
 }
 
-/// A signal's handler may look at the running fiber, but not at a freed one: so the next fiber is
-/// the running one before this one goes.
+/// A signal handler may read the running fiber, but not a freed one: so the next fiber becomes the
+/// running one before this one is freed.
 inline control_block& thread_core::hand_on_for_good() noexcept {
   control_block& ended = *running_;
   control_block& next = next_runnable();

@@ -16,7 +16,7 @@ void reaper::reap_later(control_block& dead) noexcept {
 
 void reaper::destroy_later(value_slot&& value) noexcept {
   if (value.trivial()) {
-    value.reset();  // its slot must not give it to anybody
+    value.reset();  // so that its slot gives it to nobody
     return;
   }
   try {

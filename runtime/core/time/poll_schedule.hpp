@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a thread that has runnable fibers looks at its backend: after so many switches, or so much
+// When a thread with runnable fibers polls its backend: after a number of switches, or an amount of
 // time.
 #pragma once
 

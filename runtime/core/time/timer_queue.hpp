@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All timers of a thread. Most are deadlines of waits that end in time, and are taken out soon: the
-// newest few have a heap of their own, which stays small and in the cache however many others there
-// are. Timers of one instant fire in the order in which they were set.
+// All timers of a thread. Most are deadlines of waits that end in time, so they are removed soon.
+// The newest few have a heap of their own, which stays small and in the cache however many others
+// there are. Timers of the same instant fire in the order in which they were set.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Timers in the order in which they are due: a 4-ary heap whose elements know their own place, so
-/// that any of them can be taken out. Of those of one instant the one with the lower number is
+/// Timers in the order of their deadlines: a 4-ary heap whose elements know their index, so that
+/// any of them can be removed. Of timers of the same instant, the one with the lower number is
 /// first.
 class timer_heap {
  public:
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Makes room for `count` timers in all, as push() needs it.
-  /// Throws: std::bad_alloc; nothing has changed then.
+  /// Ensures capacity for `count` timers in all, which push() needs.
+  /// Throws: std::bad_alloc, without effect.
   void reserve(std::size_t count) {
     if (count <= capacity_) return;
     auto larger = std::make_unique_for_overwrite<line[]>(1 + (count + 1) / 2);
@@ -39,7 +39,7 @@ class timer_heap {
 
   void push(timer& item) noexcept { sift_up(size_++, entry_of(item)); }
 
-  /// Forgets all but those of `fiber`, without a look at them.
+  /// Drops all timers except those of `fiber`, without accessing them.
   void keep_those_of(const control_block& fiber) noexcept {
     const std::size_t before = std::exchange(size_, 0);
     for (std::size_t i = 0; i < before; ++i) {
@@ -98,7 +98,7 @@ class timer_heap {
     what.item->place = place;
   }
 
-  /// What comes into a hole may belong above it as well as below.
+  /// The entry that fills a hole may have to move up as well as down.
   void restore(std::size_t hole, entry moved) noexcept {
     sift_up(hole, moved);
     if (moved.item->place == hole) sift_down(hole, moved);
@@ -134,7 +134,7 @@ class timer_heap {
   }
 
   std::unique_ptr<line[]> lines_;
-  entry* entries_ = nullptr;  // the root; the others follow it
+  entry* entries_ = nullptr;  // the root is first
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };
@@ -146,8 +146,8 @@ class timer_queue {
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Makes room for `count` timers in all, so that push() need not allocate.
-  /// Throws: std::bad_alloc; nothing has changed then.
+  /// Ensures capacity for `count` timers in all, so that push() need not allocate.
+  /// Throws: std::bad_alloc, without effect.
   void reserve(std::size_t count) { old_.reserve(count); }
 
   /// Returns: the one due first, or null.

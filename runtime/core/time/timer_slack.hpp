@@ -18,8 +18,8 @@ class timer_slack {
 
   std::chrono::microseconds most() const noexcept { return most_; }
 
-  /// Called before a sleep that `next` is to end.
-  /// Returns: how long the sleep is at the least.
+  /// Called before a sleep that `next` will end.
+  /// Returns: the minimum length of the sleep.
   clock::duration before(const timer& next, clock::time_point present) noexcept {
     const bool soon = present - last_at_ <= close + 2 * most_ && next.due - present <= close;
     in_a_row_ = soon && !is_among_last(next.fiber) ? in_a_row_ + 1 : 0;
@@ -42,8 +42,8 @@ class timer_slack {
   }
 
   const std::chrono::microseconds most_;
-  /// Whose timers ended the last sleeps: one fiber that always sleeps for a moment is no crowd, nor
-  /// are a few that take turns. Only compared: a fiber may have ended.
+  /// The fibers whose timers ended the latest sleeps: one fiber that sleeps often is no crowd, nor
+  /// are a few that alternate. The pointers are only compared, because a fiber may have ended.
   std::array<const control_block*, 8> last_{};
   std::size_t next_place_ = 0;
   clock::time_point last_at_{};

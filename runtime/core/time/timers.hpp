@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The time of a thread: its clock, and what is to happen when.
+// The time of a thread: its clock and its timers.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class timers {
   clock::time_point now() noexcept {
     return virtual_time_ ? kernel_->now() : tick_clock_.now([this] { return kernel_->now(); });
   }
-  /// Returns: the same, and reads the clock for it.
+  /// Returns: the same, read from the clock now.
   clock::time_point read_clock() noexcept {
     return tick_clock_.read([this] { return kernel_->now(); });
   }
@@ -43,7 +43,7 @@ class timers {
     queue_.each(f);
   }
 
-  /// Returns: the instant that is `span` from now; the last there is if it is beyond.
+  /// Returns: now plus `span`, or the maximum if that is not representable.
   clock::time_point after(clock::duration span) noexcept { return deadline_after(now(), span); }
 
   /// reserve() must have made room.

@@ -58,7 +58,7 @@ std::exception_ptr try_to_send(connection& by, std::string_view text, clock::dur
   return nullptr;
 }
 
-/// Returns: a chunk of the bytes, the last if there are none.
+/// Returns: a chunk with these bytes; without bytes the last chunk.
 std::string chunk_of(std::span<const std::byte> bytes) {
   std::string chunk;
   append_number(chunk, bytes.size(), 16);

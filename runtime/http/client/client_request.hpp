@@ -27,7 +27,7 @@ struct client_request {
   bool streams() const noexcept { return with_body && how->body_from; }
   /// Whether it exceeds what the kernel buffers, so that a response may arrive before all is sent.
   bool is_long() const noexcept;
-  /// Whether a server may get it twice: nothing else happens then. Source: RFC 9110, 9.2.2.
+  /// Whether receiving it twice is harmless (idempotent methods). Source: RFC 9110, 9.2.2.
   bool can_be_repeated() const noexcept;
 
   /// Returns: the error that stopped the transmission; null if all was sent. A server may

@@ -64,7 +64,7 @@ client::pool::lease client::pool::take(const url& to, bool fresh) {
   return taken;
 }
 
-/// Returns: null if there is none that can be used; those are closed.
+/// Closes unusable connections. Returns: a usable one, or null.
 std::unique_ptr<connection> client::pool::take_unused(host& of) const {
   while (!of.unused.empty()) {
     std::unique_ptr<connection> found = std::move(of.unused.front());

@@ -23,10 +23,10 @@ class reply::state {
   /// Waits for the head of the response; the request may not have been sent completely yet.
   /// Returns: false if the connection ended before the first byte of a head.
   bool take_head(bool to_head);
-  /// Keeps the body as it comes, for read(): as much as text() may return.
+  /// Buffers the body for read() as it arrives, up to the limit of text().
   void read_ahead();
-  /// `reusable`: the connection may be used for another request, because the server has got all of
-  /// this one, and the caller has not asked to close.
+  /// `reusable`: the connection may be used for another request, because this one was sent
+  /// completely and the caller has not asked to close it.
   void end_sending(bool reusable);
   /// As reply's.
   std::size_t read(std::span<std::byte> room);
@@ -45,7 +45,7 @@ class reply::state {
   body_reader body_;
   std::string ahead_;      // of the body
   std::size_t taken_ = 0;  // of that
-  bool is_asked_ = false;  // nothing of the request is left to be sent
+  bool is_asked_ = false;  // the request was sent completely
   bool reusable_ = false;
   bool has_head_ = false;
   bool keeps_alive_ = false;

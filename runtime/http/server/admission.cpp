@@ -44,7 +44,7 @@ clock::duration admission::limit(clock::time_point present) const noexcept {
   return overloaded ? most_ : std::max(most_, interval);
 }
 
-/// A poll comes first, if one is due: what has come to the sockets is decided on as well.
+/// Polls first, if a poll is due: requests that have arrived are decided on as well.
 void admission::in_service::let_others_be_decided() {
   struct place_in_line {
     explicit place_in_line(int& count) noexcept : line(count) { ++line; }

@@ -9,13 +9,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// One per thread. A request has a time limit for its wait until its handler runs. The limit is
-/// long while the queue is short now and then, so that it absorbs a burst, and short if the queue
-/// has not been short for a while, because then it will not drain by itself. A request that has
-/// waited longer when the thread gets to it is refused at once; all arrived requests are checked
-/// before a handler runs. The others queue, and are refused at their turn if they have waited too
-/// long by then. The last one is always admitted, so the thread never idles. Source: RFC 8289
-/// (CoDel); B. Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
+/// One per thread. It limits the time that a request waits for its handler. The limit is long while
+/// the queue has recently been short, to absorb a burst; and short if the queue has not been short
+/// for a while, because then it will not drain by itself. A request that has already waited longer
+/// when the thread reads it is refused immediately; all arrived requests are checked before a
+/// handler runs. The others queue, and are refused at their turn if they have waited too long by
+/// then. The last one is always admitted, so the thread never idles. Source: RFC 8289 (CoDel); B.
+/// Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
 class admission {
  public:
   /// Returns: the calling thread's, with `most` as the limit of an overloaded thread.

@@ -26,8 +26,8 @@ constexpr std::size_t most_open = 64;
 
 constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-/// Opens a file whose name the kernel has in memory, which keeps nobody waiting.
-/// Returns: none, with the error; EAGAIN also where the kernel does not know this.
+/// Opens a file if its name is in the kernel's cache, so that the call does not block.
+/// Returns: an empty fd on failure, with the error; EAGAIN also if the kernel lacks RESOLVE_CACHED.
 /// Source: openat2(2), RESOLVE_CACHED.
 fd open_cached(const std::string& path, int& error) noexcept {
   open_how how{};

@@ -94,8 +94,8 @@ std::optional<std::time_t> read_preferred(std::string_view text) noexcept {
                    text.substr(17));
 }
 
-/// "Sunday, 06-Nov-94 08:49:37 GMT": what would be more than 50 years ahead is of the century
-/// before.
+/// "Sunday, 06-Nov-94 08:49:37 GMT": a year more than 50 years ahead belongs to the previous
+/// century.
 std::optional<std::time_t> read_rfc_850(std::string_view text) noexcept {
   take_before(text, ',');
   if (!is_like(text, " dd-aaa-dd dd:dd:dd GMT")) return std::nullopt;

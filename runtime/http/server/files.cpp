@@ -67,7 +67,8 @@ std::string_view kind_of(std::string_view path) noexcept {
   return found == std::end(kinds) ? "application/octet-stream" : found->second;
 }
 
-/// Reads what is in memory at once, as many files are; else another thread, or a ring, waits.
+/// Cached data is read immediately, which is the common case; else another thread, or a ring,
+/// waits.
 std::size_t read_at(const fd& from, std::span<std::byte> room, off_t begin) {
   const iovec part{room.data(), room.size()};
   const ssize_t size = ::preadv2(from.get(), &part, 1, begin, RWF_NOWAIT);

@@ -146,7 +146,7 @@ void response_writer::write(std::span<const std::byte> bytes) {
   frame(bytes);
 }
 
-/// Sends what has been written, and `more`, which is not copied.
+/// Sends the buffered bytes and `more`, which is not copied.
 void response_writer::frame(std::span<const std::byte> more) {
   if (!begun()) add_head(std::nullopt);
   const std::size_t size = body_.size() + more.size();

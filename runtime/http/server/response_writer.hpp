@@ -45,7 +45,7 @@ class response_writer {
   /// Throws: std::logic_error if the answer has begun.
   void hand_over();
   bool handed_over() const noexcept { return afterwards_ == afterwards::handed_over; }
-  /// Whoever took the stream over has noticed that the client is gone.
+  /// Called by the owner of a handed-over stream when its client has disconnected.
   void lose() noexcept { is_lost_ = true; }
   /// What the handler throws now is the client's fault.
   void set_client_error() noexcept { is_client_error_ = true; }
@@ -67,7 +67,7 @@ class response_writer {
   void finish();
   /// Sends what is whole.
   void send();
-  /// Says that more of a request is wanted. Source: RFC 9110, 10.1.1.
+  /// Sends "100 Continue". Source: RFC 9110, 10.1.1.
   void ask_to_continue();
 
  private:

@@ -22,7 +22,7 @@ bool is_rest(std::string_view part) noexcept {
   return part.ends_with("...}");
 }
 
-/// Returns: what is between the braces, without the dots.
+/// Returns: the name between the braces, without the dots.
 std::string_view name_of(std::string_view part) noexcept {
   part = part.substr(1, part.size() - 2);
   if (part.ends_with("...")) part.remove_suffix(3);

@@ -36,7 +36,7 @@ struct cachestat_found {
 };
 constexpr long number_of_cachestat = 451;
 
-/// Returns: false also where the kernel does not say.
+/// Returns: false also if the kernel cannot tell.
 bool is_in_memory(int file, off_t begin, std::uint64_t size) noexcept {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const cachestat_range range{static_cast<std::uint64_t>(begin), size};

@@ -10,11 +10,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Sends `size` bytes from `begin` on, as far as they are in memory: what is on the disk only would
-/// have the thread wait.
-/// Returns: how many bytes were sent; 0 also where the kernel cannot tell, or cannot send so.
-/// Throws: std::system_error; timed_out if nothing is taken in `limit`;
-///         a pending interruption.
+/// Sends `size` bytes from `begin` on, up to the first that is not in the page cache: reading from
+/// the disk would block the thread.
+/// Returns: the number of bytes sent; 0 also if the kernel cannot tell, or does not support it.
+/// Throws: std::system_error; timed_out if the client accepts nothing for `limit`; a pending
+///         interruption.
 /// Source: sendfile(2), cachestat(2).
 std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t begin,
                           std::uint64_t size, clock::duration limit);

@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a connection without a request waits for another when the server drains: a client that
-/// is about to ask may not know yet.
+/// How long an idle connection stays open after the server starts to drain: its client may be about
+/// to send a request.
 constexpr clock::duration last_chance = 1s;
 
 /// Limits for a body that the handler has not read: its size, and the time that it may take.
@@ -53,7 +53,7 @@ void server_connection::serve() {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-/// Returns: what the handler has failed by, and whoever serves is to be told.
+/// Returns: the handler's failure, if the caller of serve() must receive it.
 std::exception_ptr server_connection::answer_one() {
   const clock::time_point begun = clock::now();
   std::exception_ptr failure = handle();
@@ -96,7 +96,7 @@ bool server_connection::await_head() {
     const bool has_line = text_of(in_.peek(0)).find("\r\n") != std::string_view::npos;
     refuse(has_line ? 431 : 414);
   } catch (const unexpected_eof&) {
-  } catch (const std::system_error&) {  // the client is gone
+  } catch (const std::system_error&) {  // the client has disconnected
   }
   return false;
 }
@@ -111,7 +111,7 @@ bool server_connection::await_first_byte() {
       return came;
     }
     return has_come(last_chance);
-  } catch (const std::system_error&) {  // the client is gone
+  } catch (const std::system_error&) {  // the client has disconnected
     return false;
   }
 }
@@ -129,10 +129,10 @@ void server_connection::skip_empty_lines(std::size_t wanted) {
   }
 }
 
-/// Takes the head, and refuses what is none. Returns: whether there is a request to be handled.
+/// Reads the head, and refuses a malformed one. Returns: whether there is a request to handle.
 bool server_connection::take_head() {
   skip_empty_lines(2);
-  const std::string_view begin = text_of(in_.peek(1));  // it may not have come with an empty line
+  const std::string_view begin = text_of(in_.peek(1));  // may arrive after an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
     refuse(400);
     return false;
@@ -183,7 +183,7 @@ std::exception_ptr server_connection::handle() {
     fail(error.status(), error.what());
   } catch (...) {
     if (body_.lost()) answer_.cut();
-    // The client is gone, or as good as that.
+    // The client has disconnected, or cannot be reached.
     if (body_.lost() || answer_.lost() || answer_.is_client_error()) return nullptr;
     failure = std::current_exception();
     answer_.forget();
@@ -223,7 +223,7 @@ void server_connection::call_handler(request& asked, response& answer) {
   }
 }
 
-/// Returns: nothing if the handler may take as long as it likes.
+/// Returns: std::nullopt if the handler has no time limit.
 std::optional<clock::duration> server_connection::limit_of_handler() const {
   std::optional<clock::duration> limit;
   if (how_.handling > clock::duration(0)) limit = how_.handling;
@@ -267,7 +267,7 @@ void server_connection::refuse(int status) {
     answer_.finish();
     answer_.send();
     end_connection();
-  } catch (const std::system_error&) {  // the client is gone
+  } catch (const std::system_error&) {  // the client has disconnected
   }
 }
 

@@ -25,8 +25,8 @@ bool is_authority(std::string_view text) noexcept;
 /// Whether `text` is a host and a port, as the target of CONNECT is. Source: RFC 9112, 3.2.3.
 bool is_host_and_port(std::string_view text) noexcept;
 
-/// Appends `text`, with "%20" and the like as what they stand for.
-/// Returns: false for "%" without two digits behind, and for "%00", which no path has.
+/// Appends `text`, percent-decoded.
+/// Returns: false for "%" without two hexadecimal digits, and for "%00", which no path contains.
 bool decode(std::string_view text, bool plus_is_space, std::string& to);
 
 /// Returns: the decoded value of `name` in the query; std::nullopt if it has none.

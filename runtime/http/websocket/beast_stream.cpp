@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
 
-/// What is put together before it is sent; longer parts are not copied.
+/// The size up to which parts are gathered before sending; longer parts are not copied.
 constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
 /// Returns: what a client says, with a mask, or a server. Source: RFC 6455, 5.2 and 5.5.1.
@@ -116,7 +116,7 @@ void beast_stream::hang_up() {
       stream_.shutdown(SHUT_WR);  // which for TLS sends an alert only
       ::shutdown(stream_.native_handle(), SHUT_WR);
     });
-  } catch (const std::system_error&) {  // the client is gone
+  } catch (const std::system_error&) {  // the client has disconnected
   }
 }
 

@@ -105,16 +105,16 @@ class beast_stream {
   void note_cut(std::uint64_t before) noexcept;
   /// Whether part of a frame was sent, and the rest was not.
   bool broken() const noexcept { return is_broken_; }
-  /// Whether the last read was interrupted, and none has begun since. What Boost.Beast then says of
-  /// a message is a mistake: it has seen half a frame, and takes it for the last of the message.
+  /// Whether the last read was interrupted, and none has begun since. Boost.Beast's error is wrong
+  /// then: it has seen half a frame, and takes it for the end of the message.
   bool was_interrupted() const noexcept { return was_interrupted_; }
   /// Tells the peer by a Close frame that it has broken a rule, and hangs up. Boost.Beast does so
   /// for the rules that it checks itself.
   void refuse(std::uint16_t code);
-  /// Sends nothing any more. A server shuts its direction of the stream down, for which the client
-  /// waits; both can still read. Source: RFC 6455, 7.1.1.
+  /// Stops sending. A server also shuts down its direction of the stream, which the client waits
+  /// for; both can still read. Source: RFC 6455, 7.1.1.
   void hang_up();
-  /// The client is gone, or as good as that: what the handler throws now is no failure of it.
+  /// The client has disconnected: an exception of the handler is not its failure from now on.
   void lose() noexcept {
     if (answer_ != nullptr) answer_->lose();
   }

@@ -41,7 +41,7 @@ inline std::optional<std::string> combined(const fields& headers, std::string_vi
   return all;
 }
 
-/// Returns: the first of `known` that is in the list `offered`; empty if none is.
+/// Returns: the first of `known` that the list `offered` contains; empty if none does.
 inline std::string chosen_protocol(const std::vector<std::string>& known,
                                    std::string_view offered) {
   for (const std::string& each : known) {

@@ -41,13 +41,13 @@ std::string_view text_of(beast::string_view text) noexcept {
                           "a WebSocket that has ended");
 }
 
-/// Whether an end may tell this to the other. Source: RFC 6455, 7.4.
+/// Whether a close frame may contain this code. Source: RFC 6455, 7.4.
 bool may_be_sent(std::uint16_t code) noexcept {
   if (code >= 3000) return code < first_invalid_code;
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
-/// Headers of a 101 that are not for a handler to set.
+/// Headers of a 101 response that a handler must not set.
 bool is_of_handshake(std::string_view name) noexcept {
   for (const std::string_view each :
        {"connection", "upgrade", "sec-websocket-accept", "sec-websocket-extensions",
@@ -232,7 +232,7 @@ std::optional<websocket_message> websocket::state::read() {
     read_message(error);
   } catch (const std::system_error&) {
     is_over_ = true;
-    if (peer_closed_) return std::nullopt;  // which need not have waited for the answer
+    if (peer_closed_) return std::nullopt;  // it may close without waiting for ours
     throw;
   } catch (...) {
     // An interrupted farewell cannot be begun again, whatever interrupted it.

@@ -38,7 +38,7 @@ class websocket::state {
   /// Of a client.
   state(detail::any_stream made, secure_client secure, const websocket_options& how);
 
-  /// Answers a request that is known to ask for a WebSocket; with some headers more.
+  /// Accepts a request that is known to ask for a WebSocket; `more`: additional headers.
   void accept(const upgrade& said, const fields& more);
   /// Throws: bad_reply if the server declines.
   void ask(const url& to);
@@ -69,7 +69,7 @@ class websocket::state {
   std::optional<detail::read_buffer> in_;
   boost::beast::websocket::stream<beast_stream, false> socket_;
   local::mutex reading_;
-  std::string message_;   // with room for more
+  std::string message_;   // with spare capacity
   std::size_t size_ = 0;  // bytes of it received so far
   error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;

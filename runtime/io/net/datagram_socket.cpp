@@ -47,8 +47,8 @@ struct envelope {
   msghdr message{};
 };
 
-/// The kernel gives no address for a socket without a name. An address of a family that an endpoint
-/// does not know is left out: the datagram has been taken.
+/// For an unnamed socket the kernel returns no address. An address of an unsupported family is
+/// dropped, because the datagram has been received already.
 received_datagram opened(const msghdr& message, std::size_t size) noexcept {
   received_datagram found;
   found.size = size;

@@ -27,7 +27,7 @@ std::uint16_t parse_port(std::string_view text, std::string_view digits) {
   return port;
 }
 
-/// Cuts the zone, with its %, off `host`.
+/// Removes the zone, with its %, from `host`.
 /// Returns: the zone's number; 0 if there is no zone.
 std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
   const std::size_t sign = host.find('%');
@@ -45,8 +45,8 @@ std::uint32_t cut_off_zone(std::string_view text, std::string& host) {
 
 constexpr std::string_view escape = "./";
 
-/// A path that begins with @ would look like an abstract name: it gets a "./", and so does a path
-/// that looks as if it had got one.
+/// A path that begins with @ would look like an abstract name, so it is prefixed with "./"; so is a
+/// path that looks prefixed.
 bool is_escaped(std::string_view path) noexcept {
   while (path.starts_with(escape)) path.remove_prefix(escape.size());
   return path.starts_with('@');

@@ -42,7 +42,7 @@ class failure_log {
   }
 
  private:
-  /// The log must not end the server: without memory it says nothing.
+  /// The log must not end the server: if memory is short, it writes nothing.
   template <typename F>
   static void without_memory_silent(F f) {
     try {

@@ -15,10 +15,10 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 ///          each family in their order.
 std::vector<endpoint> in_turns(std::span<const endpoint> found);
 
-/// Tries `peers` in their order: each when the one before has failed, or has not answered for 250
-/// ms. The first connection counts, and the tries that are not over are given up. Returns: the
-/// connection; none if all have failed: then `error` is what the last one has failed
-///          by, and `failed` where.
+/// Tries `peers` in order: each when the one before has failed, or has not answered for 250 ms. The
+/// first connection wins, and the other attempts are cancelled.
+/// Returns: the connection; an empty stream if all attempts have failed: then `error` is the last
+///          failure, and `failed` its peer.
 /// Throws: a pending interruption; std::bad_alloc, stack_unavailable.
 tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& error,
                             endpoint& failed);

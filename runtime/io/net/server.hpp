@@ -240,7 +240,7 @@ class server {
   failure_log log_;
   std::chrono::milliseconds pause_ = shortest_pause;
   bool exhaustion_is_told_ = false;
-  group connections_;  // declared last: its fibers use all of the above until they are over
+  group connections_;  // declared last: its fibers use all members above
 };
 
 }}}  // namespace motet::MOTET_ABI::net

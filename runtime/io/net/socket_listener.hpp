@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: a socket that is bound to `where`, and does not listen yet; in non-blocking mode.
+/// Returns: a socket bound to `where`, not listening yet, in non-blocking mode.
 /// Throws: as listening_socket().
 fd bound_socket(const net::endpoint& where, const net::listen_options& how);
 /// Sockets that are bound with reuse_port from now on share the port of `bound`.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int scm_pidfd = 4;  // newer than Debian 12's headers
 
-/// A message of one byte with a descriptor; of those that come, with room for what the kernel adds:
+/// A message of one byte with a descriptor. When receiving, it has room for the kernel's additions:
 /// the sender's credentials, security label and pidfd. Source: unix(7), SO_PASSCRED, SO_PASSSEC;
 /// Linux 6.5, SO_PASSPIDFD.
 struct descriptor_message {
@@ -43,8 +43,8 @@ struct descriptor_message {
     std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
   }
 
-  /// Closes the others that have come.
-  /// Returns: the first descriptor that was sent, or none.
+  /// Closes all received descriptors except the first.
+  /// Returns: the first descriptor, or an empty fd.
   fd take() noexcept {
     fd first;
     for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;

@@ -51,8 +51,8 @@ int highest_number(const process_options& what) {
   return highest;
 }
 
-/// Returns: a copy with a number above those that the program gets, so that none of them is
-///          overwritten before it has been used.
+/// Returns: a duplicate with a number above all that the program gets, so that it is not
+///          overwritten before it is used.
 fd copy_above(int from, const process_options& what) {
   fd copy(faults::call("fcntl", ::fcntl, from, F_DUPFD_CLOEXEC, highest_number(what) + 1));
   if (!copy) refuse(errno, what);
@@ -155,7 +155,7 @@ pid_t start_process(const process_options& what, std::array<joined_stream, 3>& s
   return made;
 }
 
-/// A child that could not be watched would have to be ended at once.
+/// Without a pidfd, the child's end could not be detected, and it would have to be killed.
 void check_pidfd(const process_options& what) {
   const fd own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (!own) refuse(errno, what, ": pidfd_open is refused");
@@ -164,7 +164,7 @@ void check_pidfd(const process_options& what) {
 /// Ends a child for which pidfd_open(2) has failed with `error`. ESRCH says that the child has been
 /// reaped; so does EINVAL: in that very moment, or with its process group left.
 [[noreturn]] void give_up(pid_t number, int error, const process_options& what) {
-  if (error == ESRCH || error == EINVAL) {  // the number may be a stranger's by now
+  if (error == ESRCH || error == EINVAL) {  // the number may be another process's by now
     refuse(ECHILD, what,
            ": it was started, and this process let its end go unseen (by ignoring SIGCHLD, or by "
            "waiting for any child)");

@@ -102,7 +102,7 @@ int find_program(const launch_plan& plan, std::string& found) {
   return error;
 }
 
-/// What posix_spawn(3) is told.
+/// The attributes for posix_spawn(3).
 class spawn_settings {
  public:
   spawn_settings() {
@@ -162,8 +162,8 @@ void drop_signal_handlers() {
   }
 }
 
-/// In the child, with all signals blocked; it may make only calls that a signal handler may make.
-/// Returns if one failed.
+/// Runs in the child, with all signals blocked, and makes only async-signal-safe calls. Returns
+/// only on failure.
 void become(const launch_plan& plan, const char* path, const std::vector<int>& gaps, int last,
             pid_t parent) {
   drop_signal_handlers();

@@ -22,15 +22,15 @@ class string_array {
 };
 
 struct launch_plan {
-  /// `descriptors`: to be copied to their numbers in the program; all are above those numbers, so
-  /// that none is overwritten before it has been copied.
+  /// `descriptors`: to be duplicated to their numbers in the program; all are above those numbers,
+  /// so that none is overwritten before it is duplicated.
   /// Throws: std::invalid_argument for a NUL in a text.
   launch_plan(const process_options& what, std::vector<passed_descriptor> passed);
 
   std::string program;
   std::string directory;
   string_array arguments;
-  std::vector<std::string> variables;  // if they are not this process's
+  std::vector<std::string> variables;  // unless inherited from this process
   bool own_variables;
   string_array environment;
   std::vector<passed_descriptor> descriptors;

@@ -163,7 +163,7 @@ process::~process() {
   state_->out.close();
   state_->err.close();
   detail::thread_state* thread = detail::self();
-  if (thread != nullptr) ++thread->running().shields;  // also against one that is terminated
+  if (thread != nullptr) ++thread->running().shields;  // against terminate(), too
   try {
     state_->end(state_->grace);
   } catch (...) {  // it has been reaped by another call of this process, or memory lacks

@@ -22,8 +22,8 @@ inline constinit std::atomic<std::size_t> most{256};
 /// these, and the next variable.
 inline constinit std::atomic<std::size_t> most_for_own{64};
 inline constinit std::atomic<std::size_t> most_for_names{64};
-/// A thread whose call waits for offloaded calls itself, or was left by its caller, does not count;
-/// but there are never more threads than this many times the limit.
+/// Threads whose calls wait for offloaded calls themselves, or were abandoned, do not count towards
+/// the limit; but there are never more threads than this many times the limit.
 inline constexpr std::size_t most_times_in_all = 4;
 /// Long enough that a program which offloads a call now and then does not begin a thread each time.
 inline constinit std::atomic<std::chrono::milliseconds> idle_time{std::chrono::seconds(5)};
@@ -37,7 +37,7 @@ int submit(blocking_call& work) noexcept;
 /// Takes a call back that no thread has begun. Any thread.
 /// Returns: whether the call was taken back.
 bool withdraw(blocking_call& work) noexcept;
-/// The caller is about to leave `work`: the thread that makes the call does not count any more.
+/// The caller is about to abandon `work`, whose thread no longer counts towards the limit.
 void will_leave(blocking_call& work) noexcept;
 /// The caller no longer waits for its call, which may have ended and been destroyed.
 void has_left() noexcept;
@@ -49,7 +49,7 @@ struct set_load {
   std::size_t threads = 0, idle = 0;
   std::size_t in_line = 0;  // calls that no thread has begun
 };
-/// Returns: that of all rooms. Walks through the lines, under the lock.
+/// Returns: the load of all rooms. Walks the queues under the lock.
 set_load load() noexcept;
 
 /// Why calls in line have no thread.
@@ -57,7 +57,7 @@ struct congestion {
   set_load of;
   std::size_t limit = 0;
   std::size_t left = 0;       // threads whose callers have left
-  call_site site;             // from which most of the running calls were made,
+  call_site site;             // the call site of most running calls,
   std::size_t from_site = 0;  // the number of these calls,
   clock::duration longest{};  // and how long the oldest has run
 };
@@ -78,7 +78,7 @@ class standstill {
   std::unique_lock<std::mutex> held_;
 };
 
-/// The name of a thread that has left the set and is about to end.
+/// The name of a thread that has left the set and is exiting.
 inline constexpr char name_of_ended[] = "motet ended";
 
 // Called around a fork:

@@ -15,11 +15,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class lock_holders;
 class thread_state;
 
-/// On the thread itself, where none of its other fibers runs: tells as `how` says of all of them,
-/// without a line for the thread.
+/// Called on the thread itself, while none of its other fibers runs. Dumps all of them as `how`
+/// says, without a line for the thread.
 void dump(thread_state& thread, std::ostream& out, const dump_options& how);
 
-/// The parts of it: text, by site, JSON.
+/// The formats: text, grouped by call site, JSON.
 void dump_fibers(thread_state& thread, std::ostream& out, bool stacks);
 void dump_tree(thread_state& thread, std::ostream& out, bool stacks);
 void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how);
@@ -32,11 +32,11 @@ void dump_line(std::ostream& out, const thread_state& thread, control_block& fib
 /// Whether there are more fibers than `most`.
 bool has_more_fibers(thread_state& thread, std::size_t most) noexcept;
 
-/// Returns: "runnable" and so on.
+/// Returns: the state as a word, such as "runnable".
 const char* doing(const control_block& fiber) noexcept;
 /// Returns: its wait record if it waits, or null.
 const wait_record* wait_of(const control_block& fiber) noexcept;
-/// Returns: in milliseconds, at least 0.
+/// Returns: the length of the wait in milliseconds, at least 0.
 long long waited(const wait_record& wait, clock::time_point present) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -66,7 +66,7 @@ bool usable(int signal) noexcept {
   return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);
 }
 
-/// Returns: 0 if there is no such signal.
+/// Returns: 0 if there is no signal of that name.
 int signal_named(std::string_view name) noexcept {
   int number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -104,7 +104,7 @@ int dump_signal(const options& chosen) {
   return chosen.dump_signal;
 }
 
-/// Once for each signal: a handler that replaces ours may call ours.
+/// Installed once per signal: a handler that replaces ours may call ours.
 void answer_dump_signal(int signal) {
   static std::mutex lock;
   static std::array<bool, 65> installed{};

@@ -41,7 +41,7 @@ struct answer {
 /// Outlives the call, for a thread that answers too late.
 struct answers {
   std::mutex lock;
-  bool over = false;  // nobody reads what still comes
+  bool over = false;  // later answers are ignored
   std::vector<answer> all;
   semaphore given{0};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The dump of all threads: each writes for itself.
+// The dump of all threads: each thread writes its own part.
 #pragma once
 
 #include <iosfwd>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See runtime/dumps/leaks.hpp. A fiber that waits for a lock, or for the end of another fiber, can
-// go on only when that one does: so from each fiber leads at most one step to another, and a walk
-// ends at a fiber that something else may wake, at one that nothing can, or where it has been.
+// See runtime/dumps/leaks.hpp. A fiber that waits for a lock, or for the end of another fiber,
+// depends on exactly one fiber. So a walk along these dependencies is a chain, which ends at a
+// fiber that something else may wake, at one that nothing can wake, or in a cycle.
 #include "runtime/dumps/leaks.hpp"
 
 #include <ostream>
@@ -68,7 +68,7 @@ class leak_search {
   lock_holders& holders() noexcept { return holders_; }
 
  private:
-  /// The walk has led to `end`. What was before a circle only stands behind it.
+  /// The walk has ended at `end`. Fibers before the start of a cycle wait behind it.
   void settle(const std::vector<control_block*>& walked, const control_block& end, reason found) {
     bool in_circle = false;
     for (control_block* each : walked) {
@@ -110,7 +110,7 @@ class leak_search {
     return thread_.is_home_of(fiber) && !fiber.dead();
   }
 
-  /// By a timer, by another thread, or at once.
+  /// By a timer, by another thread, or immediately.
   bool may_be_woken(const control_block& fiber) const {
     const wait_record* wait = wait_of(fiber);
     if (wait == nullptr || wait->ended() != wake_reason::none) return true;

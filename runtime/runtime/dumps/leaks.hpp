@@ -15,7 +15,7 @@ class thread_state;
 /// migration/residence.cpp. It comes back.
 inline constexpr char its_stack[] = "its stack, which is on another thread";
 
-/// On the thread itself. Returns: how many lines it has written.
+/// Called on the thread itself. Returns: the number of lines written.
 std::size_t dump_leaks(thread_state& thread, std::ostream& out);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -27,7 +27,7 @@ class lock_holders {
  public:
   explicit lock_holders(thread_state& thread) noexcept : thread_(thread) {}
 
-  /// Returns: nothing if `wait` is for no lock, or if that is just being handed over.
+  /// Returns: std::nullopt if `wait` is not for a lock, or the lock is being handed over.
   /// Throws: std::bad_alloc.
   std::optional<lock_holder> of(const wait_record& wait);
 

@@ -17,8 +17,8 @@ struct blocked_call {
   std::uintptr_t instruction = 0;    // behind the call
 };
 
-/// Returns: `unknown` if the kernel does not say. A thread that is about to leave a call is
-/// `running`. Throws: std::bad_alloc. Source: proc(5), /proc/pid/syscall; Linux, fs/proc/base.c.
+/// Returns: `unknown` if the kernel does not report it; `running` if it is about to leave a call.
+/// Throws: std::bad_alloc. Source: proc(5), /proc/pid/syscall; Linux, fs/proc/base.c.
 blocked_call blocked_call_of(pid_t thread);
 
 }}}  // namespace motet::MOTET_ABI::detail

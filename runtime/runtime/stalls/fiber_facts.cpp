@@ -23,7 +23,7 @@ struct alignas(T) bits_of_one {
   const T& seen() const noexcept { return *reinterpret_cast<const T*>(bits.data()); }
 };
 
-/// The text is looked at where the string says that it is.
+/// Reads the characters at the address that the string contains.
 std::string name_at(const std::string* named) {
   constexpr std::size_t longest = 128;
   bits_of_one<std::string> copy;

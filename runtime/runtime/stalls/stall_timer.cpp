@@ -74,7 +74,7 @@ bool stall_timer::note(const std::optional<progress>& seen, pid_t thread, clock:
   }
   if (now - since_ < say_at_) return false;
   const char state = state_of(thread);
-  if (state == 'T' || state == 't') return false;  // somebody has stopped it
+  if (state == 'T' || state == 't') return false;  // it was stopped
   // A thread that waits for a processor holds nobody up, but is held up itself.
   const bool could_run = state == 'R' || state == '?';
   if (could_run && computed_by(thread) - computed_ < limit / 2) return false;

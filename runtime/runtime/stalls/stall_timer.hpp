@@ -25,8 +25,8 @@ struct progress {
   bool operator==(const progress&) const = default;
 };
 
-/// Returns: nothing if the thread runs no fiber: it has nothing to run, or is in a poll or a
-/// switch.
+/// Returns: std::nullopt if the thread runs no fiber: it is idle, or in a poll or a
+///          switch.
 std::optional<progress> progress_of(const thread_state& thread) noexcept;
 
 /// Returns: the thread's state in proc(5), such as 'R' for runnable and 'S' for asleep; '?' if it
@@ -38,12 +38,12 @@ class stall_timer {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Notes what is seen `now` of the thread with that number.
-  /// Returns: whether a fiber holds it for `limit` already, and that has not been said; said again
-  ///          each time that the time has doubled.
+  /// Records an observation of that thread at `now`.
+  /// Returns: whether to report a stall: a fiber has occupied the thread for `limit`, and this was
+  ///          not reported yet; and again each time that the duration has doubled.
   bool note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
             clock::duration limit) noexcept;
-  /// So much time has passed in which nobody looked, and perhaps nothing ran: it does not count.
+  /// Excludes a span without observations, in which perhaps nothing ran.
   void skip(clock::duration time) noexcept { since_ += time; }
   clock::duration held(clock::time_point now) const noexcept { return now - since_; }
   /// After note() has returned true: whether that was for the first time.
@@ -52,7 +52,7 @@ class stall_timer {
  private:
   std::optional<progress> seen_;
   clock::time_point since_;
-  std::chrono::nanoseconds computed_{};  // by the thread, until then
+  std::chrono::nanoseconds computed_{};  // the thread's processor time until then
   clock::duration say_at_{};
   unsigned times_said_ = 0;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See runtime/stalls/stall_watch.hpp. What is on the watched thread may change, or go, at any
-// moment: so everything there is looked at through the kernel (runtime/peek.hpp), and what was seen
-// counts only if the thread has made no progress meanwhile. While something is told the runtime
-// that it is about cannot end.
+// See runtime/stalls/stall_watch.hpp. Objects of the watched thread may change, or be destroyed, at
+// any moment. So they are read through the kernel (runtime/peek.hpp), and an observation counts
+// only if the thread has made no progress meanwhile. The runtime of the watched thread cannot end
+// during a report.
 #include "runtime/stalls/stall_watch.hpp"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ struct watch_state {
   bool begun = false;
   std::map<place, stall_stats> by_site;
 
-  std::mutex telling;  // held while something is told
+  std::mutex telling;  // held during a report
   std::atomic<pid_t> watching_thread{0};
   std::atomic<watcher*> eyes{nullptr};                               // of that thread
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
@@ -118,7 +118,7 @@ std::string describe(const held_thread& thread, const fiber_facts& fiber,
   return text;
 }
 
-/// At most one a second: a program that stalls again and again is told often enough.
+/// At most one report per second, even if a program stalls again and again.
 void tell(const options& settings, std::string text) {
   watch_state& all = state();
   const auto now = clock::now();
@@ -158,8 +158,8 @@ void report(const held_thread& thread) {
   take_snapshot(snapshot_cause::stall);
 }
 
-/// A child that is forked while a report is made has its memory, but not the thread whose it is:
-/// for AddressSanitizer a leak.
+/// A child forked during a report has a copy of the report's memory, but not the thread that owns
+/// it, which AddressSanitizer would report as a leak.
 class unwatched_allocations {
  public:
 #if defined(MOTET_ASAN)
@@ -188,7 +188,7 @@ class watcher {
       try {
         for (const held_thread& each : look(now)) report(each);
       } catch (const std::bad_alloc&) {
-        // Memory is short: a report is the least that is lost.
+        // Memory is short: the report is dropped.
       }
     }
   }
@@ -217,7 +217,7 @@ class watcher {
 void* watch_main(void*) noexcept {
   ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
   state().watching_thread = ::gettid();
-  // Not a static: a child that is forked while one is made waits for it for ever.
+  // Not a static: in a child forked during its initialization, it would never become initialized.
   state().eyes = new watcher;
   state().eyes.load()->go_on_for_ever();
 }

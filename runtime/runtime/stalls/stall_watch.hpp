@@ -20,12 +20,12 @@ inline constexpr char name_of_stall_watch[] = "motet watch";
 /// their place in the thread registry says so.
 /// Throws: std::system_error; std::bad_alloc.
 void watch_stalls(const options& chosen);
-/// The runtime of this thread is about to end: returns when nothing is told of it any more.
+/// Called before this thread's runtime ends: returns when no report about it is in progress.
 void watch_no_more(const thread_state& thread) noexcept;
 /// Called in a forked child, which is not watched until a runtime begins there.
 void watch_nobody() noexcept;
 
-/// Returns: what has been seen so far, by site.
+/// Returns: the stalls so far, by call site.
 /// Throws: std::bad_alloc.
 std::vector<stall_stats> stalls_so_far();
 

@@ -28,11 +28,11 @@ namespace {
 
 constexpr int the_signal = SIGURG;
 
-/// A question that one thread asks another; there is one at a time.
+/// A request from one thread to another; there is one at a time.
 struct question {
   enum stage : std::uint64_t { none, asked, being_answered, answered };
 
-  /// Whom it is asked, and how far it is, in one word: a late answer finds another word.
+  /// The addressee and the stage in one word: a late response finds another word.
   static std::uint64_t word(pid_t thread, stage at) noexcept {
     return static_cast<std::uint64_t>(thread) << 8 | at;
   }

@@ -22,10 +22,10 @@ void answer_for_frames();
 ///          answered soon, or stands where frames cannot be followed.
 std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept;
 
-/// Returns: the words on the thread's stack, from its stack pointer up to `top` or a bound, that
-/// look
-///          like return addresses: behind a call, in a loaded object. Some may be left over from
-///          calls that have returned.
+/// Returns: the words on the thread's stack, from its stack pointer up to
+///          `top` or a bound, that look like return addresses: behind a call,
+///          in a loaded object. Some may be remnants of calls that have
+///          returned.
 std::span<void*> blocked_frames(const blocked_call& at, const void* top,
                                 std::span<void*> room) noexcept;
 

@@ -31,7 +31,7 @@ std::string with_number(std::string path) {
   return path;
 }
 
-/// Returns: the process's, made now if there was none.
+/// Returns: the process's trace file; creates it if there was none.
 trace_file& file_at(const std::string& path, std::size_t records) {
   const std::lock_guard guard(trace_file::beginning());
   trace_file* made = trace_file::current();

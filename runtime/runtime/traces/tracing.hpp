@@ -18,7 +18,7 @@ void check_trace(const trace_options& chosen);
 /// Throws: std::system_error, std::bad_alloc; std::invalid_argument if the process records to
 ///         another file.
 std::unique_ptr<recorder> recorder_for(const options& chosen);
-/// From here on `thread`, which has just been made, records.
+/// Starts recording on `thread`, which has just been created.
 void record(thread_state& thread, std::unique_ptr<recorder> by) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail
