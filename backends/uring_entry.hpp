@@ -83,6 +83,7 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
   switch (row.carries) {
     case payload::message:
       return 1;
+    case payload::nothing:
     case payload::address:
     case payload::peer:
       return 0;
