@@ -226,22 +226,36 @@ class uring_backend final : public backend {
   [[gnu::noinline]] void settle_slowly(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) return go_on(op);
     if (op.stage == stage_refused) take_refusal(op);
-    if (op.result == -ECANCELED && !op.cancelling && !only_waits(op)) return do_without_worker(op);
     if (only_waits(op) && !reports_what_was_asked(op)) return;
-    if (op.result == -EINTR && !op.cancelling) {
-      resubmitted_ = true;
-      prepare(op);
-      return;
-    }
-    const bool has_readiness = row_of(op.kind).at != file_place::whole && !only_waits(op);
-    if (op.result == -EAGAIN && !may_not_wait(op) && has_readiness && !op.cancelling) {
-      const bool in_vain = op.stage == stage_ready && waits_in_vain(op);
-      return in_vain ? pause(op) : wait_until_ready(op);
-    }
+    if (!op.cancelling && tries_again(op)) return;
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
       op.result = -ECANCELED;
     }
     finish(op);
+  }
+
+  /// Returns: whether the operation continues: once more, or in another way.
+  bool tries_again(operation& op) noexcept {
+    if (only_waits(op) && op.result != -EINTR) return false;
+    switch (op.result) {
+      case -ECANCELED:
+        do_without_worker(op);
+        return true;
+      case -EINTR:
+        resubmitted_ = true;
+        prepare(op);
+        return true;
+      case -EAGAIN:
+        if (may_not_wait(op) || row_of(op.kind).at == file_place::whole) return false;
+        if (op.stage == stage_ready && waits_in_vain(op)) {
+          pause(op);
+        } else {
+          wait_until_ready(op);
+        }
+        return true;
+      default:
+        return false;
+    }
   }
 
   void finish(operation& op) noexcept {

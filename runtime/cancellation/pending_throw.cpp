@@ -152,31 +152,42 @@ void note_thrown(thread_state& home, lasting_interruption& about) noexcept {
   interruption::throw_cancelled(ended.about.why, ended.about.id);
 }
 
-}  // namespace
-
-/// From the inside outwards: the outermost that is not being handled is thrown. A scope can
-/// interrupt only what is no deeper in unwinding and shields than when the scope was entered: so
-/// nothing from outside reaches a destructor, but a time limit within it works.
-effective_interruption effective_interruption_of(const control_block& fiber) noexcept {
-  effective_interruption found;
-  cold_part* part = cold_if_any(fiber);
-  const unsigned depth = unwind_depth(fiber, *fiber.home);
-  const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
-  if (cancelled_now && part->escalated && depth == 0)
-    return {interruption_kind::cancellation, nullptr};
+/// Looks from the inside outwards, up to a shield, or a scope that was entered at another depth of
+/// unwinding: so nothing from outside reaches a destructor, but a time limit within it works.
+/// Returns: the outermost scope that has ended and is not being handled, or null. `reaches_body`:
+///          whether the search came to the fiber's body.
+scope* ended_scope_of(const control_block& fiber, unsigned depth, bool& reaches_body) noexcept {
+  scope* found = nullptr;
   for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
     if (each->depth < depth || each->kind == scope_kind::shields) return found;
     if (each->kind != scope_kind::ends) continue;
     auto& entered = static_cast<scope&>(*each);
     if (!entered.ended || is_being_handled(fiber, entered.about)) continue;
-    if (!silenced(entered, depth)) found = {interruption_kind::scope, &entered};
+    if (!silenced(entered, depth)) found = &entered;
   }
-  if (depth > 0) return found;
-  if (fiber.raised != nullptr) return {interruption_kind::raised, nullptr};
-  if (cancelled_now && !is_being_handled(fiber, part->cancellation))
-    return {interruption_kind::cancellation, nullptr};
-  if ((fiber.interrupts & interrupt_failure) != 0) return {interruption_kind::failure, nullptr};
+  reaches_body = depth == 0;
   return found;
+}
+
+}  // namespace
+
+/// The outermost interruption is thrown.
+effective_interruption effective_interruption_of(const control_block& fiber) noexcept {
+  cold_part* part = cold_if_any(fiber);
+  const unsigned depth = unwind_depth(fiber, *fiber.home);
+  const bool cancelled_now = (fiber.interrupts & interrupt_cancel) != 0;
+  if (cancelled_now && part->escalated && depth == 0)
+    return {interruption_kind::cancellation, nullptr};
+  bool reaches_body = false;
+  scope* const ended = ended_scope_of(fiber, depth, reaches_body);
+  if (reaches_body) {
+    if (fiber.raised != nullptr) return {interruption_kind::raised, nullptr};
+    if (cancelled_now && !is_being_handled(fiber, part->cancellation))
+      return {interruption_kind::cancellation, nullptr};
+    if ((fiber.interrupts & interrupt_failure) != 0) return {interruption_kind::failure, nullptr};
+  }
+  if (ended != nullptr) return {interruption_kind::scope, ended};
+  return {};
 }
 
 /// An exception replaces a token that was given but not yet consumed; every other result of the

@@ -45,6 +45,16 @@ struct requests_taken {
   }
 };
 
+/// Cancels the fiber. A result in the requests becomes the fiber's.
+void do_cancel(control_block& fiber, remote_requests& requests) noexcept {
+  if (requests.result.filled()) {
+    give_result(fiber, requests.why, std::move(requests.result));
+  } else {
+    cancel_here(fiber, requests.why);
+  }
+  if (requests.escalates) terminate_here(fiber, requests.grace, requests.why);
+}
+
 }  // namespace
 
 void do_requests(post& item, thread_state& home) noexcept {
@@ -53,14 +63,7 @@ void do_requests(post& item, thread_state& home) noexcept {
   ++fiber.references;
   for (std::uint8_t place = 1; place <= now.asked; ++place) {
     if (place == now.raise_at && raise_here(fiber, now.raised)) now.raised = nullptr;
-    if (place == now.cancel_at) {
-      if (now.result.filled()) {
-        give_result(fiber, now.why, std::move(now.result));
-      } else {
-        cancel_here(fiber, now.why);
-      }
-      if (now.escalates) terminate_here(fiber, now.grace, now.why);
-    }
+    if (place == now.cancel_at) do_cancel(fiber, now);
     if (place == now.stop_at) end_stopped_scopes(fiber);
     if (place == now.token_at) give_token(fiber, std::move(now.token));
     if (place == now.resume_at) {

@@ -79,6 +79,16 @@ void operations::cancel_and_wait(pending_operation& pending) noexcept {
   thread_.park_until_over(pending.wait);
 }
 
+namespace {
+
+/// Undoes the rest of a cancelled operation.
+std::int32_t result_of_cancelled(const operation& op, bool closed) noexcept {
+  if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
+  return closed ? -EBADF : -ECANCELED;
+}
+
+}  // namespace
+
 std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (being_closed(op.fd)) return -EBADF;
   pending_operation pending(op, what);
@@ -95,8 +105,7 @@ std::int32_t operations::perform(operation& op, const char* what) noexcept {
   if (op.result == operation::would_block_thread) [[unlikely]]
     return perform_on_thread(pending);
   if ((interrupted || pending.closed) && means_cancelled(op.result)) {
-    if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
-    return pending.closed ? -EBADF : -ECANCELED;
+    return result_of_cancelled(op, pending.closed);
   }
   if (memory_is_checked_) [[unlikely]]
     account_for(op);

@@ -57,6 +57,26 @@ bool race::is_counted(const std::exception_ptr& error) const noexcept {
                      [&](const entrant& each) { return ended_by(each.watched, error); });
 }
 
+namespace {
+
+struct failure {
+  std::exception_ptr error;
+  bool is_cancellation;
+};
+
+/// Returns: what awaiting the dead fiber throws.
+failure failure_of(const control_block& dead) {
+  try {
+    throw_outcome(dead);
+  } catch (const fiber_cancelled&) {
+    return {std::current_exception(), true};
+  } catch (...) {
+    return {std::current_exception(), false};
+  }
+}
+
+}  // namespace
+
 /// An attempt's fiber may have failed though its body has not: it was cancelled, perhaps before it
 /// began, or its own children have failed while they were ended. A winner whose fiber failed is no
 /// winner; the failures of losers are dropped.
@@ -66,13 +86,11 @@ void race::judge_ends() {
     const control_block& block = each.fiber.block();
     if (each.error != nullptr || (over() && place != *winner_)) continue;
     if (block.ended_by == outcome::value) continue;
-    try {
-      throw_outcome(block);
-    } catch (const fiber_cancelled&) {
-      if (!over()) fail(place, std::current_exception());
-    } catch (...) {
-      if (over()) throw;
-      fail(place, std::current_exception());
+    const failure found = failure_of(block);
+    if (!over()) {
+      fail(place, found.error);
+    } else if (!found.is_cancellation) {
+      std::rethrow_exception(found.error);
     }
   }
 }

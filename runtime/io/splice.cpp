@@ -159,6 +159,20 @@ flow splice_much(direction_lock& from, direction_lock& to, way& through, copy_pr
   }
 }
 
+/// Returns: bytes copied, or minus an errno value.
+ssize_t copy_part_of_file(int source, int target) {
+  return offload_to(offload_room::own, [source, target] {
+    const ssize_t part = faults::call("copy_file_range", ::copy_file_range, source, nullptr, target,
+                                      nullptr, most_of_file, 0U);
+    return part < 0 ? -errno : part;
+  });
+}
+
+/// Whether a copy through a buffer would fail in the same way.
+bool is_of_the_disk(ssize_t result) noexcept {
+  return result == -ENOSPC || result == -EIO || result == -EDQUOT || result == -EFBIG;
+}
+
 }  // namespace
 
 /// A pipe uses two descriptors, and splicing through it takes more calls than a read and a write,
@@ -187,15 +201,9 @@ bool copy_by_file_range(direction_lock& from, direction_lock& to, copy_progress&
   const fd target(::fcntl(to.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!source || !target) return false;
   for (;;) {
-    const ssize_t moved = offload_to(offload_room::own, [&source, &target] {
-      const ssize_t part = faults::call("copy_file_range", ::copy_file_range, source.get(), nullptr,
-                                        target.get(), nullptr, most_of_file, 0U);
-      return part < 0 ? -errno : part;
-    });
+    const ssize_t moved = copy_part_of_file(source.get(), target.get());
     if (moved == -EINTR) continue;
-    if (moved == -ENOSPC || moved == -EIO || moved == -EDQUOT || moved == -EFBIG) {
-      throw_errno(static_cast<int>(-moved), "copy");
-    }
+    if (is_of_the_disk(moved)) throw_errno(static_cast<int>(-moved), "copy");
     if (moved < 0 || (moved == 0 && progress.bytes == 0)) return false;
     if (moved == 0) return true;
     progress.came();

@@ -46,26 +46,28 @@ bool power_of_two(unsigned value) {
   return value != 0 && (value & (value - 1)) == 0;
 }
 
+template <typename T, typename Low, typename High>
+bool within(const T& value, const Low& low, const High& high) {
+  return low <= value && value <= high;
+}
+
 void check(const options& chosen) {
   using namespace std::chrono_literals;
   stack_pool::check_size(chosen.stack_size);
-  require(chosen.switches_between_polls >= 1 && chosen.switches_between_polls <= 1'000'000,
+  require(within(chosen.switches_between_polls, 1U, 1'000'000U),
           "options.switches_between_polls must be 1 to 1,000,000");
-  require(chosen.time_between_polls >= 1us && chosen.time_between_polls <= 1s,
+  require(within(chosen.time_between_polls, 1us, 1s),
           "options.time_between_polls must be 1 us to 1 s");
-  require(chosen.busy_wait >= 0us && chosen.busy_wait <= 10ms,
-          "options.busy_wait must be 0 to 10 ms");
-  require(chosen.timer_slack >= 0us && chosen.timer_slack <= 100ms,
-          "options.timer_slack must be 0 to 100 ms");
+  require(within(chosen.busy_wait, 0us, 10ms), "options.busy_wait must be 0 to 10 ms");
+  require(within(chosen.timer_slack, 0us, 100ms), "options.timer_slack must be 0 to 100 ms");
   require(power_of_two(chosen.ring_submissions) && chosen.ring_submissions <= 32768,
           "options.ring_submissions must be a power of two up to 32768");
-  require(power_of_two(chosen.ring_completions) && chosen.ring_completions >= 2 &&
-              chosen.ring_completions <= 65536,
+  require(power_of_two(chosen.ring_completions) && within(chosen.ring_completions, 2U, 65536U),
           "options.ring_completions must be a power of two from 2 to 65536");
   require(chosen.ring_completions >= chosen.ring_submissions,
           "options.ring_completions must not be below options.ring_submissions");
   require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
-  require(chosen.stall_report == 0ms || (chosen.stall_report >= 5ms && chosen.stall_report <= 1h),
+  require(chosen.stall_report == 0ms || within(chosen.stall_report, 5ms, 1h),
           "options.stall_report must be 0, or 5 ms to 1 h");
   require(chosen.offload_limit <= 65'536, "options.offload_limit must be 0 to 65,536");
   check_trace(chosen.trace);

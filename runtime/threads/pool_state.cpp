@@ -132,6 +132,13 @@ std::int64_t fair_share(const worker_load& thief, const worker_load& other) noex
   return (load_of(other) - load_of(thief)) / 2;
 }
 
+/// Returns: how many of the `queue` jobs of `other` the thief may steal.
+std::int64_t share_of(const worker_load& thief, const worker_load& other, std::int64_t queue,
+                      bool overdue, bool waking) noexcept {
+  if (waking) return overdue ? 1 : 0;
+  return overdue ? queue : fair_share(thief, other);
+}
+
 /// Returns: whether a job was stolen.
 bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& into,
           std::int64_t most) noexcept {
@@ -162,7 +169,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into,
     const bool known = before.owner == &each && begun < before.over_at;
     const bool overdue = known && present >= before.overdue_at;
     const bool waking = wakes_up(each);
-    const std::int64_t share = waking ? overdue : overdue ? queue : fair_share(thief, each);
+    const std::int64_t share = share_of(thief, each, queue, overdue, waking);
     if (share > 0 && take(thief, each, *inbox, into, share)) return {};
     if (overdue || queue <= most) continue;  // overdue: its jobs must stay
     most = queue;

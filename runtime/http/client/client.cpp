@@ -26,6 +26,25 @@ bool is_redirection(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/// Source: RFC 9110, 15.4.
+bool becomes_get(int status, std::string_view method) noexcept {
+  return status == 303 ? method != "HEAD" : status < 303 && method == "POST";
+}
+
+void change_to_get(client_request& asked) {
+  asked.method = "GET";
+  asked.with_body = false;
+  for (const char* of_body : {"content-type", "content-encoding", "content-language"}) {
+    asked.headers.remove(of_body);
+  }
+}
+
+void remove_credentials(client_request& asked) {
+  for (const char* of_host : {"authorization", "cookie", "host", "proxy-authorization"}) {
+    asked.headers.remove(of_host);
+  }
+}
+
 /// Changes `asked` to the request that a redirection calls for.
 /// Returns: false if there is none to follow. An invalid address, or one that contains a user name,
 ///          which may disguise the host, is left to the caller. Source: RFC 9110, 4.2.4.
@@ -33,9 +52,7 @@ bool is_redirection(int status) noexcept {
 bool follow(const reply& answer, client_request& asked) {
   const std::string_view place = answer.header("location");
   if (!is_redirection(answer.status()) || place.empty()) return false;
-  const bool changes_method = answer.status() == 303
-                                  ? asked.method != "HEAD"
-                                  : answer.status() < 303 && asked.method == "POST";
+  const bool changes_method = becomes_get(answer.status(), asked.method);
   if (asked.streams() && !changes_method) return false;
   const std::string origin = asked.to.origin();
   const bool was_secure = asked.to.is_secure;
@@ -45,17 +62,8 @@ bool follow(const reply& answer, client_request& asked) {
     return false;
   }
   if (was_secure && !asked.to.is_secure) throw bad_reply("a redirection from https to http");
-  if (changes_method) {
-    asked.method = "GET";
-    asked.with_body = false;
-    for (const char* of_body : {"content-type", "content-encoding", "content-language"}) {
-      asked.headers.remove(of_body);
-    }
-  }
-  if (asked.to.origin() != origin) {
-    for (const char* of_host : {"authorization", "cookie", "host", "proxy-authorization"})
-      asked.headers.remove(of_host);
-  }
+  if (changes_method) change_to_get(asked);
+  if (asked.to.origin() != origin) remove_credentials(asked);
   return true;
 }
 

@@ -85,6 +85,28 @@ std::string resolved(std::string_view reference, const std::string& target) {
   return found.append(behind_path);
 }
 
+/// Returns: 1 to 65535; std::nullopt for anything else.
+std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
+  const std::optional<std::uint64_t> port = number_of(text);
+  if (port.value_or(0) == 0 || *port > 65535) return std::nullopt;
+  return static_cast<std::uint16_t>(*port);
+}
+
+/// Sets the host and the port of `into` to those of "host", "host:port" or "[address]:port".
+/// Returns: false if `authority` is none of these.
+bool set_authority(url& into, std::string_view authority) {
+  const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  if (bracket == std::string_view::npos) return false;
+  const std::size_t colon = authority.find(':', bracket);
+  into.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
+  into.port = usual_port(into.is_secure);
+  if (into.host.empty()) return false;
+  if (colon == std::string_view::npos) return bracket == 0 || bracket + 1 == authority.size();
+  const std::optional<std::uint16_t> port = port_of(authority.substr(colon + 1));
+  into.port = port.value_or(0);
+  return port.has_value();
+}
+
 }  // namespace
 
 url url::parse(std::string_view text) {
@@ -95,22 +117,10 @@ url url::parse(std::string_view text) {
   text.remove_prefix(found.is_secure ? 8 : 7);
   found.fragment = cut_off_fragment(text);
   const std::size_t end = std::min(text.find_first_of("/?"), text.size());
-  std::string_view authority = text.substr(0, end);
+  const std::string_view authority = text.substr(0, end);
   text.remove_prefix(end);
   if (authority.find('@') != std::string_view::npos || !has_only_visible(whole)) refuse(whole);
-  const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
-  if (bracket == std::string_view::npos) refuse(whole);
-  const std::size_t colon = authority.find(':', bracket);
-  found.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
-  found.port = usual_port(found.is_secure);
-  if (colon != std::string_view::npos) {
-    const std::optional<std::uint64_t> port = number_of(authority.substr(colon + 1));
-    if (!port.has_value() || *port == 0 || *port > 65535) refuse(whole);
-    found.port = static_cast<std::uint16_t>(*port);
-  } else if (bracket > 0 && bracket + 1 != authority.size()) {
-    refuse(whole);
-  }
-  if (found.host.empty()) refuse(whole);
+  if (!set_authority(found, authority)) refuse(whole);
   found.target = text.starts_with('/') ? std::string(text) : '/' + std::string(text);
   return found;
 }

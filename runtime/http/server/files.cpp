@@ -135,32 +135,55 @@ bool is_date_of(std::string_view text, const file_metadata& what) noexcept {
   return time_of(text) == what.changed && what.is_settled();
 }
 
+/// Whether the file is in the state for which the client wants a range. Source: RFC 9110, 13.1.5.
+bool range_applies(const request& asked, const file_metadata& what) noexcept {
+  const std::string_view only_if = asked.header("if-range");
+  return only_if.empty() || are_same(only_if, what.tag(), comparison::strong) ||
+         is_date_of(only_if, what);
+}
+
+/// "first-last": the bytes from `first` on, up to and including `last`. Without `first` the last
+/// `last` bytes of the file.
+struct byte_range {
+  std::optional<std::uint64_t> first;
+  std::optional<std::uint64_t> last;
+};
+
+/// Returns: std::nullopt if `text` is not one range. Source: RFC 9110, 14.1.2.
+std::optional<byte_range> read_range(std::string_view text) noexcept {
+  const std::string_view first = trimmed(take_before(text, '-'));
+  const std::string_view last = trimmed(text);
+  const byte_range found{number_of(first), number_of(last)};
+  if (found.first.has_value() == first.empty() || found.last.has_value() == last.empty()) {
+    return std::nullopt;
+  }
+  if (!found.first.has_value()) return found.last.has_value() ? std::optional(found) : std::nullopt;
+  if (found.last.value_or(*found.first) < *found.first) return std::nullopt;
+  return found;
+}
+
+/// Returns: the bytes of `range` in a file of `size` bytes, none if there are none.
+part part_of(const byte_range& range, std::uint64_t size) noexcept {
+  if (!range.first.has_value()) {
+    const std::uint64_t count = std::min(*range.last, size);
+    return {size - count, count};
+  }
+  if (*range.first >= size) return {};
+  return {*range.first, std::min(range.last.value_or(size - 1), size - 1) - *range.first + 1};
+}
+
 /// Returns: std::nullopt for the whole file: no range, several ranges, or another unit than bytes.
 /// Throws: status_error if the file does not contain the range.
 std::optional<part> part_asked_for(const request& asked, const file_metadata& what) {
-  std::string_view text = asked.header("range");
-  if (asked.method() != "GET" || !text.starts_with("bytes=")) return std::nullopt;
-  const std::string_view only_if = asked.header("if-range");
-  if (!only_if.empty() && !are_same(only_if, what.tag(), comparison::strong) &&
-      !is_date_of(only_if, what)) {
-    return std::nullopt;
-  }
-  text.remove_prefix(6);
-  const std::string_view first = trimmed(take_before(text, '-'));
-  const std::string_view last = trimmed(text);
-  const std::optional<std::uint64_t> begin = number_of(first);
-  const std::optional<std::uint64_t> end = number_of(last);
-  if ((!first.empty() && !begin) || (!last.empty() && !end) || (!begin && !end) ||
-      (begin && end && *end < *begin)) {
-    return std::nullopt;
-  }
-  if (!begin) {
-    const std::uint64_t size = std::min(*end, what.size);
-    if (size > 0) return part{what.size - size, size};
-  } else if (*begin < what.size) {
-    return part{*begin, std::min(end.value_or(what.size - 1), what.size - 1) - *begin + 1};
-  }
-  throw standard_error(416);
+  constexpr std::string_view unit = "bytes=";
+  const std::string_view text = asked.header("range");
+  if (asked.method() != "GET" || !text.starts_with(unit)) return std::nullopt;
+  if (!range_applies(asked, what)) return std::nullopt;
+  const std::optional<byte_range> range = read_range(text.substr(unit.size()));
+  if (!range.has_value()) return std::nullopt;
+  const part found = part_of(*range, what.size);
+  if (found.size == 0) throw standard_error(416);
+  return found;
 }
 
 /// Throws: std::runtime_error if the file is shorter than it was.

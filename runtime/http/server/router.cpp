@@ -48,6 +48,19 @@ std::vector<std::string> parts_of(std::string_view pattern) {
   return parts;
 }
 
+/// Returns: the part of `path` that stands for `part` of a pattern.
+std::string_view segment_for(const std::string& part, std::string_view path) noexcept {
+  return is_named(part) && is_rest(part) ? path : take_before(path, '/');
+}
+
+/// A name stands for at least one character, unless it stands for all the rest.
+bool matches(const std::string& part, std::string_view segment) {
+  if (is_named(part)) return !segment.empty() || is_rest(part);
+  std::string decoded;
+  decode(segment, false, decoded);
+  return decoded == part;
+}
+
 /// Whether `method` is answered by a handler for `by`.
 bool answers(std::string_view by, std::string_view method) noexcept {
   return by == method || (by == "GET" && method == "HEAD");
@@ -99,16 +112,15 @@ bool router::fits(const route& one, std::string_view path, request* asked) {
   bool more = true;
   for (const std::string& part : one.parts) {
     if (!more) return false;
-    std::string_view rest = path;
-    const std::string_view here = is_rest(part) && is_named(part) ? path : take_before(rest, '/');
-    std::string decoded;
-    decode(here, false, decoded);
-    if (is_named(part) ? here.empty() && !is_rest(part) : decoded != part) return false;
+    const std::string_view segment = segment_for(part, path);
+    if (!matches(part, segment)) return false;
     if (is_named(part) && asked != nullptr) {
-      asked->of_.parameters().emplace_back(name_of(part), decoded);
+      std::string decoded;
+      decode(segment, false, decoded);
+      asked->of_.parameters().emplace_back(name_of(part), std::move(decoded));
     }
-    more = here.size() < path.size();
-    path = more ? path.substr(here.size() + 1) : std::string_view();
+    more = segment.size() < path.size();
+    path = more ? path.substr(segment.size() + 1) : std::string_view();
   }
   return !more;
 }

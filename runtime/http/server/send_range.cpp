@@ -14,6 +14,7 @@
 #include <motet/errors.hpp>
 #include <motet/fiber.hpp>
 #include <motet/io.hpp>
+#include <optional>
 #include <system_error>
 
 #include "base/sigpipe.hpp"
@@ -61,6 +62,23 @@ ssize_t send_now(int socket, int file, off_t begin, std::uint64_t size) noexcept
   return sent < 0 ? -errno : sent;
 }
 
+/// Sends once, or waits until the socket is writable.
+/// Returns: the bytes sent, perhaps 0; std::nullopt if the caller should read instead: without a
+///          socket, if the bytes are not cached, at the end of a file that has been truncated, and
+///          if the kernel does not support this.
+std::optional<std::uint64_t> send_part(int socket, int file, off_t begin, std::uint64_t size) {
+  if (socket < 0 || !is_in_memory(file, begin, size)) return std::nullopt;
+  const ssize_t moved = send_now(socket, file, begin, size);
+  if (moved > 0) return static_cast<std::uint64_t>(moved);
+  if (moved == 0 || moved == -EINVAL || moved == -ENOSYS) return std::nullopt;
+  if (moved == -EAGAIN) {
+    io::wait_fd(socket, POLLOUT);
+  } else if (moved != -EINTR) {
+    throw std::system_error(static_cast<int>(-moved), std::system_category(), "sendfile");
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t begin,
@@ -75,18 +93,10 @@ std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t be
       checkpoint();
       const off_t from = begin + static_cast<off_t>(sent);
       const std::uint64_t part = std::min(size - sent, window);
-      if (held.descriptor() < 0 || !is_in_memory(file, from, part)) return;
-      const ssize_t moved = send_now(held.descriptor(), file, from, part);
-      if (moved > 0) {
-        sent += static_cast<std::uint64_t>(moved);
-        pause.reset(limit);
-      } else if (moved == -EAGAIN) {
-        io::wait_fd(held.descriptor(), POLLOUT);
-      } else if (moved != -EINTR) {
-        // The end of a file that was cut, and a kernel that cannot do this, a read finds, too.
-        if (moved == 0 || moved == -EINVAL || moved == -ENOSYS) return;
-        throw std::system_error(static_cast<int>(-moved), std::system_category(), "sendfile");
-      }
+      const std::optional<std::uint64_t> moved = send_part(held.descriptor(), file, from, part);
+      if (!moved.has_value()) return;
+      if (*moved > 0) pause.reset(limit);
+      sent += *moved;
     }
   });
   if (!in_time) throw timed_out(call_site::here());

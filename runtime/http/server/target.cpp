@@ -106,14 +106,27 @@ bool is_host_and_port(std::string_view text) noexcept {
   return has_both && text.find(':') != std::string_view::npos && is_authority(text);
 }
 
+namespace {
+
+/// Returns: the character that "%41" at the start of `text` encodes; std::nullopt for "%00" and for
+///          anything else.
+std::optional<char> percent_decoded(std::string_view text) noexcept {
+  if (text.size() < 3) return std::nullopt;
+  const int high = value_of(text[1]);
+  const int low = value_of(text[2]);
+  if (high < 0 || low < 0 || high + low == 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
+
+}  // namespace
+
 bool decode(std::string_view text, bool plus_is_space, std::string& to) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     char c = text[at];
     if (c == '%') {
-      const int high = at + 2 < text.size() ? value_of(text[at + 1]) : -1;
-      const int low = at + 2 < text.size() ? value_of(text[at + 2]) : -1;
-      if (high < 0 || low < 0 || (high == 0 && low == 0)) return false;
-      c = static_cast<char>(high * 16 + low);
+      const std::optional<char> decoded = percent_decoded(text.substr(at));
+      if (!decoded.has_value()) return false;
+      c = *decoded;
       at += 2;
     } else if (c == '+' && plus_is_space) {
       c = ' ';
