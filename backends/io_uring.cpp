@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // io_uring through liburing 2.3 or later: a submission is a ring entry that goes to the kernel with
 // the next poll; a poll that finds neither completions nor the kernel's flag makes no system call.
-// What the kernel does, and what follows, is said in kernel_ring.hpp.
+// See kernel_ring.hpp for the kernel's properties and their consequences.
 #include <liburing.h>
 #include <poll.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ class uring_backend final : public backend {
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
   void listen(int wake_descriptor) override {
     wake_descriptor_ = wake_descriptor;
-    watch_wake_descriptor();
+    watch(this, wake_descriptor_, POLLIN);
   }
 
   bool submit(operation& op) noexcept override {
@@ -148,14 +148,14 @@ class uring_backend final : public backend {
 
   void wait_until_ready(operation& op) noexcept {
     op.stage = stage_polling;
-    watch(op, op.fd, readiness_of(op));
+    resubmitted_ = true;
+    watch(&op, op.fd, readiness_of(op));
   }
 
-  void watch(operation& op, int fd, short events) noexcept {
-    resubmitted_ = true;
+  void watch(void* data, int fd, short events) noexcept {
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_poll_add(entry, fd, static_cast<unsigned>(events));
-    ::io_uring_sqe_set_data(entry, &op);
+    ::io_uring_sqe_set_data(entry, data);
   }
 
   void pause(operation& op) noexcept {
@@ -166,12 +166,6 @@ class uring_backend final : public backend {
 
   void try_again() noexcept {
     retries_.take_due([this](operation& op) { go_on(op); });
-  }
-
-  void watch_wake_descriptor() noexcept {
-    io_uring_sqe* entry = next_entry();
-    ::io_uring_prep_poll_add(entry, wake_descriptor_, POLLIN);
-    ::io_uring_sqe_set_data(entry, this);
   }
 
   bool guards_entry() const noexcept { return writes_ > 0 && !ring_.acts_any_time(); }
@@ -212,7 +206,7 @@ class uring_backend final : public backend {
     woken_ = true;
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
-    watch_wake_descriptor();
+    watch(this, wake_descriptor_, POLLIN);
   }
 
   void settle(operation& op) noexcept {
@@ -236,26 +230,19 @@ class uring_backend final : public backend {
 
   /// Returns: whether the operation continues: once more, or in another way.
   bool tries_again(operation& op) noexcept {
-    if (only_waits(op) && op.result != -EINTR) return false;
-    switch (op.result) {
-      case -ECANCELED:
-        do_without_worker(op);
-        return true;
-      case -EINTR:
-        resubmitted_ = true;
-        prepare(op);
-        return true;
-      case -EAGAIN:
-        if (may_not_wait(op) || row_of(op.kind).at == file_place::whole) return false;
-        if (op.stage == stage_ready && waits_in_vain(op)) {
-          pause(op);
-        } else {
-          wait_until_ready(op);
-        }
-        return true;
-      default:
-        return false;
+    const bool has_readiness = row_of(op.kind).at != file_place::whole && !may_not_wait(op);
+    if (op.result == -EINTR) {
+      resubmitted_ = true;
+      prepare(op);
+    } else if (op.result == -ECANCELED && !only_waits(op)) {
+      do_without_worker(op);
+    } else if (op.result == -EAGAIN && !only_waits(op) && has_readiness) {
+      const bool in_vain = op.stage == stage_ready && waits_in_vain(op);
+      in_vain ? pause(op) : wait_until_ready(op);
+    } else {
+      return false;
     }
+    return true;
   }
 
   void finish(operation& op) noexcept {
@@ -286,7 +273,8 @@ class uring_backend final : public backend {
     if (made < 0) return made;
     (::new (static_cast<void*>(op.scratch)) uring_notes)->exact = made;
     op.stage = stage_exact;
-    watch(op, made, POLLIN);
+    resubmitted_ = true;
+    watch(&op, made, POLLIN);
     return 0;
   }
 

@@ -148,8 +148,8 @@ check_lines=()
 
 # score NAME VERDICT: counts one check that "passed", "failed" or was "skipped".
 score() {
-  local -A place=([passed]=0 [failed]=1 [skipped]=2)
-  checked[${place[$2]}]=$((checked[${place[$2]}] + 1))
+  local -A column=([passed]=0 [failed]=1 [skipped]=2)
+  checked[${column[$2]}]=$((checked[${column[$2]}] + 1))
   check_lines+=("$1: $2")
   printf '%s\n' "$1: $2"
 }
