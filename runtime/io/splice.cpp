@@ -159,6 +159,10 @@ flow splice_much(direction_lock& from, direction_lock& to, way& through, copy_pr
   }
 }
 
+bool open_way(way& through, direction_lock& from, direction_lock& to) {
+  return made_nonblocking(from.descriptor()) && made_nonblocking(to.descriptor()) && through.open();
+}
+
 /// Returns: bytes copied, or minus an errno value.
 ssize_t copy_part_of_file(int source, int target) {
   return offload_to(offload_room::own, [source, target] {
@@ -184,10 +188,7 @@ bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& pro
     const std::size_t size = copy_part(from, to, {buffer.get(), small_part}, progress);
     if (size == 0) return true;
     if (size < small_part) continue;
-    if (!through) {
-      if (!made_nonblocking(from.descriptor()) || !made_nonblocking(to.descriptor())) return false;
-      if (!through.emplace().open()) return false;
-    }
+    if (!through && !open_way(through.emplace(), from, to)) return false;
     const flow now = splice_much(from, to, *through, progress);
     if (now != flow::little) return now == flow::ended;
   }

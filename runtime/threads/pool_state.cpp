@@ -139,6 +139,12 @@ std::int64_t share_of(const worker_load& thief, const worker_load& other, std::i
   return overdue ? queue : fair_share(thief, other);
 }
 
+observed_queue queue_of(worker_load& owner, std::uint64_t begun, std::int64_t size, bool waking,
+                        clock::time_point present) noexcept {
+  const clock::duration time = waking ? clock::duration(patience_with_waking) : patience;
+  return {&owner, begun + static_cast<std::uint64_t>(size), waking, present + time};
+}
+
 /// Returns: whether a job was stolen.
 bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& into,
           std::int64_t most) noexcept {
@@ -160,7 +166,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into,
   observed_queue longest;
   std::int64_t most = 0;
   for (std::size_t i = 1; i < count; ++i) {
-    worker_load& each = loads[own + i < count ? own + i : own + i - count];
+    worker_load& each = loads[(own + i) % count];
     job_inbox* inbox = each.inbox.load(std::memory_order_acquire);
     if (inbox == nullptr) continue;
     const std::uint64_t begun = inbox->begun();
@@ -173,9 +179,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& into,
     if (share > 0 && take(thief, each, *inbox, into, share)) return {};
     if (overdue || queue <= most) continue;  // overdue: its jobs must stay
     most = queue;
-    const clock::duration time = waking ? clock::duration(patience_with_waking) : patience;
-    longest = {&each, begun + static_cast<std::uint64_t>(queue), waking, present + time};
-    if (known) longest = before;
+    longest = known ? before : queue_of(each, begun, queue, waking, present);
   }
   return longest;
 }

@@ -48,6 +48,14 @@ double milliseconds(const std::string& text) {
   return value;
 }
 
+void check_outputs(const arguments& chosen) {
+  for (const std::string& output : {chosen.svg, chosen.fxt}) {
+    std::error_code absent;
+    if (std::filesystem::equivalent(output, chosen.trace, absent))
+      throw wrong_usage(output + " is the trace itself");
+  }
+}
+
 arguments parse(int count, char** words) {
   arguments chosen;
   for (int i = 1; i < count; ++i) {
@@ -71,11 +79,7 @@ arguments parse(int count, char** words) {
     }
   }
   if (chosen.trace.empty()) throw wrong_usage("which trace?");
-  for (const std::string& output : {chosen.svg, chosen.fxt}) {
-    std::error_code absent;
-    if (std::filesystem::equivalent(output, chosen.trace, absent))
-      throw wrong_usage(output + " is the trace itself");
-  }
+  check_outputs(chosen);
   return chosen;
 }
 
