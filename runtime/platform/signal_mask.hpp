@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <initializer_list>
 #include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

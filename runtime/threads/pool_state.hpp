@@ -24,10 +24,10 @@ struct observed_queue;
 
 /// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
 /// the time to wake a thread.
-constexpr auto patience = std::chrono::microseconds(100);
+inline constexpr auto patience = std::chrono::microseconds(100);
 /// The same for a worker that has just been woken: it may wait for a processor, or a fiber of an
 /// earlier job may compute.
-constexpr auto patience_with_waking = std::chrono::milliseconds(5);
+inline constexpr auto patience_with_waking = std::chrono::milliseconds(5);
 
 /// Returns: the worker's number of unfinished jobs; -1 for a moment while some are being moved.
 std::int64_t load_of(const worker_load& worker) noexcept;

@@ -24,7 +24,8 @@ struct utf8_form {
   byte_range second;
 };
 
-/// Overlong forms and surrogates are left out. Source: RFC 3629, 4.
+/// Overlong forms and surrogates are left out.
+/// Source: RFC 3629, 4.
 inline constexpr std::array<utf8_form, 9> utf8_forms{{
     {{0x00, 0x7f}, 1, {}},
     {{0xc2, 0xdf}, 2, {0x80, 0xbf}},
