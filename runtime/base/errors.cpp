@@ -43,21 +43,21 @@ timed_out::timed_out(call_site where)
           "time limit set at " + std::string(where.file) + ":" + std::to_string(where.line)) {}
 
 items_missed::items_missed(std::uint64_t count)
-    : std::runtime_error(std::to_string(count) + " items of a broadcast were missed"),
+    : std::runtime_error("the subscription missed " + std::to_string(count) + " items"),
       count_(count) {}
 
 unexpected_eof::unexpected_eof(std::size_t got)
-    : std::runtime_error("the end came after " + std::to_string(got) +
-                         " bytes without the delimiter"),
+    : std::runtime_error("end of stream after " + std::to_string(got) +
+                         " bytes, without the delimiter"),
       got_(got) {}
 
 unexpected_eof::unexpected_eof(std::size_t got, std::size_t wanted)
-    : std::runtime_error("the end came after " + std::to_string(got) + " of " +
+    : std::runtime_error("end of stream after " + std::to_string(got) + " of " +
                          std::to_string(wanted) + " bytes"),
       got_(got) {}
 
 limit_exceeded::limit_exceeded(std::size_t size, std::size_t limit)
-    : std::length_error("at least " + std::to_string(size) + " bytes, where the limit is " +
+    : std::length_error("at least " + std::to_string(size) + " bytes; the limit is " +
                         std::to_string(limit)),
       size_(size),
       limit_(limit) {}

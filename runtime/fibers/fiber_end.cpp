@@ -26,7 +26,7 @@ namespace {
 
 /// Replaces an exception that does not come from C++.
 std::exception_ptr foreign_exception() noexcept {
-  return made_exception<std::runtime_error>("an exception of another language");
+  return made_exception<std::runtime_error>("an exception that is not from C++");
 }
 
 /// The body of a fiber that was not cancelled has ended with a `cancelled` of another origin.

@@ -41,7 +41,8 @@ void group_room::give_back() noexcept {
 }
 
 std::exception_ptr unready_end() noexcept {
-  return made_exception<std::logic_error>("a fiber that was to start ended before it was ready");
+  return made_exception<std::logic_error>(
+      "group::start(): the body returned without setting its promise");
 }
 
 void rethrow_for_start_of(const fiber_ref& started) {

@@ -115,7 +115,7 @@ void race::throw_all_failed() const {
 }
 
 void check_entrants(std::size_t count, const char* verb) {
-  if (count == 0) throw std::invalid_argument(std::string(verb) + " needs something to wait for");
+  if (count == 0) throw std::invalid_argument(std::string(verb) + "(): no fibers were given");
 }
 
 void check_watched(const fiber_ref& handle) {

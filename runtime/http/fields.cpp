@@ -14,11 +14,11 @@ namespace {
 
 void check(std::string_view name, std::string_view value) {
   if (!is_token(name)) {
-    throw std::invalid_argument("not the name of a header: '" + std::string(name) + "'");
+    throw std::invalid_argument("fields: not a valid field name: '" + std::string(name) + "'");
   }
   if (!is_field_value(value)) {
-    throw std::invalid_argument("a value of " + std::string(name) +
-                                " with a line end or another control character");
+    throw std::invalid_argument("fields: the value of " + std::string(name) +
+                                " contains a line end or another control character");
   }
 }
 

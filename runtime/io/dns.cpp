@@ -100,7 +100,7 @@ void check_port(std::string_view service) {
   const auto [end, error] = std::from_chars(service.data(), last, port);
   const bool signed_or_spaced = std::isalnum(static_cast<unsigned char>(service.front())) == 0;
   if (!signed_or_spaced && (end != last || error == std::errc())) return;
-  throw std::invalid_argument("resolve: a service is a name, or a number from 0 to 65535");
+  throw std::invalid_argument("resolve: the service must be a name, or a number from 0 to 65535");
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Throws: std::invalid_argument for a text that holds a NUL, behind which the kernel sees nothing.
+/// Throws: std::invalid_argument for a text with a NUL, at which the kernel would truncate it.
 inline std::string terminated(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
-    throw std::invalid_argument("a path or an argument holds a NUL: \"" + std::string(text.data()) +
-                                "...\"");
+    throw std::invalid_argument("a path or an argument contains a NUL: \"" +
+                                std::string(text.data()) + "...\"");
   }
   return std::string(text);
 }

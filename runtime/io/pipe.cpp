@@ -232,13 +232,14 @@ void pipe::shutdown(int how) {
     case SHUT_RDWR:
       return close();
     default:
-      throw std::invalid_argument("shutdown() takes SHUT_RD, SHUT_WR or SHUT_RDWR");
+      throw std::invalid_argument(
+          "pipe::shutdown(): the argument must be SHUT_RD, SHUT_WR or SHUT_RDWR");
   }
 }
 
 fd pipe::release(int how) {
   if (how != SHUT_RD && how != SHUT_WR) {
-    throw std::invalid_argument("release() takes SHUT_RD or SHUT_WR");
+    throw std::invalid_argument("pipe::release(): the argument must be SHUT_RD or SHUT_WR");
   }
   detail::owned<end>& from = how == SHUT_RD ? reading_ : writing_;
   if (from == nullptr) return fd();

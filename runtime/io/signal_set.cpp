@@ -124,13 +124,13 @@ struct signal_set::state {
 
   void take(int signal) {
     if (!can_be_waited_for(signal)) {
-      throw std::invalid_argument(name_of(signal) + " cannot be waited for");
+      throw std::invalid_argument("signal_set: " + name_of(signal) + " cannot be caught");
     }
     const std::lock_guard in(sharing);
     auto& place = receivers[static_cast<std::size_t>(signal)];
     if (place.load() == &receiving) return;
     if (place.load() != nullptr)
-      throw std::logic_error("another signal_set has " + name_of(signal));
+      throw std::logic_error("signal_set: another one has " + name_of(signal));
     caught.reserve(caught.size() + 1);
     struct sigaction ours{};
     ours.sa_handler = &on_signal_of_set;

@@ -80,9 +80,9 @@ stack_pool::~stack_pool() {
 
 void stack_pool::check_size(std::size_t size) {
   if (size < smallest_size() || size > largest_size) {
-    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes: must be " +
-                                std::to_string(smallest_size()) + " to " +
-                                std::to_string(largest_size));
+    throw std::invalid_argument("the stack size must be " + std::to_string(smallest_size()) +
+                                " to " + std::to_string(largest_size) + " bytes, not " +
+                                std::to_string(size));
   }
 }
 

@@ -46,7 +46,7 @@ class outside_wait {
       detail::throw_errno(errno, "eventfd");
     }
     if (backend < 0) {
-      throw std::logic_error("no foreign loop can wait for the backend " +
+      throw std::logic_error("poll_descriptor(): no foreign loop can wait for the backend " +
                              std::string(home.kernel().name()));
     }
     for (const int each : {backend, home.mail().wake_descriptor(), timer_.get()}) watch(each);

@@ -57,12 +57,13 @@ void refuse_to_keep_nothing() {
 }
 
 void refuse_empty_subscription() {
-  throw std::logic_error("subscription: it has no source");
+  throw std::logic_error("subscription: it is empty");
 }
 
 void refuse_empty_pool() {
   throw std::invalid_argument(
-      "a resource_pool needs a limit of at least 1 that memory can hold, and a way to make things");
+      "resource_pool: the limit must be at least 1 and fit into memory, and `make` must be "
+      "callable");
 }
 
 void refuse_to_use_returned() {
@@ -71,8 +72,8 @@ void refuse_to_use_returned() {
 
 void refuse_rate() {
   throw std::invalid_argument(
-      "a rate_limiter needs a count, a period, a burst and costs of at least 1, a cost at most the "
-      "burst, and a burst at most 70 years");
+      "rate_limiter: the count, the period, the burst and each cost must be at least 1, a cost at "
+      "most the burst, and a burst at most 70 years");
 }
 
 void refuse_period() {
@@ -92,7 +93,8 @@ std::exception_ptr broken_promise() noexcept {
 }
 
 std::exception_ptr as_seen_by_others(std::exception_ptr error, const char* maker) noexcept {
-  if (error == nullptr) return made_exception<std::invalid_argument>("no exception");
+  if (error == nullptr)
+    return made_exception<std::invalid_argument>("set_exception(): the exception_ptr is null");
   try {
     std::rethrow_exception(error);
   } catch (const cancelled& asked) {

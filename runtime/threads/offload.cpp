@@ -35,11 +35,11 @@ bool submit(blocking_call& work) {
   if (error == 0) return true;
   if (error == EDEADLK) {
     throw deadlock(
-        "all threads for offloaded jobs wait for work that is offloaded in turn, or "
-        "were left to a job that goes on: this one would wait for them");
+        "offload(): all threads wait for jobs that are offloaded in turn, or were "
+        "abandoned to running jobs: this call would never end");
   }
   if (work.room == offload_room::own) return false;
-  throw std::system_error(error, std::system_category(), "a thread to offload to");
+  throw std::system_error(error, std::system_category(), "offload(): no thread could be created");
 }
 
 /// A call that waits for so long for a thread is no accident of the moment.

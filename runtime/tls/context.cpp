@@ -53,7 +53,7 @@ std::vector<unsigned char> as_sent(const std::vector<std::string>& protocols) {
   std::vector<unsigned char> list;
   for (const std::string& each : protocols) {
     if (each.empty() || each.size() > 255) {
-      throw std::invalid_argument("a protocol's name has 1 to 255 bytes, not " +
+      throw std::invalid_argument("tls: an ALPN protocol name must have 1 to 255 bytes, not " +
                                   std::to_string(each.size()));
     }
     list.push_back(static_cast<unsigned char>(each.size()));

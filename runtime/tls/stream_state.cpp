@@ -82,7 +82,7 @@ void stream::state::be_client(std::shared_ptr<client_context::state> by, std::st
   const bool told = !named || is_address(host_) || tell_name(get(), host_);
   if (!told || (client_->verifies() && !(named && expect(get(), host_)))) {
     ERR_clear_error();
-    throw std::invalid_argument("not the name of a host: '" + host_ + "'");
+    throw std::invalid_argument("tls::stream::connect(): not a valid host name: '" + host_ + "'");
   }
   client_context::state::keep_sessions_as(get(), host_);
   const session offered = client_->offered.take(host_);

@@ -82,7 +82,7 @@ TEST_CASE("read_exactly tells how much there was", "[file]") {
       FAIL("nothing thrown");
     } catch (const unexpected_eof& end) {
       CHECK(end.got() == 5);
-      CHECK(std::string(end.what()) == "the end came after 5 of 8 bytes");
+      CHECK(std::string(end.what()) == "end of stream after 5 of 8 bytes");
     }
     CHECK(testing::text_of(std::span(buffer).first(5)) == "12345");
     half.seek(2);

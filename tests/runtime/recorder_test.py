@@ -228,8 +228,8 @@ def signals(recorder):
 def refusals(recorder):
     out, _ = recorder.run("refusals")
     assert re.fullmatch(r"options\.trace\.records must be a power of two from 1,024 to 16,777,216\n"
-                        r"the trace \S+: open: .*\ndiary is a file, but no trace\nit ran\n"
-                        r"options\.trace\.file: this process records to trace\nthe trace is recorded to trace\n", out), out
+                        r"the trace \S+: open: .*\ndiary exists, and is not a trace\nit ran\n"
+                        r"options\.trace\.file: this process records to trace\nsave_trace\(\): this process records to trace\n", out), out
     assert (recorder.where / "diary").read_text() == "Dear diary,\n"
 
 

@@ -61,7 +61,7 @@ arguments parse(int count, char** words) {
   for (int i = 1; i < count; ++i) {
     const std::string_view word = words[i];
     const auto value = [&] {
-      if (++i == count) throw wrong_usage(std::string(word) + " wants a value");
+      if (++i == count) throw wrong_usage(std::string(word) + " needs a value");
       return std::string(words[i]);
     };
     if (word == "--svg") {
@@ -73,12 +73,12 @@ arguments parse(int count, char** words) {
     } else if (word == "--to") {
       chosen.to_ms = milliseconds(value());
     } else if (word.starts_with('-') || !chosen.trace.empty()) {
-      throw wrong_usage("what is this: " + std::string(word));
+      throw wrong_usage("unknown argument: " + std::string(word));
     } else {
       chosen.trace = word;
     }
   }
-  if (chosen.trace.empty()) throw wrong_usage("which trace?");
+  if (chosen.trace.empty()) throw wrong_usage("no trace was given");
   check_outputs(chosen);
   return chosen;
 }

@@ -36,15 +36,13 @@ class file {
       const ssize_t found = ::pread(fd_, bytes, size, static_cast<off_t>(offset));
       if (found < 0 && errno == EINTR) continue;
       if (found < 0) throw std::runtime_error(path_ + ": " + std::strerror(errno));
-      if (found == 0) throw std::runtime_error(path_ + ": it ends too early for a trace");
+      if (found == 0) throw std::runtime_error(path_ + ": the trace is truncated");
       bytes += found;
       offset += static_cast<std::size_t>(found);
       size -= static_cast<std::size_t>(found);
     }
   }
-  [[noreturn]] void refuse() const {
-    throw std::runtime_error(path_ + ": it is no trace of motet");
-  }
+  [[noreturn]] void refuse() const { throw std::runtime_error(path_ + ": not a trace of motet"); }
 
  private:
   const std::string path_;

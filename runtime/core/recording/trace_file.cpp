@@ -84,7 +84,7 @@ bool is_trace(const descriptor& file, const std::string& path) {
   const ssize_t there = ::pread(file.get(), sign.data(), sign.size(), 0);
   if (there < 0) refuse(errno, path, "read");
   if (there > 0 && sign != trace::magic)
-    throw std::invalid_argument(path + " is a file, but no trace");
+    throw std::invalid_argument(path + " exists, and is not a trace");
   return there > 0;
 }
 
@@ -230,7 +230,7 @@ void trace_file::measure_ticks() noexcept {
 
 void trace_file::save(const std::string& path) {
   if (is_same_file(open_file(path).get(), fd_)) {
-    throw std::invalid_argument("the trace is recorded to " + path);
+    throw std::invalid_argument("save_trace(): this process records to " + path);
   }
   const held_signal<SIGXFSZ> too_large;
   const descriptor to = open_trace(path);

@@ -61,7 +61,7 @@ bool follow(const reply& answer, client_request& asked) {
   } catch (const std::invalid_argument&) {
     return false;
   }
-  if (was_secure && !asked.to.is_secure) throw bad_reply("a redirection from https to http");
+  if (was_secure && !asked.to.is_secure) throw bad_reply("the server redirects from https to http");
   if (changes_method) change_to_get(asked);
   if (asked.to.origin() != origin) remove_credentials(asked);
   return true;
@@ -77,7 +77,7 @@ void take_length(client_request& asked) {
   }
   asked.length = number_of(*text);
   if (!asked.length.has_value()) {
-    throw std::invalid_argument("request: Content-Length is no number: \"" + std::string(*text) +
+    throw std::invalid_argument("request: Content-Length is not a number: \"" + std::string(*text) +
                                 '"');
   }
   asked.headers.remove("content-length");
@@ -119,7 +119,7 @@ reply client::ask_once(pool& by, const client_request& asked, bool fresh, bool& 
       throw timed_out(call_site::here());
     }
   } catch (const limit_exceeded&) {
-    throw bad_reply("the head of the answer is too large");
+    throw bad_reply("the header section of the response is too large");
   } catch (const std::system_error&) {
     nothing_came = nothing_came && used.in.peek(0).empty();
     throw;
@@ -127,7 +127,7 @@ reply client::ask_once(pool& by, const client_request& asked, bool fresh, bool& 
   if (came) return reply(std::move(made));
   if (cut != nullptr) std::rethrow_exception(cut);
   throw std::system_error(std::make_error_code(std::errc::connection_reset),
-                          asked.to.origin() + " has closed the connection without an answer");
+                          asked.to.origin() + " closed the connection without a response");
 }
 
 reply client::ask(pool& by, const client_request& asked) {
@@ -143,11 +143,12 @@ reply client::ask(pool& by, const client_request& asked) {
 
 reply client::request(std::string_view method, std::string_view address,
                       const request_options& how) {
-  if (!is_token(method)) throw std::invalid_argument("not a method: " + std::string(method));
+  if (!is_token(method))
+    throw std::invalid_argument("request: not a valid method: " + std::string(method));
   if (how.headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("request: the caller must not set Transfer-Encoding");
   }
-  if (method == "CONNECT") throw std::invalid_argument("request: CONNECT is for proxies");
+  if (method == "CONNECT") throw std::invalid_argument("request: CONNECT is not supported");
   if (method == "TRACE" && (!how.body.empty() || how.body_from)) {
     throw std::invalid_argument("request: TRACE must not have a body");
   }
@@ -157,7 +158,7 @@ reply client::request(std::string_view method, std::string_view address,
   for (std::size_t moves = 0;; ++moves) {
     reply answer = ask(*pool_, asked);
     if (most == 0 || !follow(answer, asked)) return answer;
-    if (moves == most) throw bad_reply("more than " + std::to_string(most) + " redirections");
+    if (moves == most) throw bad_reply("more than " + std::to_string(most) + " redirects");
     leave(std::move(answer));
   }
 }

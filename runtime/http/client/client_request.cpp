@@ -94,8 +94,8 @@ std::exception_ptr client_request::send(connection& by, clock::duration stall) c
     if (!length.has_value()) {
       cut = try_to_send(by, chunk_of(std::span(piece).first(size)), stall);
     } else if (more ? given > *length : given < *length) {
-      throw std::length_error("body_from gave " + std::to_string(given) +
-                              " bytes, Content-Length is " + std::to_string(*length));
+      throw std::length_error("body_from(): returned " + std::to_string(given) +
+                              " bytes, but Content-Length is " + std::to_string(*length));
     } else {
       cut = try_to_send(by, {reinterpret_cast<const char*>(piece.data()), size}, stall);
     }

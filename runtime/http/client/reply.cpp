@@ -27,7 +27,7 @@ bool reply::state::take_head(bool to_head) {
     const std::optional<std::string_view> text = by_->in.until("\r\n\r\n", how_.head);
     if (!text.has_value()) return false;
     if (!by_->parser.parse_response(*text, most_fields, head)) {
-      throw bad_reply("the answer is no HTTP");
+      throw bad_reply("the response is not valid HTTP");
     }
   } while (head.status / 100 == 1 && head.status != 101);
   begin_body(to_head);
@@ -103,7 +103,8 @@ std::string reply::state::text() {
   std::string all;
   std::array<std::byte, 4096> buffer;
   while (const std::size_t size = read(buffer)) {
-    if (all.size() + size > how_.text) throw bad_reply("a body that is longer than allowed");
+    if (all.size() + size > how_.text)
+      throw bad_reply("reply::text(): the body is longer than client_options::text");
     all.append(reinterpret_cast<const char*>(buffer.data()), size);
   }
   return all;

@@ -17,7 +17,7 @@ constexpr std::uint16_t usual_port(bool is_secure) noexcept {
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw std::invalid_argument("not an address of http or https: '" + std::string(text) + "'");
+  throw std::invalid_argument("not an http or https URL: '" + std::string(text) + "'");
 }
 
 bool starts_with_scheme(std::string_view text, std::string_view scheme) noexcept {

@@ -14,7 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 status_error::status_error(int status, const std::string& text)
     : std::runtime_error(text), status_(status) {
   if (status < 400 || status > 599) {
-    throw std::invalid_argument("not the status of an error: " + std::to_string(status));
+    throw std::invalid_argument("status_error: the status must be 400 to 599, not " +
+                                std::to_string(status));
   }
 }
 
@@ -81,7 +82,8 @@ fields& response::headers() {
 
 response& response::status(int code) {
   if (code < 200 || code > 599) {
-    throw std::invalid_argument("not the status of an answer: " + std::to_string(code));
+    throw std::invalid_argument("response::status(): the code must be 200 to 599, not " +
+                                std::to_string(code));
   }
   (void)headers();
   of_.answer().status = code;

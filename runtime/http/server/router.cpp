@@ -31,7 +31,8 @@ std::string_view name_of(std::string_view part) noexcept {
 
 std::vector<std::string> parts_of(std::string_view pattern) {
   const std::string text(pattern);
-  if (!pattern.starts_with('/')) throw std::invalid_argument("no slash begins '" + text + "'");
+  if (!pattern.starts_with('/'))
+    throw std::invalid_argument("router: the pattern must begin with a slash: '" + text + "'");
   std::vector<std::string> parts;
   pattern.remove_prefix(1);
   do {
@@ -40,7 +41,8 @@ std::vector<std::string> parts_of(std::string_view pattern) {
     const bool is_whole = part.size() > 2 && part.starts_with('{') &&
                           part.find_first_of("{}", 1) == part.size() - 1 && !name_of(part).empty();
     if (has_brace && (!is_whole || (is_rest(part) && !pattern.empty()))) {
-      throw std::invalid_argument("a name in braces is a whole part, in '" + text + "'");
+      throw std::invalid_argument(
+          "router: {name} must be a whole segment, and {name...} the last: '" + text + "'");
     }
     parts.emplace_back(part);
   } while (!pattern.empty());

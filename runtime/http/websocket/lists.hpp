@@ -16,14 +16,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Returns: the names, with commas. Throws: std::invalid_argument for what is no name, or comes
-/// twice.
+/// Returns: the names, separated by commas.
+/// Throws: std::invalid_argument for an invalid name, and for one that occurs twice.
 inline std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (auto each = names.begin(); each != names.end(); ++each) {
-    if (!is_token(*each)) throw std::invalid_argument("no name of a protocol: " + *each);
+    if (!is_token(*each)) throw std::invalid_argument("websocket: bad protocol name: " + *each);
     if (std::find(names.begin(), each, *each) != each) {
-      throw std::invalid_argument("a protocol is named twice: " + *each);
+      throw std::invalid_argument("websocket: a protocol is given twice: " + *each);
     }
     if (!all.empty()) all += ", ";
     all += *each;

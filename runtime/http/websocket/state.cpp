@@ -65,13 +65,13 @@ message_head read_head(detail::read_buffer& in) {
     do {
       const std::optional<std::string_view> text = in.until("\r\n\r\n", most_of_head);
       if (!text.has_value() || !parser.parse_response(*text, most_fields, head)) {
-        throw bad_reply("the server's answer is no HTTP");
+        throw bad_reply("websocket: the server's response is not valid HTTP");
       }
     } while (head.status / 100 == 1 && head.status != 101);
   } catch (const limit_exceeded&) {
-    throw bad_reply("the head of the server's answer is too large");
+    throw bad_reply("websocket: the header section of the server's response is too large");
   } catch (const unexpected_eof&) {
-    throw bad_reply("the server's answer is cut");
+    throw bad_reply("websocket: the server's response is truncated");
   }
   return head;
 }
@@ -140,7 +140,7 @@ void websocket::state::accept(const upgrade& said, const fields& more) {
       }));
   beast_error error;
   socket_.accept(said, error);
-  if (error) throw std::system_error(error, "accept of a WebSocket");
+  if (error) throw std::system_error(error, "websocket::accept");
   socket_.next_layer().watch(how_.idle, [this] { ping(); });
 }
 
@@ -156,7 +156,7 @@ void websocket::state::ask(const url& to) {
   socket_.next_layer().begin_with([this] { return take_answer(); });
   beast_error error;
   socket_.handshake(to.host_field(), to.target, error);
-  if (error) throw bad_reply("no WebSocket: " + error.message());
+  if (error) throw bad_reply("websocket: the handshake failed: " + error.message());
   socket_.next_layer().watch(how_.idle, [this] { ping(); });
 }
 
@@ -165,19 +165,19 @@ void websocket::state::ask(const url& to) {
 std::string websocket::state::take_answer() {
   const message_head answer = read_head(*in_);
   if (answer.status != 101 || !answer.is_1_1) {
-    throw bad_reply("the server declines a WebSocket with status " + std::to_string(answer.status));
+    throw bad_reply("websocket: the server declined with status " + std::to_string(answer.status));
   }
   if (!equal_but_for_case(combined(answer.headers, "upgrade").value_or(""), "websocket")) {
-    throw bad_reply("the server does not change to a WebSocket");
+    throw bad_reply("websocket: the server's response has no \"Upgrade: websocket\"");
   }
   // None is offered. Source: RFC 6455, 4.1.
   if (answer.headers.find("sec-websocket-extensions").has_value()) {
-    throw bad_reply("the server uses an extension of WebSockets that was not offered");
+    throw bad_reply("websocket: the server chose an extension that was not offered");
   }
   const std::optional<std::string> chosen = combined(answer.headers, "sec-websocket-protocol");
   if (chosen.has_value() &&
       std::count(how_.protocols.begin(), how_.protocols.end(), *chosen) == 0) {
-    throw bad_reply("the server has chosen a protocol that was not offered: " + *chosen);
+    throw bad_reply("websocket: the server chose a protocol that was not offered: " + *chosen);
   }
   protocol = chosen.value_or("");
   std::string text = "HTTP/1.1 101 Switching Protocols\r\n";
@@ -255,7 +255,7 @@ std::optional<websocket_message> websocket::state::tell(const beast_error& error
                             "the peer of a WebSocket has gone");
   }
   socket_.next_layer().set_client_error();
-  throw std::system_error(error, "the peer of a WebSocket breaks its rules");
+  throw std::system_error(error, "websocket: the peer violated the protocol");
 }
 
 void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
@@ -277,7 +277,8 @@ void websocket::state::close(std::uint16_t code, std::string_view reason) {
   beast::websocket::close_reason why(static_cast<beast::websocket::close_code>(code),
                                      text_for_beast(reason));
   if (!may_be_sent(code))
-    throw std::invalid_argument("websocket::close(): the code must not be sent");
+    throw std::invalid_argument("websocket::close(): code " + std::to_string(code) +
+                                " must not be sent");
   const std::lock_guard turn(reading_);
   const std::lock_guard turn_to_write(socket_.next_layer().writing());
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;

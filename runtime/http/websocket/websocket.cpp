@@ -76,7 +76,7 @@ void check(const fields& headers) {
        {"host", "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
         "sec-websocket-extensions", "sec-websocket-protocol"}) {
     if (!headers.find(name).has_value()) continue;
-    throw std::invalid_argument(std::string(name) + " is not for a caller to set");
+    throw std::invalid_argument("websocket: the caller must not set " + std::string(name));
   }
 }
 
@@ -85,10 +85,10 @@ url parse_address(std::string_view address) {
   const std::string_view scheme = address.substr(0, address.find(':'));
   const bool is_secure = equal_but_for_case(scheme, "wss");
   if (!is_secure && !equal_but_for_case(scheme, "ws")) {
-    throw std::invalid_argument("not an address of a WebSocket: " + std::string(address));
+    throw std::invalid_argument("websocket: not an address of ws or wss: " + std::string(address));
   }
   if (address.find('#') != std::string_view::npos) {
-    throw std::invalid_argument("an address of a WebSocket with a fragment: " +
+    throw std::invalid_argument("websocket: the address must not have a fragment: " +
                                 std::string(address));
   }
   std::string other(is_secure ? "https" : "http");

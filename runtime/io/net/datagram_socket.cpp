@@ -66,7 +66,8 @@ constexpr std::size_t batch = 64;
 
 void check_count(std::size_t count) {
   if (count == 0 || count > most_at_once) {
-    throw std::invalid_argument("a batch must have 1 to 1,024 datagrams");
+    throw std::invalid_argument("a batch must have 1 to 1,024 datagrams, not " +
+                                std::to_string(count));
   }
 }
 

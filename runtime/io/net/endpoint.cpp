@@ -93,8 +93,9 @@ endpoint endpoint::unix_abstract(std::string_view name) {
 endpoint endpoint::local_name(std::string_view name, std::size_t begin) {
   endpoint made;
   if (name.size() >= sizeof made.any_.local.sun_path) {
-    throw std::invalid_argument("the name of a Unix socket has " + std::to_string(name.size()) +
-                                " bytes, more than 107: " + std::string(name));
+    throw std::invalid_argument("endpoint: the name of a Unix socket has " +
+                                std::to_string(name.size()) +
+                                " bytes; the limit is 107: " + std::string(name));
   }
   made.any_.local = {};
   made.any_.local.sun_family = AF_UNIX;

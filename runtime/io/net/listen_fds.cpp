@@ -37,7 +37,7 @@ std::optional<int> variable(const char* name) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 ||
       number > INT_MAX - first_number) {
-    throw std::runtime_error(std::string(name) + " is no number: \"" + set + "\"");
+    throw std::runtime_error(std::string(name) + " is not a number: \"" + set + "\"");
   }
   return number;
 }

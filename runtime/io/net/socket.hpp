@@ -50,12 +50,12 @@ class stream_turn {
   std::int32_t refusal_;
 };
 
-/// Throws: std::invalid_argument if `where` is the name of a Unix socket, or is none, unlike
-/// `local`.
+/// Throws: std::invalid_argument unless `where` is a Unix socket address, as `local` says, or is
+/// none.
 inline const endpoint& of_kind(const endpoint& where, bool local) {
   if ((where.address()->sa_family == AF_UNIX) == local) return where;
-  throw std::invalid_argument(where.to_string() + (local ? " is not the name of a Unix socket"
-                                                         : " is the name of a Unix socket"));
+  throw std::invalid_argument(
+      where.to_string() + (local ? " is not a Unix socket address" : " is a Unix socket address"));
 }
 
 /// Returns: a socket in non-blocking mode: with a blocking one only io_uring could connect without

@@ -102,7 +102,7 @@ void check_numbers(const process_options& what) {
   std::vector<int> numbers;
   for (const passed_descriptor& each : what.descriptors) {
     if (each.there <= STDERR_FILENO || each.there > highest) {
-      refuse_number("a number in the program must be 3 to 1023", each.there);
+      refuse_number("the number in the program must be 3 to 1023", each.there);
     }
     if (std::find(numbers.begin(), numbers.end(), each.there) != numbers.end()) {
       refuse_number("a number is given twice", each.there);
@@ -111,7 +111,7 @@ void check_numbers(const process_options& what) {
   }
   for (const standard_stream* each : {&what.in, &what.out}) {
     if (each->what() == standard_stream::standard_output) {
-      throw std::invalid_argument("process_options: standard_output is for `err` alone");
+      throw std::invalid_argument("process_options: only `err` can be standard_output");
     }
   }
 }
