@@ -18,7 +18,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 struct actor_options {
   std::string_view name = {};
-  /// How many messages may wait; with none, send() waits until its message is received.
+  /// How many messages may wait; with 0, send() waits until its message is received.
   std::optional<std::size_t> capacity = std::nullopt;  // nullopt: as many as memory holds
 };
 
@@ -62,7 +62,7 @@ class actor {
   /// Throws: channel_closed if the actor has ended, or ends meanwhile;
   ///         a pending interruption; std::bad_alloc.
   void send(M&& message) const { inbox_->push(std::move(message)); }
-  /// The same for an item that is copied.
+  /// The same for a message that is copied.
   /// Switchpoint; switches only if it must wait.
   void send(const M& message) const { inbox_->push(message); }
 
@@ -103,7 +103,7 @@ class actor {
   fiber_ref fiber_;
 };
 
-/// The receiving end, in the actor's body alone.
+/// The receiving end, for use in the actor's body only.
 template <typename M>
 class actor<M>::inbox {
  public:
@@ -119,7 +119,7 @@ class actor<M>::inbox {
   }
 
   /// Waits for a message for which `wanted(message)` is true, and takes the oldest such message;
-  /// the others stay, in order. Messages that were passed over no longer count for the capacity.
+  /// the others stay, in order. Messages that were passed over no longer count towards capacity.
   /// `wanted` must not receive.
   /// Switchpoint; switches only if it must wait.
   /// Throws: a pending interruption, what `wanted` throws; std::bad_alloc.
@@ -143,7 +143,7 @@ class actor<M>::inbox {
 
   M next() { return *messages_.pop(); }
 
-  /// Makes the list's place for a message before the message is taken: so a bad_alloc loses none.
+  /// Adds the list node before the message is taken, so that a bad_alloc loses no message.
   void receive_more() {
     const place last = passed_over_.emplace(passed_over_.end());
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for several fibers at once. A callable gets a fiber that belongs to the call: all these
 // fibers have ended before the call is left, whatever happens, so callables may borrow from the
-// caller's frame. Fibers that run already, given by their handles, are only waited for: they go on.
+// caller's frame. Fibers passed as handles, which already run, are only awaited, and continue.
 #pragma once
 
 #include <cstddef>
@@ -137,7 +137,7 @@ std::size_t await_any(const Handles& handles) {
 /// that returns an optional with a value.
 /// Returns: that optional, or an empty one if all callables have returned empty ones.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, if none came to a value; std::invalid_argument if there
+/// Throws: the first failure, unchanged, if none produced a value; std::invalid_argument if there
 ///         are no callables; as motet::spin(); a pending interruption.
 template <typename... Bodies>
   requires(sizeof...(Bodies) > 0 && (detail::callable_body<Bodies> && ...))
@@ -170,7 +170,7 @@ auto first_value(Bodies&& bodies) {
 /// ended with a value in its optional.
 /// Returns: a copy of that optional, or an empty one if all fibers have ended with empty ones.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, if none came to a value; otherwise as await_any().
+/// Throws: the first failure, unchanged, if none produced a value; otherwise as await_any().
 template <typename T, typename... Others>
   requires(std::is_same_v<fiber<std::optional<T>>, Others> && ...)
 std::optional<T> first_value(const fiber<std::optional<T>>& first, const Others&... others) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The interface between the core and the kernel. A backend knows no fibers; it takes operations
-// and hands each back exactly once.
+// The interface between the core and the kernel. A backend knows nothing of fibers; it takes
+// operations and hands each back exactly once.
 #pragma once
 
 #include <sys/socket.h>
@@ -51,7 +51,7 @@ inline constexpr std::size_t verbs = static_cast<std::size_t>(verb::wait_fd) + 1
 /// buffer belong to the backend from submit() until submit() or poll() hands the operation back.
 struct operation {
   verb kind{};
-  /// The descriptor; of a verb that has a path the directory in which the path begins, or AT_FDCWD.
+  /// The descriptor; for verbs with a path, the directory where the path begins, or AT_FDCWD.
   int fd = -1;
   /// Flags of recv(2), send(2), recvmsg(2), sendmsg(2), accept4(2), openat(2), statx(2),
   /// renameat2(2), unlinkat(2) and splice(2); RWF_APPEND of pwritev2(2); `data_only` for fsync; the
@@ -104,7 +104,7 @@ struct operation {
   /// For the submitter; not used by the backend.
   void* owner = nullptr;
 
-  /// For the backend alone: its list of operations to hand back, and its state of this one.
+  /// For the backend alone: the link in its list of operations to hand back, and this one's state.
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
@@ -143,14 +143,14 @@ class completions {
   operation* tail_ = nullptr;
 };
 
-/// One thread's way to the kernel. Made, used and destroyed on that thread; knows no fibers.
+/// One thread's way to the kernel. Made, used and destroyed on that thread; unaware of fibers.
 class backend {
  public:
   using time_point = clock::time_point;
 
   virtual ~backend() = default;
 
-  /// Returns: "io_uring", "libev" or "sim", or what a program calls its own.
+  /// Returns: "io_uring", "libev" or "sim", or the name that a program gave its own backend.
   virtual std::string_view name() const noexcept = 0;
 
   /// Returns: the present instant, read from the clock now.
@@ -161,17 +161,17 @@ class backend {
   virtual bool virtual_time() const noexcept { return false; }
 
   /// Takes `op`, which goes to the kernel at the next poll at the latest.
-  /// Returns: true if `op` is over already: op.result is set, and `op` is the caller's again.
+  /// Returns: true if `op` has already completed: op.result is set, and `op` is the caller's again.
   virtual bool submit(operation& op) noexcept = 0;
 
-  /// Asks that `op` end soon. poll() still hands `op` back, once: with -ECANCELED if nothing of it
-  /// happened, with its result if the cancellation came too late.
+  /// Asks that `op` end soon. poll() still hands `op` back, once: with -ECANCELED if none of it was
+  /// performed, with its result if the cancellation came too late.
   virtual void cancel(operation& op) noexcept = 0;
 
-  /// `fd` is about to be closed, and has no operations: drops the state kept for its stream.
+  /// Drops the state kept for the stream of `fd`, which has no operations and will be closed next.
   virtual void forget([[maybe_unused]] int fd) noexcept {}
 
-  /// Whether virtual time is to keep pace with real time and not to jump, because the thread waits
+  /// Makes virtual time keep pace with real time instead of jumping, because the thread waits
   /// for other threads.
   virtual void keep_pace([[maybe_unused]] bool on) noexcept {}
 
@@ -179,7 +179,7 @@ class backend {
   /// process. Afterwards the backend is only destroyed.
   virtual void abandon() noexcept {}
 
-  /// Appends to `done` the operations that are over. Waits until one is over, until `deadline`,
+  /// Appends the completed operations to `done`. Waits until one completes, until `deadline`,
   /// until the wake descriptor is written to, or until a signal. Does not wait when `deadline` is
   /// time_point::min(); waits without a limit at time_point::max().
   virtual void poll(time_point deadline, completions& done) = 0;
@@ -190,14 +190,14 @@ class backend {
   ///          latest; min() for immediately, max() for never.
   virtual int wait_descriptor([[maybe_unused]] time_point& due) noexcept { return -1; }
 
-  /// From now on a write to `wake_descriptor`, an eventfd, ends a poll that waits. Called once.
+  /// Makes every later write to `wake_descriptor`, an eventfd, end a waiting poll(). Called once.
   virtual void listen(int wake_descriptor) = 0;
 
  protected:
   /// For backends that wait until a descriptor is ready: makes the call that `op` describes, but
   /// does not wait in it.
-  /// Returns: true if `op` is over, with op.result set; false if it is to be tried again when its
-  ///          descriptor is ready for readiness_of(op).
+  /// Returns: true if `op` has completed, with op.result set; false if it is to be tried again when
+  ///          its descriptor is ready for readiness_of(op).
   static bool attempt(operation& op) noexcept;
   /// Returns: POLLIN, POLLOUT, or the mask of wait_fd.
   /// Source: poll(2).

@@ -75,7 +75,7 @@ class basic_barrier {
   }
 
  private:
-  /// A forked child has no fibers that wait here: a round begins.
+  /// A forked child has none of the fibers that waited here, so a new round begins.
   void forget_gone() noexcept {
     if (process_ == this_process()) [[likely]]
       return;
@@ -96,7 +96,7 @@ class basic_barrier {
     all.notify(thread);
   }
 
-  /// Returns: false if the round has ended before: then the arrival was needed, and counts.
+  /// Returns: false if the round has already ended: the arrival was then needed, and counts.
   bool take_back(wait_node& one, std::uint64_t round) noexcept {
     bool taken_back = false;
     leave(sharing_, one, [&] {

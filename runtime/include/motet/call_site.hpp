@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A line of a program, for people: where a fiber was spun, where it was cancelled.
+// A source location, for people to read: where a fiber was spun, or where it was cancelled.
 #pragma once
 
 #include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Where a call stands in the program's text. As a default argument here() is the caller's place.
+/// The source location of a call. As a default argument, here() yields the caller's location.
 struct call_site {
   const char* file = "";
   unsigned line = 0;

@@ -2,12 +2,12 @@
 // Scopes: parts of a body that end when their time is up or when they are stopped, and parts that
 // are shielded from every interruption.
 //
-// A scope that has ended stays ended: each further switchpoint in it throws `cancelled` again, the
-// second time and later only after every runnable fiber has had its turn; so a fiber that swallows
-// `cancelled` does not live on by that. `cancelled` is not thrown while the fiber unwinds, nor
-// under a shield() inside the scope, nor, for options.handler_grace, in a handler of that very
-// exception: so clean-up may wait. If several scopes have ended, the outermost one throws, also
-// when all were due at one instant.
+// A scope that has ended stays ended: each further switchpoint in it throws `cancelled` again (from
+// the second time on, only after every runnable fiber has had its turn), so a fiber cannot live on
+// by swallowing it. `cancelled` is not thrown while the fiber unwinds, nor under a shield() inside
+// the scope, nor, until options.handler_grace has passed, in a handler of that very exception, so
+// that clean-up may wait. If several scopes have ended, the outermost one throws, even if all of
+// them were due at the same instant.
 #pragma once
 
 #include <motet/clock.hpp>
@@ -34,14 +34,14 @@ namespace motet { inline namespace MOTET_ABI {
 template <typename F>
 decltype(auto) with_timeout(detail::timespan limit, F&& f, call_site site = call_site::here());
 
-/// The same, with an end instead of a limit: at `end`, which may be past.
+/// The same, with a point in time instead of a duration: `end`, which may be in the past.
 /// Returns: what `f` returned.
 /// Switchpoint if `f` is.
 /// Throws: as with_timeout().
 template <typename F>
 decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site = call_site::here());
 
-/// As with_timeout(), for a time limit that is no failure.
+/// As with_timeout(), for a time limit whose expiry is not a failure.
 /// Returns: what `f` returned, in an optional, or nothing if the time was up; for a void `f`,
 ///          whether it returned.
 /// Switchpoint if `f` is.
@@ -65,7 +65,7 @@ auto move_on_after(detail::timespan limit, F&& f, T&& fallback, call_site site =
 template <typename F>
 auto move_on_when_stopped(std::stop_token token, F&& f, call_site site = call_site::here());
 
-/// Calls `f` with a std::stop_token, for code that knows no fibers. A stop is requested when `f` is
+/// Calls `f` with a std::stop_token, for code unaware of fibers. A stop is requested when `f` is
 /// left by an exception, or interrupted by a cancellation or by the end of a scope (at the
 /// switchpoint that throws, on the fiber's own stack). Callbacks of the token must not wait.
 /// Returns: what `f` returned.
@@ -98,7 +98,7 @@ class deadline {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   clock::duration remaining() const;
-  /// Returns: whether `c` was thrown because this very limit is over.
+  /// Returns: whether `c` was thrown because this very limit has expired.
   /// Not a switchpoint.
   bool caused(const cancelled& c) const noexcept { return scope_.caused(c); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Why a fiber, or a part of its body, was asked to end, and why those that asked were.
+// Why a fiber, or a part of its body, was asked to end, and why the requesting fiber was in turn.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace detail {
 class interruption;
 struct noted_reason;
 
-/// Owns, together with others, a reason that is the cause of other reasons; or nothing.
+/// Shared ownership of a reason that is the cause of other reasons; may be empty.
 class shared_cause {
  public:
   shared_cause() noexcept = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of bodies that are ended by hand.
+// Parts of a fiber's body that are ended by an explicit call.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls that end together when somebody says so, for a reason; other than fiber_ref::cancel(),
+/// Calls that are ended together on request, for a reason; unlike fiber_ref::cancel(),
 /// which ends a whole fiber. A scope has any number of calls, in any fibers of any threads, and
 /// must outlive them and cancel(). For code that has a std::stop_token already, there is
 /// move_on_when_stopped(); for a time limit, with_timeout().
@@ -46,8 +46,8 @@ class cancel_scope {
   /// Not a switchpoint. Any thread.
   const cancel_reason* why() const noexcept { return source_.stop_requested() ? &why_ : nullptr; }
 
-  /// Returns: whether `c` was thrown because this very scope was cancelled; for the fiber that has
-  ///          caught it, inside of the call.
+  /// Returns: whether `c` was thrown because this very scope was cancelled; to be called inside
+  ///          call(), by the fiber that has caught `c`.
   /// Not a switchpoint.
   bool caused(const cancelled& c) const noexcept;
 

@@ -159,7 +159,7 @@ class basic_channel {
     refused.notify(thread);
   }
 
-  /// Drops the items that are in the channel. Those of push() calls that wait for room come in.
+  /// Drops the items in the channel. The items of push() calls waiting for room then move in.
   /// Returns: how many items were dropped.
   /// Not a switchpoint, unless T's destructor is.
   std::size_t clear() {
@@ -190,14 +190,14 @@ class basic_channel {
     const std::lock_guard in(sharing_);
     return items_.size();
   }
-  /// Returns: the channel's state; walks through the waits at it. Not a switchpoint.
+  /// Returns: the channel's state; takes time linear in the number of waiters. Not a switchpoint.
   channel_stats stats() {
     const std::lock_guard in(sharing_);
     return {items_.size(), givers_.size(), takers_.size(), closed_};
   }
 
   /// Pops until the channel is closed and empty.
-  /// Switchpoint; so is going on to the next item.
+  /// Switchpoint; so is advancing the iterator.
   iterator begin() { return iterator(*this); }
   /// Not a switchpoint.
   std::default_sentinel_t end() const noexcept { return {}; }
@@ -213,7 +213,7 @@ class basic_channel {
 
   enum class answer { done, closed, wait };
 
-  /// When an item is popped from a full channel, that of a push() comes in, which must not fail.
+  /// A pop from a full channel moves in the item of a waiting push(), and that must not fail.
   std::size_t spare_chunks() const noexcept { return capacity_ == unlimited ? 0 : 1; }
 
   /// Called under the lock, which is released unless the answer is to wait.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The two ends of a channel as handles that can be copied: the channel is closed with the last of
-// its senders, or the last of its receivers, so that no other fiber need know when that is.
+// The two ends of a channel as copyable handles: the channel is closed when its last sender or its
+// last receiver is destroyed, so no fiber needs to know which one that will be.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ auto& channel_of(const End& end) {
 template <typename T, typename Sharing>
 class basic_sender {
  public:
-  /// A sender of no channel, of which every call is a std::logic_error.
+  /// A sender without a channel; every call on it throws std::logic_error.
   /// Not a switchpoint.
   basic_sender() = default;
 
@@ -89,7 +89,7 @@ class basic_sender {
 template <typename T, typename Sharing>
 class basic_receiver {
  public:
-  /// A receiver of no channel, of which every call is a std::logic_error.
+  /// A receiver without a channel; every call on it throws std::logic_error.
   /// Not a switchpoint.
   basic_receiver() = default;
 
@@ -103,7 +103,7 @@ class basic_receiver {
   std::optional<T> try_pop() const { return channel_of(*this).try_pop(); }
 
   /// Pops until no sender and no item is left.
-  /// Switchpoint; so is going on to the next item.
+  /// Switchpoint; so is advancing the iterator.
   auto begin() const { return channel_of(*this).begin(); }
   /// Not a switchpoint.
   std::default_sentinel_t end() const noexcept { return {}; }

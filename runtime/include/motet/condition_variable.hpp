@@ -13,7 +13,7 @@ namespace detail {
 template <typename Sharing>
 class basic_condition_variable {
  public:
-  /// Unlocks `held`, waits for a notification, and locks `held` again, also before it throws. There
+  /// Unlocks `held`, waits for a notification, and locks `held` again, even if it throws. There
   /// are no spurious wakes. `held` may be of any type that can be locked and unlocked,
   /// std::unique_lock<mutex> for example.
   /// Switchpoint.
@@ -31,7 +31,7 @@ class basic_condition_variable {
       throw;
     }
     const bool notified = waiting.lone_waiter.park();
-    if (waiting.lone_waiter.destroyed) throw_destroyed();  // as may be the mutex
+    if (waiting.lone_waiter.destroyed) throw_destroyed();  // and the mutex may be gone, too
     if (!notified) leave(changed_.sharing_, waiting, [] {});
     {
       const internal_shield safe;

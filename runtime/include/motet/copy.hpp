@@ -35,17 +35,17 @@ joined_stream joined(Stream& stream) {
           [](void* ended) { static_cast<Stream*>(ended)->shutdown(SHUT_WR); }};
 }
 
-/// Sets `moved` also when it throws.
+/// Sets `moved` even when it throws.
 void proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
            proxied& moved, call_site site);
 
 }  // namespace detail
 
 /// Copies `from` to `to` until `from` ends, and does not shut `to` down. Between two files, and
-/// between sockets or pipes with much traffic, the kernel moves the bytes without passing them
+/// between busy sockets or pipes, the kernel moves the bytes without passing them
 /// through the program; such sockets may be in non-blocking mode afterwards. Other fibers cannot
 /// read `from` or write `to` until the end. If one stream is closed while the copy waits for the
-/// other, the copy notices at the next bytes.
+/// other, the copy notices only when the next bytes arrive.
 /// Returns: the number of bytes copied.
 /// Switchpoint.
 /// Throws: std::system_error; a pending interruption. Up to 1 MiB that was read but not written may
@@ -75,7 +75,7 @@ proxied proxy(First& first, Second& second, detail::timespan idle,
   return moved;
 }
 /// The same for a caller that needs the numbers even if the call throws, for example for a log.
-/// Sets `moved` also before it throws.
+/// Sets `moved` even if it throws.
 /// Switchpoint.
 /// Throws: as the other proxy().
 template <stream First, stream Second>

@@ -2,8 +2,8 @@
 // C++20 coroutines and fibers: a fiber awaits a coroutine with await_coro(), a coroutine awaits a
 // fiber or a future with co_await. motet.hpp does not include this.
 //
-// A coroutine that a fiber awaits runs on that fiber, also after it has waited for something of
-// motet's. So the fiber's deadlines, shields, locks and fiber_locals are the coroutine's, and it
+// A coroutine that a fiber awaits runs on that fiber, even after it has waited for a motet object.
+// So the fiber's deadlines, shields, locks and fiber_locals are the coroutine's, and it
 // may call any switchpoint; then the fiber waits as well.
 #pragma once
 
@@ -181,7 +181,7 @@ class fiber_awaiter final : private awaiter_of_branch {
 
 /// Waits for a future from a coroutine, as future::get() does from a fiber. The coroutine is
 /// resumed by the fiber that ran it. If no fiber awaits the coroutine, it is resumed by a new child
-/// of the fiber that ran it, whose end so ends the wait.
+/// of the fiber that ran it, so the end of that fiber ends the wait.
 /// Not a switchpoint: only the coroutine waits.
 /// Throws: as future::get(), in the coroutine; what interrupts the fiber that runs it;
 ///         std::logic_error on a thread that has no runtime, if it must wait.

@@ -15,12 +15,12 @@ struct thread_core;
 
 struct dump_options {
   /// The stack of each fiber as well, the innermost function first, as backtrace_symbols(3) writes
-  /// them. A function that its object does not export is an offset from where the object was
-  /// loaded, for addr2line(1). A fiber that has not begun has no stack.
+  /// them. A function that its object does not export is shown as an offset from the object's load
+  /// address, for addr2line(1). A fiber that has not begun has no stack.
   bool stacks = false;
   /// The fibers of all threads with a runtime, under a line for each thread.
   bool all_threads = false;
-  /// Children are told of under their parents, and indented. Not with group_by_site or json.
+  /// Children are listed under their parents, indented. Not with group_by_site or json.
   bool tree = false;
   /// One line for all fibers that were spun at one place: how many, what they do, how long the
   /// longest wait is, and with `stacks` the stack of the fiber that waits longest.

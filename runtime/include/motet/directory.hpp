@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// One name in a directory.
 struct directory_entry {
-  /// Lasts until the next entry is asked for.
+  /// Valid until the next entry is requested.
   std::string_view name;
   /// DT_REG, DT_DIR, ...; DT_UNKNOWN where the file system does not say: ask io::statx().
   /// Source: readdir(3).
@@ -42,7 +42,7 @@ class directory {
   /// Throws: std::system_error; a pending interruption, and then no name is skipped.
   std::optional<directory_entry> next();
 
-  /// A pass through the names that next() has not returned; to increment it is a switchpoint.
+  /// A pass through the names that next() has not returned; incrementing it is a switchpoint.
   class iterator {
    public:
     using value_type = directory_entry;
@@ -74,7 +74,7 @@ class directory {
   struct page;
 
   detail::owned<page> page_;
-  fd fd_;  // behind the page: it is closed first
+  fd fd_;  // declared after the page, so that it is closed first
 };
 
 }}  // namespace motet::MOTET_ABI

@@ -57,11 +57,11 @@ class directory_walk {
   /// Returns: the next entry; std::nullopt at the end.
   /// Switchpoint.
   /// Throws: std::system_error that names the path, for a directory that cannot be read and for a
-  ///         name that cannot be examined; the next call continues behind it; a pending
+  ///         name that cannot be examined; the next call continues after it; a pending
   ///         interruption, and std::bad_alloc: then no entry is skipped.
   std::optional<walk_entry> next();
 
-  /// A pass through the entries that next() has not returned; to increment it is a switchpoint.
+  /// A pass through the entries that next() has not returned; incrementing it is a switchpoint.
   class iterator {
    public:
     using value_type = walk_entry;

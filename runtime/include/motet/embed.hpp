@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A thread whose loop is another library's, GLib's or Asio's for example: the loop waits for one
-// descriptor more, and has fibers run when it can be read from. The code that the loop calls is the
+// A thread whose event loop belongs to another library, for example GLib or Asio: the loop watches
+// one more descriptor, and runs fibers when it is readable. The code that the loop calls is the
 // thread's main fiber. motet.hpp does not include this.
 #pragma once
 
@@ -21,7 +21,7 @@ int poll_descriptor();
 /// readable, which includes the case that the loop's own code has made a fiber runnable. It never
 /// waits. The loop's own code may wait, like any main fiber, but then the whole loop waits.
 /// Switchpoint.
-/// Throws: the failure of a child of the main fiber; std::logic_error in another fiber than the
+/// Throws: the failure of a child of the main fiber; std::logic_error in a fiber other than the
 ///         main one; std::system_error if the process has no free descriptor.
 void run_ready();
 

@@ -40,8 +40,8 @@ class timed_out : public std::system_error {
   explicit timed_out(call_site where);
 };
 
-/// Thrown by awaiting a fiber that was cancelled. what() contains the reason and its
-/// causes.
+/// Thrown by awaiting a fiber that was cancelled.
+/// what() contains the reason and its causes.
 class fiber_cancelled : public std::runtime_error {
  public:
   fiber_cancelled(const std::string& fiber, const char* reason);
@@ -102,8 +102,8 @@ class items_missed : public std::runtime_error {
   std::uint64_t count_;
 };
 
-/// Thrown by calls for a whole piece, as read_exactly() or reader::until(), that come to the end
-/// first.
+/// Thrown by calls that need a whole piece, such as read_exactly() or reader::until(), if the data
+/// ends first.
 class unexpected_eof : public std::runtime_error {
  public:
   /// For a call that reads up to a delimiter.
@@ -134,7 +134,7 @@ class limit_exceeded : public std::length_error {
   std::size_t limit_;
 };
 
-/// Thrown by calls that give work to a thread, or to a thread_pool, that takes no more.
+/// Thrown by calls that submit work to a thread, or to a thread_pool, that accepts no more.
 class executor_stopped : public std::runtime_error {
  public:
   executor_stopped() : std::runtime_error("the executor has been stopped") {}
@@ -150,7 +150,7 @@ class stack_unavailable : public std::bad_alloc {
   const char* why_;
 };
 
-/// Thrown by await_any() when none of its callables or fibers came to a value.
+/// Thrown by await_any() when none of its callables or fibers returned a value.
 class all_failed : public std::runtime_error {
  public:
   explicit all_failed(std::vector<std::exception_ptr> errors);
@@ -163,7 +163,7 @@ class all_failed : public std::runtime_error {
   std::vector<std::exception_ptr> errors_;
 };
 
-/// Thrown by supervise() when a child is to be restarted once more often than allowed, after all
+/// Thrown by supervise() when a child would exceed the allowed number of restarts, once all
 /// children have ended.
 class too_many_restarts : public std::runtime_error {
  public:
@@ -187,7 +187,7 @@ namespace detail {
 [[noreturn]] void throw_errno(int error, const char* call, int fd);
 [[noreturn]] void throw_errno(int error, const char* call);
 
-/// The only class that makes reasons, and a `cancelled` with its number.
+/// The only class that creates cancel_reasons, and `cancelled` exceptions with their numbers.
 class interruption {
  public:
   static cancel_reason reason(const char* text, call_site asked_at = {}, std::uint64_t asked_by = 0,

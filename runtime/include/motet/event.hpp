@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An event has happened or not yet. It stays set, unlike a notification.
+// An event either has happened or has not. It stays set, unlike a notification.
 #pragma once
 
 #include <motet/detail/sync/wait_list.hpp>
@@ -30,7 +30,7 @@ class basic_event {
     room_.release_if([this] { return set_ = true; });
   }
 
-  /// Clears the event: a wait that begins from now on lasts until another set().
+  /// Clears the event: waits that begin after this call last until another set().
   /// Not a switchpoint.
   void reset() {
     room_.look([this] { set_ = false; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Executors, which call functions, and how a fiber itself goes to an executor and comes back.
+// Executors, which call functions, and how a fiber moves itself to an executor and back.
 #pragma once
 
 #include <cstddef>
@@ -74,15 +74,15 @@ class strand {
 /// move along; its children and groups stay where they are. Its handles stay valid and work as
 /// before. When its body ends, the fiber returns to the thread that spun it, and ends there. No
 /// effect if the fiber runs at `to` already.
-/// Switchpoint. An interruption on the way is thrown on the thread the fiber was leaving; or at
-/// home, if that is another thread to which no portal leads back.
+/// Switchpoint. An interruption on the way is thrown on the thread that the fiber was leaving, or
+/// at home, if the fiber was leaving a different thread to which no portal leads back.
 /// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
 ///         stack_unavailable; what `to`'s post() throws; a pending interruption; std::logic_error
 ///         in a destructor that runs after the fiber's function has ended, in a main fiber that
 ///         run() has not called, and in an executor's post().
 void teleport(executor to);
 
-/// Teleports its fiber, and teleports it back when the portal is destroyed, also while an exception
+/// Teleports its fiber, and teleports it back when the portal is destroyed, even while an exception
 /// unwinds the stack. The thread that the fiber came from does not end meanwhile. A local variable
 /// of one fiber; portals nest, and the innermost is destroyed first.
 class portal {
@@ -100,7 +100,7 @@ class portal {
   detail::residence* const origin_;  // null: the fiber was at the executor already
 };
 
-/// An object that only functions on its executor touch. The thread that makes and destroys the
+/// An object that is accessed only on its executor. The thread that makes and destroys the
 /// executor_bound also makes and destroys the object.
 template <typename T>
 class executor_bound {
@@ -110,7 +110,7 @@ class executor_bound {
   explicit executor_bound(executor where, Arguments&&... arguments)
       : where_(where), object_(std::forward<Arguments>(arguments)...) {}
 
-  /// Goes to the executor by a portal, and calls `f` with the object there.
+  /// Enters the executor through a portal, and calls `f` with the object there.
   /// Returns: what `f` returned, made on the executor.
   /// Switchpoint.
   /// Throws: as portal(); what `f` throws.

@@ -55,8 +55,8 @@ class fiber_ref {
   std::uint64_t id() const;
   /// Returns: the name that the fiber was spun with, or was given last. Not a switchpoint.
   std::string name() const;
-  /// Gives a fiber that is not dead another name, or none. Not a switchpoint.
-  /// Throws: std::logic_error on another thread than the fiber's home; std::bad_alloc.
+  /// Renames a fiber that is not dead, or removes its name. Not a switchpoint.
+  /// Throws: std::logic_error on a thread other than the fiber's home; std::bad_alloc.
   void set_name(std::string name) const;
   /// Returns: the fiber's state; from another thread a snapshot, but `dead` is final.
   /// Not a switchpoint.
@@ -66,11 +66,11 @@ class fiber_ref {
   fiber_ref parent() const;
   /// Returns: the fiber's children that are not dead, oldest first, those in its groups included.
   /// Not a switchpoint.
-  /// Throws: std::logic_error on another thread than the fiber's home.
+  /// Throws: std::logic_error on a thread other than the fiber's home.
   std::vector<fiber_ref> children() const;
   /// Returns: the thread that the fiber runs on. Not a switchpoint.
   std::thread::id home() const;
-  /// Returns: when the fiber was spun, within the time between two polls of its thread.
+  /// Returns: when the fiber was spun, accurate to the time between two polls of its thread.
   /// Not a switchpoint.
   clock::time_point spun_at() const;
 
@@ -87,8 +87,8 @@ class fiber_ref {
   }
 
   /// Throws `error` at the switchpoint the fiber waits at, or else at its next switchpoint; a fiber
-  /// that has not started ends with `error`. If the body comes to no other switchpoint, its return
-  /// value stands, and options.on_unhandled of its thread is given `error`.
+  /// that has not started ends with `error`. If the body reaches no further switchpoint, its return
+  /// value stands, and options.on_unhandled of its thread receives `error`.
   /// Returns: false if another raised exception is still pending, or the body has been left.
   /// Not a switchpoint.
   bool raise(std::exception_ptr error) const;
@@ -103,10 +103,10 @@ class fiber_ref {
   /// literal and is not copied. Not a switchpoint.
   cancel_result cancel(const char* reason = "it was cancelled",
                        call_site site = call_site::here()) const;
-  /// Asks the fiber to end, as cancel() does. If it has not ended after `grace`, neither its
-  /// shields nor its handlers hold the cancellation back any longer; only while the fiber unwinds
-  /// nothing is thrown. The grace is the whole tree's: its children, on whatever thread, are then
-  /// cancelled, too, and held back by nothing. Not a switchpoint: await() waits for the end.
+  /// Asks the fiber to end, as cancel() does. If it has not ended after `grace`, its shields and
+  /// handlers no longer hold the cancellation back; it is withheld only while the fiber unwinds.
+  /// The grace applies to the whole tree: its children, on whatever thread, are then cancelled,
+  /// too, and nothing holds that back. Not a switchpoint: await() waits for the end.
   cancel_result terminate(detail::timespan grace = std::chrono::seconds(5),
                           call_site site = call_site::here()) const;
 
@@ -149,14 +149,14 @@ struct spin_options {
   std::string name = {};
   /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
   std::optional<std::size_t> stack_size = {};
-  /// group::await_all() does not wait for this fiber. Its wait does not count as something that
-  /// could wake other fibers, when a deadlock or the end of all work is looked for.
+  /// group::await_all() does not wait for this fiber. In the search for a deadlock or the end of
+  /// all work, its wait does not count as something that could wake other fibers.
   bool transient = false;
 };
 
 /// Returns: the running fiber.
 /// Not a switchpoint.
-/// Throws: std::bad_alloc or std::system_error if this thread has no runtime yet, and gets none.
+/// Throws: std::bad_alloc or std::system_error if this thread has no runtime and cannot start one.
 fiber_ref current();
 
 /// Goes to the back of the run queue, behind every fiber that is runnable now.
@@ -170,7 +170,7 @@ fiber_ref current();
 }
 
 /// For loops that compute: throws a pending interruption, submits the operations queued for the
-/// kernel, and gives way if 500 us have passed since the thread last looked at its backend.
+/// kernel, and yields if 500 us have passed since the thread last polled its backend.
 /// Switchpoint.
 /// Throws: a pending interruption.
 void checkpoint();
@@ -231,7 +231,7 @@ class fiber : public fiber_ref {
     return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
   }
 
-  /// Cancels the fiber. If its body ends by that, awaiting it returns `result`. A move of T that
+  /// Cancels the fiber. If that ends its body, awaiting it returns `result`. A move of T that
   /// throws ends the process.
   /// Not a switchpoint.
   /// Throws: std::bad_alloc for a value of more than 32 bytes, before anything has happened.
@@ -254,7 +254,7 @@ class fiber<void> : public fiber_ref {
   fiber(fiber&&) noexcept = default;
   fiber& operator=(fiber&&) noexcept = default;
 
-  /// Cancels the fiber. If its body ends by that, the fiber ends as if the body had returned.
+  /// Cancels the fiber. If that ends its body, the fiber ends as if the body had returned.
   /// Not a switchpoint.
   cancel_result stop(call_site site = call_site::here()) const {
     return detail::stop(block(), detail::value_slot::holding(detail::nothing{}), site);

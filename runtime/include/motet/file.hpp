@@ -18,13 +18,13 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// Owns an open file. Move-only. Calls without an offset start at the file's position, and
 /// advance it; calls with an offset do not, so that several fibers can use one file concurrently.
-/// No call blocks the thread for the disk. The rules of motet/io.hpp for interruptions apply; a
+/// No call blocks the thread on disk I/O. The rules of motet/io.hpp for interruptions apply; a
 /// call that transfers a whole buffer does so in parts, and can be interrupted between two of
 /// them.
 class file {
  public:
-  /// Opens the file, and with O_CREAT in `flags` makes it, with the rights in `mode` less those in
-  /// the umask of the process. O_CLOEXEC is implied.
+  /// Opens the file, and with O_CREAT in `flags` creates it with the permissions in `mode` that the
+  /// process's umask allows. O_CLOEXEC is implied.
   /// Switchpoint.
   /// Throws: std::system_error, which names the path; std::invalid_argument for a path that holds a
   ///         NUL; a pending interruption.
@@ -71,8 +71,8 @@ class file {
   /// Switchpoint.
   std::size_t write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
-  /// As read() and write(), `offset` bytes from the beginning of the file. Those of many fibers
-  /// enter the kernel together if it is a file on a disk; io::pread() and io::pwrite() do not.
+  /// As read() and write(), `offset` bytes from the beginning of the file. For a file on a disk,
+  /// calls by many fibers enter the kernel together; calls of io::pread() and io::pwrite() do not.
   /// Switchpoint.
   std::size_t read_at(std::span<std::byte> buffer, off_t offset);
   std::size_t read_at(std::span<std::byte> buffer, off_t offset, std::error_code& error) noexcept;
@@ -84,7 +84,7 @@ class file {
   /// append concurrently. It is written in one piece, unless it is larger than 2 GiB or the disk
   /// becomes full; from 4 KiB on, a full disk accepts all or nothing, if the file system can
   /// reserve room.
-  /// Returns: bytes appended, with `error`; fewer than `buffer` has only with an error.
+  /// Returns: bytes appended, in the form with `error`; less than buffer.size() only on an error.
   /// Switchpoint.
   /// Throws: as write_all(); the message contains the number of bytes appended.
   /// Source: pwritev2(2), RWF_APPEND; fallocate(2), FALLOC_FL_KEEP_SIZE.
@@ -96,13 +96,13 @@ class file {
   /// Switchpoint.
   /// Throws: as read().
   off_t size() const;
-  /// Gives the file another size: cuts its end off, or adds zeros.
+  /// Changes the size of the file: truncates it, or extends it with zeros.
   /// Switchpoint.
   /// Throws: as read().
   void resize(off_t size);
   /// Moves the position to `offset` bytes from the beginning, the position or the end of the file.
   /// Returns: the new position, from the beginning.
-  /// Switchpoint if another fiber reads or writes at the position, which is waited for.
+  /// Switchpoint if another fiber is reading or writing at the position: waits for it to finish.
   /// Throws: std::system_error; a pending interruption if it waits.
   /// Source: lseek(2).
   off_t seek(off_t offset, int whence = SEEK_SET);
@@ -110,8 +110,8 @@ class file {
   /// Waits until all written data is on the disk. sync_data() omits metadata that is
   /// not needed to read the data, such as the modification time.
   /// Switchpoint.
-  /// Throws: std::system_error, also for much earlier writes; a pending
-  ///         interruption.
+  /// Throws: std::system_error, even for much earlier writes;
+  ///         a pending interruption.
   /// Source: fsync(2).
   void sync();
   void sync_data();
@@ -121,8 +121,8 @@ class file {
   detail::stream_direction input_direction() noexcept;
   detail::stream_direction output_direction() noexcept;
 
-  /// No effect, because a file has no peer. It makes a file a stream (motet/stream.hpp). Not a
-  /// switchpoint.
+  /// No effect, because a file has no peer. Present so that a file is a stream (motet/stream.hpp).
+  /// Not a switchpoint.
   void shutdown(int) noexcept {}
   /// Ends this thread's calls on the file with bad_file_descriptor, and closes it.
   /// Switchpoint if there are such calls; nothing interrupts it.

@@ -36,7 +36,7 @@ class file_watch {
   file_watch();
   /// Watches `path`: as watch().
   /// Switchpoint.
-  /// Throws: as both.
+  /// Throws: as the other constructor; as watch().
   explicit file_watch(std::string_view path, std::uint32_t what = every_change);
   file_watch(file_watch&&) noexcept;
   file_watch& operator=(file_watch&&) noexcept;
@@ -56,13 +56,13 @@ class file_watch {
   /// Not a switchpoint.
   bool ignore(std::string_view path);
 
-  /// Waits for the next event. The kernel queues some thousands of them.
+  /// Waits for the next event. The kernel queues a few thousand of them.
   /// Returns: std::nullopt if nothing is left to watch.
   /// Switchpoint.
   /// Throws: a pending interruption, and then no event is lost; std::system_error.
   std::optional<file_event> next();
 
-  /// A pass through the events; to increment it is a switchpoint.
+  /// A pass through the events; incrementing it is a switchpoint.
   class iterator {
    public:
     using value_type = file_event;

@@ -40,8 +40,8 @@ struct ready_future {
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();
 std::exception_ptr broken_promise() noexcept;
-/// Returns: `error`; but for a `cancelled`, which concerns one fiber only, a fiber_cancelled that
-///          names `who`.
+/// Returns: `error`; instead of a `cancelled`, which concerns one fiber only, a fiber_cancelled
+///          that names `maker`.
 std::exception_ptr as_seen_by_others(std::exception_ptr error,
                                      const char* maker = "who made a promise") noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A set of fibers that are over before the group is, and the calls that wait for several fibers.
+// A set of fibers that end before the group does, and the calls that wait for several fibers.
 #pragma once
 
 #include <motet/await.hpp>                      // await_all(), await_any(), first_value()

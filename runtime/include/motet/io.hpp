@@ -109,7 +109,7 @@ std::size_t sendmsg(int fd, const msghdr& message, int flags, std::error_code& e
 int accept(int fd, sockaddr* address = nullptr, socklen_t* length = nullptr);
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept;
 
-/// Connects a socket. A Unix socket waits until the backlog of its listener has room, also in
+/// Connects a socket. A Unix socket waits until the backlog of its listener has room, even in
 /// non-blocking mode. An interruption takes the attempt back, so that the socket can connect again;
 /// a TCP socket then has another local port, unless it was bound. Not every protocol can take an
 /// attempt back: if the next connect fails with EALREADY, the socket can only be closed.

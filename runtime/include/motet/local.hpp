@@ -21,8 +21,8 @@ inline constexpr detail::inherited_mark inherited{};
 
 /// A T per fiber, main fibers included, which is constructed when the fiber first accesses it. May
 /// be used on any thread. A fiber_local may be destroyed before the fibers that have values of it:
-/// the values live until their fibers end. A program should have few, static ones: a search for a
-/// value passes the fiber's values of other fiber_locals.
+/// the values live until their fibers end. A program should have few, static ones: the lookup of a
+/// value walks past the fiber's values of other fiber_locals.
 template <typename T>
 class fiber_local {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a fiber_local holds an object");

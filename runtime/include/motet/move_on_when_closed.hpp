@@ -19,7 +19,7 @@ void watch_peer(group& watchers, int socket, const std::stop_source& stop);
 
 /// Calls `f`, and ends it when the peer of `stream`, a connected socket, hangs up, as
 /// move_on_after() does when the time is up. A peer has hung up when it has closed the connection,
-/// shut its direction down, or reset it; what it has sent before that stays to be read, and does
+/// shut its direction down, or reset it; what it sent before that can still be read, and does
 /// not end `f`. So a peer that shuts its direction down and waits for an answer counts as gone: do
 /// not use this where the protocol allows that. `f` may read, write and close the stream.
 /// Returns: what `f` returned, in an optional, or nothing if it was ended; for a void `f`, whether

@@ -27,7 +27,7 @@ inline std::uintptr_t mark_of(const control_block& fiber) noexcept {
   return fiber.id << 1;
 }
 
-/// A main fiber has its thread's mark: so it holds the locks that the thread took without fibers.
+/// A main fiber has its thread's mark, so it holds the locks taken before the thread had fibers.
 inline std::uintptr_t mark_at(const thread_core& home, const control_block& fiber) noexcept {
   return fiber.is_main ? home.mark() | 1 : mark_of(fiber);
 }
@@ -65,7 +65,7 @@ class basic_mutex {
 
   /// Waits until the mutex is free, and takes it: in the order in which fibers and threads asked.
   /// Switchpoint.
-  /// Throws: a pending interruption; std::logic_error if it holds it already, or if the
+  /// Throws: a pending interruption; std::logic_error if the caller holds it already, or if the
   ///         mutex is destroyed meanwhile.
   [[gnu::always_inline]] void lock() { lock_for("lock of a mutex"); }
 
@@ -106,7 +106,7 @@ class basic_mutex {
     next->of->notify(thread);
   }
 
-  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
   lock_stats stats() {
     const std::lock_guard in(sharing_);
     return {holder_.load(std::memory_order_relaxed) != 0, 0, waiting_.size()};

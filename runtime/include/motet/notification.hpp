@@ -30,7 +30,7 @@ class basic_notification {
     wait_on(sharing_, waiting);
   }
 
-  /// Ends the wait of the fiber or thread that has waited longest. The notifier goes on first.
+  /// Ends the wait of the fiber or thread that has waited longest. The caller keeps running first.
   /// Returns: whether a wait was ended.
   /// Not a switchpoint.
   bool notify_one() {

@@ -26,8 +26,8 @@ namespace motet { inline namespace MOTET_ABI {
 /// Calls `f`, which may borrow, on another thread, with a std::stop_token if it takes one. An
 /// interruption requests a stop through the token and waits until `f` has ended; then the result
 /// is returned, or the exception of `f` thrown, as usual, and the interruption is thrown at the
-/// next switchpoint. Only if `f` has not begun yet, because all threads are at work, the
-/// interruption is thrown at once, and `f` is not called. On a thread without a runtime `f` is
+/// next switchpoint. If `f` has not begun yet, because all threads are busy, the interruption is
+/// instead thrown at once, and `f` is not called. On a thread without a runtime `f` is
 /// called on the calling thread.
 /// Returns: what `f` returned.
 /// Switchpoint.

@@ -26,19 +26,19 @@ struct trace_options {
 
 /// The defaults suit a server. A program that never calls run() gets the defaults.
 struct options {
-  /// "io_uring", "libev", "sim", or "auto": the first that works of the real backends. Empty: what
+  /// "io_uring", "libev", "sim", or "auto": the first real backend that works. Empty: what
   /// the environment variable MOTET_BACKEND says, else "auto".
   std::string backend;
 
   /// Makes a backend of the program's own for each thread with these options, on that thread; then
-  /// `backend` and MOTET_BACKEND are not looked at. After a fork the child calls it again.
+  /// `backend` and MOTET_BACKEND are ignored. After a fork the child calls it again.
   std::function<std::unique_ptr<motet::backend>(const backend_options&)> make_backend;
 
   /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet uses up to 1 KiB of them.
   std::size_t stack_size = std::size_t{96} * 1024;
 
-  /// While something is pending, the backend is looked at after more switches than this and than
-  /// the run queue is long, and after this time: [1, 1,000,000] and [1 us, 1 s].
+  /// While something is pending, the backend is polled after more switches than this and than the
+  /// length of the run queue, and after this time: [1, 1,000,000] and [1 us, 1 s].
   std::size_t switches_between_polls = 64;
   std::chrono::microseconds time_between_polls{500};
 
@@ -47,8 +47,8 @@ struct options {
   /// at the most, as the kernel's own are.
   std::chrono::microseconds timer_slack{500};
 
-  /// How long a thread that has nothing to run waits awake for mail of other threads before it
-  /// sleeps, if such mail came as quickly before, and a processor is free: [0, 10 ms]; 0: never.
+  /// How long a thread with nothing to run busy-waits for mail from other threads before it sleeps,
+  /// if recent mail arrived that fast, and a processor is free: [0, 10 ms]; 0: never.
   std::chrono::microseconds busy_wait{100};
 
   /// Sizes of the rings: powers of two in [1, 32768] and [2, 65536].
@@ -65,8 +65,8 @@ struct options {
 
   /// Reports a fiber, with its stack, while it occupies its thread for longer than this, in a
   /// computation or a system call: 0 (never), or [5 ms, 1 h]. Reports again when the time has
-  /// doubled; at most one report per second. A thread of motet calls on_notice with the report,
-  /// perhaps while this thread does, too; the end of the runtime waits for that. Uses SIGURG. A
+  /// doubled; at most one report per second. A motet thread calls on_notice with the report,
+  /// possibly while this thread calls it, too; the runtime does not end before that. Uses SIGURG. A
   /// forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
@@ -88,7 +88,7 @@ struct options {
   std::function<void(std::string_view)> on_notice;
 
   /// Called with each failure that no fiber is left to receive, and with each exception raised in a
-  /// fiber that reached no switchpoint any more. Empty: a line on stderr, and the exit code of the
+  /// fiber that reached no further switchpoint. Empty: a line on stderr, and the exit code of the
   /// process becomes 1.
   std::function<void(std::exception_ptr)> on_unhandled;
 };

@@ -15,11 +15,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Owns an end to read from, an end to write to, or both: those of one pipe, or those that lead to
+/// Owns a read end, a write end, or both: those of one pipe, or those that lead to
 /// another process and back. Move-only. One fiber may read while another writes. Several fibers
 /// that read, or that write, take turns in the order in which they called, and write_all() keeps
-/// its turn until all is written. Behind `using namespace motet` its name is motet::pipe, because
-/// unistd.h has a function of that name.
+/// its turn until all is written. With `using namespace motet`, write motet::pipe, because unistd.h
+/// has a function named pipe.
 class pipe {
  public:
   /// Creates a pipe: bytes written to it can be read from it.
@@ -28,7 +28,7 @@ class pipe {
   /// Source: pipe(7).
   static pipe open();
 
-  /// No end; every call fails with bad_file_descriptor.
+  /// A pipe without ends; every call fails with bad_file_descriptor.
   /// Not a switchpoint.
   pipe() noexcept;
   /// Takes ownership of a read end and a write end; either may be empty. They may be pipes,
@@ -42,7 +42,7 @@ class pipe {
   ~pipe();
 
   /// Reads at most `buffer.size()` bytes.
-  /// Returns: bytes read, in [0, buffer.size()]; 0 when every end to write to is closed.
+  /// Returns: bytes read, in [0, buffer.size()]; 0 when every write end is closed.
   /// Switchpoint.
   /// Throws: std::system_error; a pending interruption, and then nothing was read;
   ///         std::logic_error if another thread's fiber is reading.
@@ -52,7 +52,7 @@ class pipe {
   /// Writes at most `buffer.size()` bytes, perhaps fewer.
   /// Returns: bytes written.
   /// Switchpoint.
-  /// Throws: as read(); broken_pipe when every end to read from is closed, and no SIGPIPE.
+  /// Throws: as read(); broken_pipe, without SIGPIPE, when every read end is closed.
   std::size_t write(std::span<const std::byte> buffer);
   std::size_t write(std::span<const std::byte> buffer, std::error_code& error) noexcept;
 
@@ -67,7 +67,7 @@ class pipe {
   /// Throws: as write_all().
   void writev_all(std::span<const iovec> buffers);
 
-  /// Closes the end to write to (SHUT_WR), the end to read from (SHUT_RD) or both (SHUT_RDWR), as
+  /// Closes the write end (SHUT_WR), the read end (SHUT_RD) or both (SHUT_RDWR), as
   /// close() does.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error if a fiber of another thread uses that end; std::invalid_argument for

@@ -55,21 +55,21 @@ struct passed_descriptor {
 /// to the open file, so it changes here as well. A listening socket keeps its mode: else accept()
 /// could block this thread when the program has taken the connection.
 struct process_options {
-  /// A path, or a name that is searched in PATH: that of `environment` if given, else that of this
+  /// A path, or a name that is looked up in PATH: that of `environment` if given, else that of this
   /// process.
   std::string program;
   std::vector<std::string> args = {};
   /// Of the form NAME=value; nothing: the environment of this process.
   std::optional<std::vector<std::string>> environment = {};
-  /// Where the program runs, and where a relative path of it begins; empty: as this process.
+  /// The program's working directory, where a relative path of it begins; empty: this process's.
   std::string directory = {};
   standard_stream in = {};
   standard_stream out = {};
   standard_stream err = {};
-  /// Further descriptors, as a socket that listens, or a file with a lock.
+  /// Further descriptors, such as a listening socket, or a file with a lock.
   std::vector<passed_descriptor> descriptors = {};
-  /// The kernel ends the program, with SIGKILL, when this process ends, however that happens. What
-  /// the program has started is not ended. Without effect on a program that runs with other
+  /// The kernel ends the program, with SIGKILL, when this process ends, however that happens.
+  /// Programs started by it are not ended. Without effect on a program that runs with other
   /// privileges. The process forks for it, which takes longer the more memory it uses.
   /// Source: prctl(2), PR_SET_PDEATHSIG.
   bool die_with_parent = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A limit of so many acquisitions in a period.
+// A limit on the number of acquisitions per period.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// A rate_limiter's figures, for monitoring.
 struct rate_limiter_stats {
   std::size_t burst = 0;
-  std::size_t free = 0;     // that fit into the rate now
+  std::size_t free = 0;     // acquisitions that fit the rate now
   std::size_t waiting = 0;  // fibers and threads
 };
 
@@ -30,7 +30,7 @@ namespace detail {
 
 [[noreturn]] void refuse_rate();
 
-/// Tells the fibers, and the threads without fibers, that wait at a limiter of the limiter's end.
+/// Wakes the fibers, and the threads without fibers, that wait at a limiter when the limiter ends.
 template <typename Sharing>
 class last_call {
  public:

@@ -13,8 +13,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Reads a stream in units such as lines. The stream must outlive the reader, and stay in its
-/// place. Bytes that were read ahead belong to the reader: reading from the stream directly misses
+/// Reads a stream in units such as lines. The stream must outlive the reader, and must not be
+/// moved. Bytes that were read ahead belong to the reader: reading from the stream directly misses
 /// them. A view that a call returns is valid until the next call. Fibers that use one reader
 /// concurrently are served in the order of their calls; a view is then valid until the next
 /// switchpoint. To be used on one thread at a time.
@@ -24,9 +24,9 @@ namespace motet { inline namespace MOTET_ABI {
 template <stream Stream>
 class reader {
  public:
-  /// `limit`: the most bytes of a line, of what until() returns, unless these are given a limit of
-  /// their own, and of what exactly() and peek() are asked for. The reader allocates, when it first
-  /// reads, 4 KiB, and more as longer pieces come.
+  /// `limit`: the maximum number of bytes in a line, or in what until() returns, unless the call
+  /// has a limit of its own, and in what exactly() and peek() request. On its first read, the
+  /// reader allocates 4 KiB, and more as longer pieces arrive.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for 0.
   explicit reader(Stream& from, std::size_t limit = std::size_t{64} * 1024)

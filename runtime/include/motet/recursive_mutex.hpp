@@ -40,7 +40,7 @@ class basic_recursive_mutex {
     if (--depth_ == 0) mutex_.unlock();
   }
 
-  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
   lock_stats stats() { return mutex_.stats(); }
 
  private:

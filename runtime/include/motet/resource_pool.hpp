@@ -67,7 +67,7 @@ class basic_resource_pool {
     return lease(std::move(slot), std::move(made));
   }
 
-  /// Returns: the pool's state; walks through the waits for it. Not a switchpoint.
+  /// Returns: the pool's state; takes time linear in the number of waiters. Not a switchpoint.
   resource_pool_stats stats() { return state_->stats(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calling something again when it fails, less and less often.
+// Calling something again when it fails, at growing intervals.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// How failed calls are retried. The delays are as those of supervise().
+/// How failed calls are retried. The delays work like those of supervise().
 struct retry_schedule {
   /// The total number of attempts, at least 1.
   std::size_t attempts = 5;

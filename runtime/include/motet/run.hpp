@@ -24,7 +24,7 @@ class session {
   ~session();
 
   /// Ends every fiber.
-  /// Throws: the first failure that no fiber was told of.
+  /// Throws: the first failure that has reached no fiber.
   void end();
 
  private:
@@ -39,7 +39,7 @@ class session {
 /// nothing is left of that use but open descriptors.
 /// Returns: what `f` returned.
 /// Switchpoint.
-/// Throws: what `f` throws, else the first failure that no fiber was told of; std::logic_error if
+/// Throws: what `f` throws, else the first failure that has reached no fiber; std::logic_error if
 ///         the thread has a runtime that is in use; std::invalid_argument for an impossible option;
 ///         std::system_error if the chosen backend is not available.
 template <typename F>

@@ -25,7 +25,7 @@ namespace detail {
 template <typename Sharing>
 class basic_semaphore {
  public:
-  /// `limit` permits are there at first.
+  /// Starts with `limit` permits.
   explicit basic_semaphore(std::ptrdiff_t limit) : limit_(limit), free_(limit) {
     if (limit < 0) refuse_permits();
   }
@@ -111,7 +111,7 @@ class basic_semaphore {
     refused.notify(thread);
   }
 
-  /// Returns: the semaphore's state; walks through the waits for it. Not a switchpoint.
+  /// Returns: the semaphore's state; takes time linear in the number of waiters. Not a switchpoint.
   semaphore_stats stats() {
     const std::lock_guard in(sharing_);
     return {limit_, free_, waiting_.size(), closed_};

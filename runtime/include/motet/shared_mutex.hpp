@@ -46,13 +46,13 @@ class basic_shared_mutex {
     });
   }
 
-  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader besides the
-  /// others. A reader must not call this again: a writer may have begun to wait in between.
+  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader alongside
+  /// the others. A reader must not call this again: a writer may have begun to wait in between.
   /// Switchpoint.
   /// Throws: as lock().
   void lock_shared() { wait_for(reading); }
 
-  /// Becomes a reader besides the others if that is possible without waiting.
+  /// Becomes a reader alongside the others if that is possible without waiting.
   /// Not a switchpoint.
   bool try_lock_shared() {
     thread_core* thread = self_core();
@@ -71,7 +71,7 @@ class basic_shared_mutex {
     });
   }
 
-  /// Returns: the mutex's state; walks through the waits for it. Not a switchpoint.
+  /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
   lock_stats stats() {
     const std::lock_guard in(sharing_);
     return {writer() != 0, readers_, waiting_.size()};
@@ -179,7 +179,7 @@ class basic_shared_mutex {
   };
 
   void wait_in_line(candidate& waiting, thread_core* thread) {
-    // Readers behind an interrupted writer may be able to go on.
+    // Readers behind an interrupted writer may now be able to proceed.
     wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
   }
 

@@ -11,14 +11,14 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// While it lives, its signals have no effect except that next() returns. It installs a handler and
 /// blocks no signal, so it may be created at any time and on any thread. Programs that are started
-/// meanwhile, also by a function given to offload(), have the former dispositions, except that an
-/// ignored signal has its default action there. In a forked child the signals have their former
+/// meanwhile, including by a function given to offload(), have the former dispositions, except that
+/// an ignored signal has its default action there. In a forked child the signals have their former
 /// dispositions. Move-only.
 class signal_set {
  public:
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a signal that cannot be caught, or that is a fault of the
-  ///         thread, as SIGSEGV; std::logic_error if another signal_set has one of them;
+  ///         thread, such as SIGSEGV; std::logic_error if another signal_set has one of them;
   ///         std::system_error.
   signal_set(std::initializer_list<int> signals);
   signal_set(signal_set&&) noexcept;

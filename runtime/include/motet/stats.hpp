@@ -30,30 +30,30 @@ struct span_histogram {
 };
 
 /// What one thread counts. The first group is as of its last look at its inbox, at most 16 switches
-/// ago, or its last poll; the second counts from when stats() was first called in the process, but
-/// for `spun` and `ended` of the threads that were there then, which count from their beginning.
-/// Fibers that motet spins for itself, as for jobs and for clean-up, are among them.
+/// ago, or its last poll. The second counts from the first stats() call in the process, except
+/// `spun` and `ended`, which for threads that existed then count from the thread's beginning.
+/// Fibers that motet spins for itself, for example for jobs and clean-up, are included.
 struct thread_stats {
-  pid_t thread = 0;                   // the kernel's number of it
+  pid_t thread = 0;                   // the kernel's id of the thread
   std::uint64_t fibers = 0;           // spun and not dead; the main fiber is not counted
-  std::uint64_t runnable = 0;         // stand in the run queue
+  std::uint64_t runnable = 0;         // in the run queue
   std::uint64_t timers_armed = 0;     // sleeps and time limits
   std::uint64_t stacks_mapped = 0;    // for fibers, of the default size: 132 KiB of addresses each
   std::uint64_t stacks_resident = 0;  // of these, those that occupy memory: a page each at least
-  std::uint64_t operations = 0;       // that the kernel, or a plain thread, has not ended
+  std::uint64_t operations = 0;       // not yet completed by the kernel or a plain thread
   std::array<std::uint64_t, verbs> in_flight{};  // the same by verb, in the order of `verb`
 
   std::uint64_t spun = 0;
   std::uint64_t ended = 0;
-  std::uint64_t switches = 0;         // times that a fiber handed the thread on, to itself also
+  std::uint64_t switches = 0;         // times that a fiber yielded the thread, even to itself
   std::uint64_t polls = 0;            // of the backend, those that slept included
   std::uint64_t sleeps = 0;           // of the thread
   std::chrono::nanoseconds asleep{};  // by the processor's counter, for the backend sim as well
   std::uint64_t mail = 0;             // messages from other threads
   std::uint64_t timers_fired = 0;
   std::uint64_t timers_late = 0;  // fired over 1 ms, and options.timer_slack, after they were due
-  /// How long fibers were runnable before they ran, of one in 64. Of fibers that become runnable on
-  /// an empty queue few are seen.
+  /// How long fibers were runnable before they ran; one fiber in 64 is sampled. Few of the fibers
+  /// that become runnable on an empty queue are sampled.
   span_histogram queue_delay;
 };
 
@@ -63,7 +63,7 @@ struct stall_stats {
   call_site site;                      // with line 0: main fibers
   std::uint64_t stalls = 0;            // how often
   std::chrono::nanoseconds longest{};  // as of its latest report
-  std::string call;                    // that one was blocked in, as "read(fd 7)"; empty: none was
+  std::string call;                    // that one was blocked in, such as "read(fd 7)"; or empty
 };
 
 struct process_stats {
@@ -84,7 +84,7 @@ struct process_stats {
 /// Throws: std::bad_alloc.
 process_stats stats();
 
-/// Returns: the name of `kind`, as "recv". Not a switchpoint.
+/// Returns: the name of `kind`, for example "recv". Not a switchpoint.
 std::string_view name_of(verb kind) noexcept;
 
 }}  // namespace motet::MOTET_ABI

@@ -12,9 +12,9 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Bytes in two directions: net::tcp_stream, net::unix_stream, pipe, file, and what a program makes
-/// after their pattern. read() returns 0 at the end; write() may write a part, and to write nothing
-/// of some bytes counts as an error of input and output. The forms with a
+/// Bytes in two directions: net::tcp_stream, net::unix_stream, pipe, file, and a program's own
+/// types with the same interface. read() returns 0 at the end; write() may write only a part, but
+/// writing none of a non-empty buffer counts as an I/O error. The forms with a
 /// std::error_code throw nothing, and set it to operation_canceled when something is pending for
 /// the fiber. shutdown(SHUT_WR) says that no more will be written.
 template <typename S>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Children that are started again when they end. A child is made by a factory, for a callable that
-// was moved into a fiber and has run cannot run again.
+// Children that are started again when they end. A child is made by a factory, because a callable
+// that was moved into a fiber and has run cannot run again.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// When to restart a child that has ended. Cancellation counts as an end without a
-/// failure.
+/// When to restart a child that has ended.
+/// Cancellation counts as an end without a failure.
 enum class restart_policy { always, on_failure, never };
 
 /// Which other children are cancelled and restarted with a child: none; all; those after it among

@@ -34,13 +34,13 @@ handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed);
 }  // namespace detail
 
 /// Owns a thread whose function is a main fiber. Move-only. Any thread may call its functions; on a
-/// `thread` that was moved from, each is a std::logic_error.
+/// moved-from `thread`, each of them throws std::logic_error.
 class thread {
  public:
   /// Starts a thread whose main fiber calls `body`, moved into it. Once `body` has returned or
   /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals are
   /// destroyed. Its options are `how`, or those of the starting thread.
-  /// Switchpoint, until the thread has begun; nothing interrupts it. On a thread that has no
+  /// Switchpoint: waits until the thread has begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks.
   /// Throws: std::system_error if no thread can be created; as run() for `how`.
   template <typename F>
@@ -59,14 +59,14 @@ class thread {
     return *this;
   }
   /// Cancels the main fiber and waits for the thread's end. A failure that no await() has thrown
-  /// goes to on_unhandled. Called on the thread itself, it detaches: the thread goes on alone.
+  /// goes to on_unhandled. Called on the thread itself, it detaches the thread, which runs on.
   /// Switchpoint; nothing interrupts it.
   ~thread();
 
   /// Waits until the main fiber and all other fibers of the thread are over.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
-  /// Throws: the exception the main fiber ended by, or else the first failure of the thread that no
-  ///         fiber was told of; fiber_cancelled if the main fiber was cancelled;
+  /// Throws: the exception the main fiber ended by, or else the first failure of the thread that
+  ///         has reached no fiber; fiber_cancelled if the main fiber was cancelled;
   ///         a pending interruption.
   void await() const;
 
@@ -80,7 +80,7 @@ class thread {
   /// parent does. If the calling thread has no runtime, it is a child of the other thread's main
   /// fiber.
   /// Returns: the handle, which may be dropped.
-  /// Switchpoint, until that thread has created the fiber; on a thread without a runtime it blocks.
+  /// Switchpoint: waits until that thread has made the fiber; blocks on a thread without a runtime.
   /// Throws: executor_stopped if that thread's function has ended; as spin(); a pending
   ///         interruption, and then `body` does not run.
   template <typename F>
@@ -127,7 +127,7 @@ class thread {
   friend bool detail::runs_here(const thread& where);
   friend void detail::give(const thread& where, const detail::arrival& fiber);
   thread(const options& how, detail::local_list&& inherited_locals, detail::job_slot&& body);
-  /// Waits for the end of the main fiber, also if it ends by an exception.
+  /// Waits for the end of the main fiber, even if it ends by an exception.
   void await_main() const;
   /// Waits until nothing of the thread's runtime is left; nothing interrupts this wait.
   void await_over() const noexcept;

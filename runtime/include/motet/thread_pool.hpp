@@ -83,12 +83,12 @@ std::size_t processors() noexcept;
 class thread_pool {
  public:
   /// Starts `workers` threads, called `name` and a number, with the options of this thread.
-  /// Switchpoint, until the threads have begun; nothing interrupts it. On a thread that has no
-  /// runtime it blocks.
+  /// Switchpoint: waits until the threads have begun; nothing interrupts it. On a thread that has
+  /// no runtime it blocks.
   /// Throws: std::invalid_argument for 0 workers; as the constructor of `thread`.
   explicit thread_pool(std::size_t workers = processors(), std::string_view name = "pool");
-  /// The same, but with at most `limit` unfinished jobs: a call that submits one more
-  /// waits.
+  /// The same, but with at most `limit` unfinished jobs:
+  /// a call that submits one more waits.
   /// Switchpoint, as above.
   /// Throws: std::invalid_argument for a limit of 0.
   thread_pool(std::size_t workers, std::string_view name, std::size_t limit);
@@ -131,7 +131,7 @@ class thread_pool {
   void drain();
 
   enum class stop_mode : std::uint8_t {
-    drain,    // the jobs that were given are done first
+    drain,    // the jobs submitted so far are finished first
     discard,  // jobs that have not begun end as cancelled
   };
   /// Accepts no more jobs, and waits until the pool's threads have ended. May be called again.
@@ -141,8 +141,8 @@ class thread_pool {
   void stop(stop_mode how = stop_mode::drain);
 
   struct worker_stats {
-    std::size_t pending;     // jobs given and not over
-    std::uint64_t executed;  // jobs over, the failed ones included
+    std::size_t pending;     // jobs submitted and not finished
+    std::uint64_t executed;  // jobs finished, including failed ones
     std::uint64_t failed;
   };
   /// Returns: the numbers of each worker's jobs.
@@ -164,7 +164,7 @@ class thread_pool {
   thread& worker(std::size_t number) const noexcept;
   std::int64_t load_of(std::size_t worker) const noexcept;
   void start(std::size_t workers, std::string_view name);
-  /// Takes room for a job if the pool has a limit.
+  /// Reserves a slot for a job if the pool has a limit.
   void enter() const;
   /// Throws: executor_stopped if the pool has stopped, and releases the caller's slot.
   void check_entered(bool has_room) const;

@@ -12,9 +12,9 @@ namespace motet { inline namespace MOTET_ABI {
 /// Throws: a pending interruption.
 void sleep_until(clock::time_point when);
 
-/// Sleeps for `span`, never less; any length in any unit, also one longer than any clock runs. A
-/// thread on which no other fiber can run sleeps for 50 us or longer, unless something else than a
-/// timer wakes it.
+/// Sleeps for `span`, never less; in any unit and of any length, even longer than any clock can
+/// run. A thread on which no other fiber can run sleeps for 50 us or longer, unless something other
+/// than a timer wakes it.
 /// Switchpoint.
 /// Throws: a pending interruption.
 void sleep_for(detail::timespan span);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Turns of about the same length for fibers and threads that share a thing which only one of them
-// may enter at a time: an interpreter, or an engine that knows no threads.
+// Turns of about the same length for fibers and threads that share something which only one of them
+// may enter at a time: an interpreter, or an engine that is not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace motet { inline namespace MOTET_ABI {
 
 /// A lock that is handed on strictly in order of arrival, and whose holder calls yield_if_due()
 /// every now and then. Fibers and threads may use it. The guarded state must be consistent wherever
-/// the holder calls yield_if_due() or unlock(). It suits std::lock_guard and std::unique_lock. For
-/// short sections a mutex is quicker.
+/// the holder calls yield_if_due() or unlock(). Works with std::lock_guard and std::unique_lock.
+/// For short sections a mutex is quicker.
 class timeslice_lock {
  public:
   struct statistics {
@@ -26,8 +26,8 @@ class timeslice_lock {
   };
 
   /// A holder has the lock for at least `quantum` before yield_if_due() hands it on to a waiter.
-  /// `on_stall`, if given, is called when the holder has had the lock for ten quanta, once a turn,
-  /// with the time it has had it. The first in line calls it, in lock(), which throws what
+  /// `on_stall`, if given, is called once a turn when the holder has had the lock for ten quanta,
+  /// and is passed the time held so far. The first in line calls it, in lock(), which throws what
   /// `on_stall` throws.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a quantum that is not positive, or longer than a year.
@@ -63,7 +63,7 @@ class timeslice_lock {
   }
 
   /// A region for calls that block: the constructor releases the lock, and the destructor waits for
-  /// a turn and acquires it again, also while an exception unwinds the stack.
+  /// a turn and acquires it again, even while an exception unwinds the stack.
   class unlocked_region {
    public:
     /// Not a switchpoint.

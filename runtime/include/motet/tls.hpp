@@ -21,7 +21,7 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 /// Why a connection has failed, as the code of a std::system_error; the text of the exception has
 /// details.
 enum class errc {
-  bad_certificate = 1,  // the peer's has expired, is for another name, or nobody trusted signed it
+  bad_certificate = 1,  // the peer's has expired, is for another name, or is not trusted
   refused,              // the peer has refused the connection, with an alert
   protocol_error,       // the peer violates the protocol, or no version or cipher is shared
   truncated,            // the connection ended without close_notify: data may be missing
@@ -32,7 +32,7 @@ const std::error_category& category() noexcept;
 /// Not a switchpoint.
 std::error_code make_error_code(errc which) noexcept;
 
-/// PEM files with a certificate chain, the own certificate first, and its key.
+/// PEM files with a certificate chain, the owner's certificate first, and its key.
 struct certificate {
   std::string chain_file;
   std::string key_file;
@@ -43,14 +43,14 @@ struct client_options {
   std::string trusted_file = {};
   /// The client's own, for servers that ask for it.
   certificate own = {};
-  /// Protocols that the client speaks, the best first, as "http/1.1" (RFC 7301).
+  /// ALPN protocols in order of preference, for example "http/1.1" (RFC 7301).
   std::vector<std::string> protocols = {};
   /// False: any peer is accepted as the server.
   bool verify = true;
 };
 
 struct server_options {
-  /// At least one. A client is shown the first that has the name which it asks for, else the first.
+  /// At least one. A client is shown the first one for the name that it requests, else the first.
   std::vector<certificate> certificates;
   /// If set, clients must present a certificate signed by one of these authorities. If empty, they
   /// need none.
@@ -80,7 +80,7 @@ class client_context {
 /// certificates create another one: existing connections keep theirs. Any thread.
 class server_context {
  public:
-  /// As for clients; also std::invalid_argument if there is no certificate.
+  /// As client_context(); also throws std::invalid_argument if there is no certificate.
   /// Not a switchpoint.
   explicit server_context(const server_options& how);
 
@@ -175,7 +175,7 @@ class stream {
   ///          long as the connection.
   /// Not a switchpoint.
   std::string_view server_name() const noexcept;
-  /// Returns: whether the handshake was a short one, by a session of a connection before.
+  /// Returns: whether the handshake was short because it resumed an earlier connection's session.
   /// Not a switchpoint.
   bool resumed() const noexcept;
   /// Returns: the peer's certificate in PEM; empty if it has shown none.

@@ -7,7 +7,7 @@
 #define MOTET_VERSION_MAJOR 1
 #define MOTET_VERSION_MINOR 0
 #define MOTET_VERSION_PATCH 0
-/// What follows these numbers before a release; empty in a release.
+/// The suffix of the version number in a pre-release; empty in a release.
 #define MOTET_VERSION_SUFFIX "-rc1"
 
 /// The version of these headers as one number, for #if: 1203 is 0.12.3, 10000 is 1.0.0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A value that changes, of which only the latest state matters: a configuration, a health.
+// A value that changes, of which only the latest state matters: a configuration, a health status.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class basic_watch {
       : watched_(std::make_shared<watched>(std::make_shared<const T>(std::move(first)))) {}
   basic_watch(const basic_watch&) = delete;
   basic_watch& operator=(const basic_watch&) = delete;
-  /// Subscriptions get the latest value, unless they have seen it, and then the end.
+  /// Subscriptions still get the latest value, unless they have seen it, and then std::nullopt.
   /// Not a switchpoint.
   ~basic_watch() {
     watched_->room.release_at_end([this] { watched_->closed = true; });

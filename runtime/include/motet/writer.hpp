@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// accumulated, when the fiber waits for anything or snoozes, at flush(), and at its own end. So an
 /// answer in many parts is one packet, and a request is sent before its response is awaited.
 ///
-/// The stream must outlive the writer and stay in its place. From the first byte until all are
+/// The stream must outlive the writer and must not be moved. From the first byte until all are
 /// written the writer holds the stream's turn to write: direct writes to the stream, by this or
 /// other fibers, come after it. (A file has no turns: flush() first.) Nor does shutdown() wait:
 /// flush() first. A forked child has a copy of the buffer, and writes it as well: flush() first. To
@@ -34,16 +34,16 @@ class writer {
   ~writer() = default;
 
   /// Switchpoint.
-  /// Throws: std::system_error, also for earlier writes; every later call throws it, too. A pending
-  ///         interruption: up to `capacity` bytes are then written not at all; of more, a part may
-  ///         have been written.
+  /// Throws: std::system_error, even for earlier writes; every later call throws it, too. A pending
+  ///         interruption: of up to `capacity` bytes, none have been written then; of more, a part
+  ///         may have been written.
   void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
   void write(std::string_view text) { buffer_.write_text(text); }
 
   /// Waits until the kernel has accepted all written bytes.
   /// Switchpoint.
-  /// Throws: std::system_error; a pending interruption, and then the rest is still
-  ///         buffered.
+  /// Throws: std::system_error;
+  ///         a pending interruption, and then the rest is still buffered.
   void flush() { buffer_.flush(); }
 
   /// Returns: the number of buffered bytes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fibers and standalone Asio (1.22 or later): a fiber waits for an operation of Asio's, a handler
-// of Asio's runs on a fiber, a fiber goes to an Asio loop and back, and a thread whose loop is
-// Asio's has fibers. motet.hpp does not include this, and the library does not need Asio.
+// Fibers and standalone Asio (1.22 or later): a fiber can wait for an Asio operation, an Asio
+// handler can run on a fiber, a fiber can move to an Asio loop and back, and a thread whose loop is
+// Asio's can have fibers. motet.hpp does not include this, and the library does not need Asio.
 #pragma once
 
 #include <fcntl.h>
@@ -46,9 +46,9 @@ namespace motet { inline namespace MOTET_ABI { namespace compat {
 struct use_fiber_t {};
 inline constexpr use_fiber_t use_fiber{};
 
-/// An execution context of Asio's whose executor has `to` call functions: so handlers that are
-/// bound to it, as `asio::bind_executor(fibers.get_executor(), f)`, run where motet does, and may
-/// wait. Any thread. It must outlive its executors.
+/// An Asio execution context whose executor passes functions to `to`: handlers that are bound to
+/// it, for example by `asio::bind_executor(fibers.get_executor(), f)`, run where motet does, and
+/// may wait. Any thread. It must outlive its executors.
 class asio_context : public asio::execution_context {
  public:
   class executor_type;
@@ -64,7 +64,7 @@ class asio_context : public asio::execution_context {
   motet::executor to_;
 };
 
-/// See the requirements of Asio's for executors.
+/// See Asio's requirements for executors.
 class asio_context::executor_type {
  public:
   explicit executor_type(asio_context& of) noexcept : of_(&of) {}
@@ -108,7 +108,7 @@ class asio_place {
   asio::any_io_executor loop_;
 };
 
-/// While it lives, the loop that it is given has the fibers of this thread run. It is made, and
+/// While it lives, its Asio loop runs the fibers of this thread. It is made, and
 /// destroyed, in the thread's main fiber, which runs the loop: io_context::run() does not return by
 /// itself meanwhile, and throws the failure of a child of the main fiber.
 class asio_host {
@@ -234,7 +234,7 @@ bool end_early(Wait& waits, const Where& where) {
           call_off->emit(asio::cancellation_type::terminal);
         });
       }
-    } catch (...) {  // without memory it ends by itself
+    } catch (...) {  // out of memory: the operation ends on its own
     }
   }
   waits.over.wait();

@@ -8,12 +8,12 @@
 //
 // What differs:
 // - A fiber stays on its thread. So the only scheduling algorithm is round_robin, and there are no
-//   properties. Nor are there segmented stacks, a context, has_ready_fibers(), and async() with two
-//   allocators. Of a stack allocator of the program's own only size() is used.
+//   properties. Nor are there segmented stacks, a context, has_ready_fibers(), or async() with two
+//   allocators. Of a program's own stack allocator, only size() is used.
 // - A dispatched fiber begins before its constructor returns, but behind the fibers that can run.
 // - The namespace boost::fibers is an alias, which cannot be opened again.
 // - try_lock() by the holder of a mutex returns false.
-// - A promise to which a value could not be copied has that exception, and is satisfied.
+// - If copying a value into a promise throws, the promise holds that exception, and is satisfied.
 // - What goes through a channel must have a move constructor that does not throw.
 // - A failure of a child that motet::spin() or a group has started in one of these fibers is thrown
 //   where the child is awaited, or at the fiber's end, but interrupts no other wait.

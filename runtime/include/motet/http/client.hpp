@@ -17,8 +17,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct client_request;
 
-/// Thrown for an answer that is no HTTP, or larger than allowed, and for more redirections than
-/// allowed.
+/// Thrown for a response that is not valid HTTP, or larger than allowed, and for more redirects
+/// than allowed.
 class bad_reply : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -42,18 +42,18 @@ class reply {
   /// Returns: the value of the first header of this name; empty if it is absent.
   /// Not a switchpoint.
   std::string_view header(std::string_view name) const noexcept;
-  /// Returns: the address that has answered, perhaps another one than was asked.
+  /// Returns: the address that has answered, which may differ from the one requested.
   /// Not a switchpoint.
   const std::string& url() const noexcept;
-  /// Returns: the size of the body in bytes; std::nullopt if only its end will tell.
+  /// Returns: the size of the body in bytes; std::nullopt if known only at its end.
   /// Not a switchpoint.
   std::optional<std::uint64_t> length() const noexcept;
 
   /// Reads the next bytes of the body.
   /// Returns: bytes read, at most as many as `room` has; 0 at the end.
   /// Switchpoint.
-  /// Throws: std::system_error; timed_out if nothing comes in client_options::stall; unexpected_eof
-  ///         if the connection ends first; bad_reply; a pending interruption.
+  /// Throws: std::system_error; timed_out if nothing arrives within client_options::stall;
+  ///         unexpected_eof if the connection ends first; bad_reply; a pending interruption.
   std::size_t read(std::span<std::byte> room);
   /// Returns: the rest of the body.
   /// Switchpoint.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an HTTP client allows servers, and what a request has.
+// The limits that an HTTP client sets for servers, and the parts of a request.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@ struct client_options {
   clock::duration connect = std::chrono::seconds(10);
   clock::duration first_byte = std::chrono::seconds(30);
   clock::duration stall = std::chrono::seconds(30);
-  /// How often another address is asked because an answer says so.
+  /// The maximum number of redirects that are followed.
   std::size_t redirects = 10;
-  /// How often a request that may be repeated without harm (GET, HEAD, PUT, DELETE, OPTIONS) is
-  /// repeated when its connection has failed before any of the answer had come.
+  /// How many times an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS) is retried when its
+  /// connection has failed before any of the response had arrived.
   std::size_t retries = 2;
   /// The most bytes of an answer's head, and of a body that reply::text() returns.
   std::size_t head = std::size_t{64} * 1024;
@@ -34,7 +34,7 @@ struct client_options {
   std::string trusted_file = {};
 };
 
-/// What a request has beside its method and address.
+/// What a request has besides its method and address.
 struct request_options {
   fields headers = {};
   std::string body = {};

@@ -17,7 +17,7 @@ struct field {
   std::string_view value;
 };
 
-/// Names and values in their order; several may have the same name. Case does not count in names.
+/// Names and values in their order; several may have the same name. Names are case-insensitive.
 class fields {
  public:
   class iterator {
@@ -46,10 +46,10 @@ class fields {
     std::size_t index_ = 0;
   };
 
-  /// Adds a field behind the others.
+  /// Adds a field after the others.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument for a name that is no token, and for a value with a line end or
-  ///         another control character: what a stranger has written cannot add fields of its own.
+  /// Throws: std::invalid_argument for a name that is not a token, and for a value with a newline
+  ///         or another control character, so that untrusted input cannot inject fields.
   /// Source: RFC 9110, 5.
   void add(std::string_view name, std::string_view value);
   /// The same, but replaces all fields of this name.

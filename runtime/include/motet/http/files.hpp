@@ -16,8 +16,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Source: RFC 9110, 13 and 14.
 void send_file(request& asked, response& answer, const std::string& path);
 
-/// Returns: a handler for a route that ends with `{path...}`: that file below `directory`, and
-///          index.html for a directory. No path leads out of it, but links are followed.
+/// Returns: a handler for a route that ends with `{path...}`: it sends that file below `directory`,
+///          or index.html for a directory. No path leads out of it, but links are followed.
 /// Not a switchpoint.
 handler files(std::string directory);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a server is asked.
+// Requests and responses, as a handler of a server sees them.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class server_connection;
 /// reported by this, too: a handler that does not catch it responds correctly.
 class status_error : public std::runtime_error {
  public:
-  /// `text` is told to the client.
+  /// `text` is sent to the client.
   /// Not a switchpoint.
-  /// Throws: std::invalid_argument for a status that is not of an error.
+  /// Throws: std::invalid_argument for a status that is not an error status.
   status_error(int status, const std::string& text);
 
   /// Not a switchpoint.
@@ -47,8 +47,8 @@ class request {
   /// Returns: the path in it, decoded: "/a page".
   /// Not a switchpoint.
   std::string_view path() const noexcept;
-  /// Returns: the decoded value of a query parameter: "3" for "size"; std::nullopt if it is
-  ///          absent.
+  /// Returns: the decoded value of a query parameter: "3" for "size";
+  ///          std::nullopt if it is absent.
   ///
   /// Not a switchpoint.
   std::optional<std::string> query(std::string_view name) const;
@@ -62,12 +62,12 @@ class request {
   /// Returns: the value of the first header of this name; empty if it is absent.
   /// Not a switchpoint.
   std::string_view header(std::string_view name) const noexcept;
-  /// Returns: the size of the body in bytes; std::nullopt if only its end will tell.
+  /// Returns: the size of the body in bytes; std::nullopt if known only at its end.
   /// Not a switchpoint.
   std::optional<std::uint64_t> length() const noexcept;
 
-  /// Reads the next bytes of the body. Sends "100 Continue" first if the client expects
-  /// it.
+  /// Reads the next bytes of the body.
+  /// Sends "100 Continue" first if the client expects it.
   /// Returns: bytes read, at most the size of `room`; 0 at the end.
   /// Switchpoint.
   /// Throws: status_error: 400 for a malformed body, 413 for more than
@@ -92,7 +92,7 @@ class request {
   server_connection& of_;
 };
 
-/// What a server answers. A body of at most 16 KiB is sent with its length when the handler
+/// The response of a server. A body of at most 16 KiB is sent with its length when the handler
 /// returns; a longer one, or one that is flushed, goes in chunks, unless a Content-Length was set.
 class response {
  public:
@@ -105,7 +105,7 @@ class response {
   ///         to 599.
   response& status(int code);
   /// Sets a header in place of any others of its name. Date, Content-Length, Transfer-Encoding and
-  /// Connection are added by themselves.
+  /// Connection are added automatically.
   /// Not a switchpoint.
   /// Throws: as fields::set(); std::logic_error if the head has been sent.
   response& header(std::string_view name, std::string_view value);
@@ -115,8 +115,8 @@ class response {
 
   /// Adds to the body. What is written in answer to HEAD is not sent.
   /// Switchpoint.
-  /// Throws: std::system_error if the client is gone; timed_out if it takes nothing in
-  ///         serve_options::stall; std::logic_error for more than Content-Length said;
+  /// Throws: std::system_error if the client is gone; timed_out if it accepts nothing for
+  ///         serve_options::stall; std::logic_error for more bytes than the Content-Length;
   ///         a pending interruption.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);

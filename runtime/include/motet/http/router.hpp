@@ -17,14 +17,14 @@ class router {
   /// Calls `called` for requests of this method. Handlers for GET also answer HEAD.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a pattern that does not begin with a slash, or with braces
-  ///         that are not a whole part.
+  ///         that do not enclose a whole segment.
   router& on(std::string_view method, std::string_view pattern, handler called);
   router& get(std::string_view pattern, handler called);
   router& post(std::string_view pattern, handler called);
   router& put(std::string_view pattern, handler called);
   router& del(std::string_view pattern, handler called);
 
-  /// Answers 404 if no pattern fits, and 405 if none does for the method.
+  /// Answers 404 if no pattern matches, and 405 if one matches, but not for the method.
   /// Switchpoint if the handler is.
   /// Throws: what the handler throws.
   void operator()(request& asked, response& answer) const;
@@ -32,7 +32,7 @@ class router {
  private:
   struct route {
     std::string method;
-    std::vector<std::string> parts;  // "{name}", "{name...}" or a part that stands for itself
+    std::vector<std::string> parts;  // "{name}", "{name...}" or a literal segment
     handler called;
   };
 

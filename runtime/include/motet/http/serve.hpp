@@ -28,8 +28,8 @@ void serve_http(any_stream connected, const http::serve_options& how, const http
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Answers the requests on one connection, until it ends. For servers whose listener is none of
-/// motet's, or whose connections are made safe first: see docs/tls.md.
+/// Answers the requests on one connection, until it ends. For servers whose listener is not one of
+/// motet's, or whose connections are secured first: see docs/tls.md.
 /// Switchpoint.
 /// Throws: what the handler throws; a pending interruption.
 template <stream S>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an HTTP server allows its clients, and tells of them.
+// The limits that an HTTP server sets for its clients, and what it reports about them.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ struct answered {
 };
 
 struct serve_options {
-  /// How connections are taken, and how the server drains: then a connection answers the request
-  /// that it is at, and is closed; one without a request waits a second for another.
+  /// How connections are accepted, and how the server drains: a connection then finishes its
+  /// current request and is closed; one without a request waits a second for another.
   net::serve_options connections = {};
   /// The most bytes of a request's head (431), and of its body (413).
   std::size_t head = std::size_t{16} * 1024;
@@ -40,9 +40,9 @@ struct serve_options {
   /// The longest time for a handler; then it is cancelled, and the response is 503 if none has
   /// begun. A client may request less: Request-Timeout, in seconds, with a fraction. 0: no limit.
   clock::duration handling{0};
-  /// When for 100 ms no request was answered within this time of its arrival, those that have
-  /// waited longer are refused with 503; in a shorter burst, those that have waited 100 ms. 5 ms is
-  /// a good choice. 0: requests are never refused, and wait.
+  /// If for 100 ms no request has been answered within this time of its arrival, requests that have
+  /// waited longer than that are refused with 503; in a shorter burst, those that have waited 100
+  /// ms. 5 ms is a good choice. 0: requests are never refused, and wait.
   clock::duration shed_when_late{0};
   /// Called in the connection's fiber for each response that is complete, or was aborted; a
   /// malformed request has no response of a handler.

@@ -35,16 +35,16 @@ struct websocket_options {
   /// While read() waits, a peer that has been silent for this long is sent a ping. If it stays
   /// silent for as long again, the connection counts as lost.
   clock::duration idle = std::chrono::seconds(30);
-  /// How long the peer may leave what is sent untaken.
+  /// How long the peer may go without accepting data that is sent to it.
   clock::duration stall = std::chrono::seconds(30);
-  /// How long a client's connection may take to be made, with its handshakes.
+  /// How long a client may take to connect, including the handshakes.
   clock::duration connect = std::chrono::seconds(10);
   /// How long close() waits for the peer's answer.
   clock::duration farewell = std::chrono::seconds(1);
   /// Subprotocols. A client offers all of them; a server chooses the first of these that the client
   /// offers, or none.
   std::vector<std::string> protocols = {};
-  /// What a client's request has beside the usual headers.
+  /// What a client's request has besides the usual headers.
   fields headers = {};
   /// For wss: as client_options::trusted_file.
   std::string trusted_file = {};
@@ -63,9 +63,9 @@ class websocket {
   /// Throws: status_error for a request that does not ask for a WebSocket; std::logic_error if the
   ///         answer has begun; std::system_error; a pending interruption.
   static websocket accept(request& asked, response& answer, const websocket_options& how = {});
-  /// Connects to an address of ws or wss.
+  /// Connects to a ws or wss address.
   /// Switchpoint.
-  /// Throws: std::invalid_argument for an address that is none; bad_reply if the server declines;
+  /// Throws: std::invalid_argument for an invalid address; bad_reply if the server declines;
   ///         std::system_error; timed_out; tls::errc; std::logic_error for wss without motet-tls;
   ///         a pending interruption.
   static websocket connect(std::string_view address, const websocket_options& how = {});
@@ -79,8 +79,8 @@ class websocket {
   /// Returns: the next message; std::nullopt when the peer has closed the WebSocket.
   /// Switchpoint.
   /// Throws: std::system_error: connection_reset if the connection ends without a close frame, or
-  ///         Boost.Beast's error for a protocol violation, which the peer is sent, too; timed_out
-  ///         for an unresponsive peer; broken_pipe if the WebSocket is closed; a pending
+  ///         Boost.Beast's error for a protocol violation, which is also reported to the peer;
+  ///         timed_out for an unresponsive peer; broken_pipe if the WebSocket is closed; a pending
   ///         interruption.
   std::optional<websocket_message> read();
 
@@ -89,22 +89,22 @@ class websocket {
   /// Throws: std::system_error, broken_pipe if the WebSocket has ended; timed_out if the peer takes
   ///         nothing; a pending interruption.
   void write(std::string_view text);
-  /// Sends bytes that are no text.
+  /// Sends a binary message.
   /// Switchpoint.
   /// Throws: as above.
   void write(std::span<const std::byte> bytes);
 
   /// Sends a close frame, and waits for the peer's, for at most websocket_options::farewell.
   /// Messages that arrive meanwhile are dropped. If another fiber reads, this waits for its
-  /// turn, so it is best called by the fiber that reads. No effect if the WebSocket is
-  /// closed.
+  /// turn, so it is best called by the fiber that reads.
+  /// No effect if the WebSocket is closed.
   /// Switchpoint.
   /// Throws: std::invalid_argument for a reason of more than 123 bytes, or a code that must
   ///         not be sent; a pending interruption.
   void close(std::uint16_t code = 1000, std::string_view reason = {});
 
-  /// Returns: how the peer has closed it. Until read() has returned nothing, or close() was
-  ///          answered, the code is 1005.
+  /// Returns: how the peer has closed it. Until read() has returned std::nullopt, or close() has
+  ///          been answered, the code is 1005.
   /// Not a switchpoint.
   const websocket_end& ended() const noexcept;
   /// Returns: the negotiated subprotocol, one of websocket_options::protocols; empty if there is

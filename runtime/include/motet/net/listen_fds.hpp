@@ -15,8 +15,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 ///          call.
 /// Not a switchpoint.
 /// Throws: std::system_error if one of them is not open (EBADF) or not a socket (ENOTSOCK);
-///         std::runtime_error if the environment's value is not a number. Threads: any; do not
-///         change the environment meanwhile.
+///         std::runtime_error if the environment's value is not a number. Any thread; do not change
+///         the environment meanwhile.
 /// Source: sd_listen_fds(3).
 std::vector<fd> listen_fds();
 

@@ -15,10 +15,10 @@
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 struct serve_options {
-  /// When a stop is requested, on any thread, the server drains: it takes the connections that have
-  /// come, as far as the limit allows, closes the listener, and lets the handlers finish. A handler
-  /// that waits for a next request has the token end that wait, and nothing else: see
-  /// docs/servers.md.
+  /// When a stop is requested, on any thread, the server drains: it accepts the connections already
+  /// queued, as far as the limit allows, closes the listener, and lets the handlers finish. A
+  /// handler that waits for its next request should let the token end that wait, and nothing else:
+  /// see docs/servers.md.
   std::stop_token drain = {};
   /// How long a graceful shutdown waits for the handlers; those still running then are cancelled.
   clock::duration grace = std::chrono::seconds(10);
@@ -30,8 +30,8 @@ struct serve_options {
   std::function<void(std::exception_ptr)> on_error = {};
   /// The fiber of a connection has this name, followed by the peer's if it has one.
   std::string name = "connection";
-  /// A server on several threads takes a port on which another program, or another server of this
-  /// one, listens already, and shares its connections.
+  /// A server on several threads may use a port on which another program, or another server in this
+  /// program, listens already, and shares its connections.
   bool share_port = false;
 };
 
@@ -40,7 +40,7 @@ struct listen_options {
   int backlog = SOMAXCONN;
   /// Several sockets of one user may listen on the port, and share its connections (SO_REUSEPORT).
   bool reuse_port = false;
-  /// The port can be taken although connections of an earlier program are not quite over
+  /// The port can be taken even while connections of an earlier program are still closing
   /// (SO_REUSEADDR).
   bool reuse_address = true;
   /// An IPv6 socket takes no IPv4 connections (IPV6_V6ONLY).

@@ -57,11 +57,11 @@ class tcp_listener : public detail::socket_listener {
   tcp_stream accept();
   tcp_stream accept(std::error_code& error) noexcept;
 
-  /// Takes connections and calls `handler(tcp_stream)` on a fiber for each, until it drains:
-  /// serve_options. A handler that throws ends its own connection. It ends by an exception once the
-  /// handlers' fibers have been cancelled and are over, so `handler` may borrow locals. When
-  /// descriptors or memory run out, serve() says so, waits, from 1 ms up to 1 s, and tries again.
-  /// In dumps the fibers are spun at `site`.
+  /// Accepts connections, and calls `handler(tcp_stream)` on a fiber for each, until it drains (see
+  /// serve_options). A handler that throws ends its own connection. Before serve() throws, the
+  /// fibers of the handlers are cancelled and have ended, so `handler` may borrow locals. When
+  /// descriptors or memory run out, serve() reports that, waits, from 1 ms up to 1 s, and tries
+  /// again. Dumps show the fibers as spun at `site`.
   /// Returns: how many handlers were cancelled because they took longer than the grace. The
   ///          listener is closed by then.
   /// Switchpoint.

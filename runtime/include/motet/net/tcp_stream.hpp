@@ -23,7 +23,7 @@ class tcp_stream : public detail::socket_stream {
   static tcp_stream connect(const endpoint& peer, std::error_code& error) noexcept;
   /// Looks up `host` as dns::resolve() does, and connects to the first of its addresses that
   /// answers. IPv6 and IPv4 take turns; the next address is tried when one has failed, or has not
-  /// answered for 250 ms. A time limit round the call is for the look-up and all the tries.
+  /// answered for 250 ms. A time limit around the call covers the look-up and all attempts.
   /// Switchpoint.
   /// Throws: as dns::resolve(); std::system_error with the error of the address that failed last.
   /// Source: RFC 8305.

@@ -15,10 +15,10 @@ class udp_socket : public detail::datagram_socket {
  public:
   /// Receives at `where`. Port 0 lets the kernel choose: see local_endpoint().
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for a name of another
-  /// kind.
+  /// Throws: std::system_error that names `where`;
+  ///         std::invalid_argument for an endpoint of another family.
   explicit udp_socket(const endpoint& where);
-  /// Returns: a socket that sends to `peer`, and receives from there alone.
+  /// Returns: a socket that sends to `peer`, and receives only from it.
   /// Not a switchpoint.
   /// Throws: std::system_error that names `peer`.
   static udp_socket connect(const endpoint& peer);

@@ -10,7 +10,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-/// Owns a Unix socket (SOCK_DGRAM). Move-only. Unlike with UDP no datagram is lost: to send waits
+/// Owns a Unix socket (SOCK_DGRAM). Move-only. Unlike with UDP, no datagram is lost: a send waits
 /// while the receiver has no room. Any number of its thread's fibers may send and receive at the
 /// same time.
 class unix_datagram : public detail::datagram_socket {
@@ -32,11 +32,11 @@ class unix_datagram : public detail::datagram_socket {
   /// Not a switchpoint.
   explicit unix_datagram(fd bound) noexcept : datagram_socket(std::move(bound)) {}
 
-  /// Ends this thread's calls on the socket with bad_file_descriptor, closes it, and takes the path
-  /// away that it has made, unless that is another file by now.
+  /// Ends this thread's calls on the socket with bad_file_descriptor, closes it, and removes the
+  /// path that it created, unless that is another file by now.
   /// Switchpoint if there are such calls; nothing interrupts it.
   void close() noexcept {
-    path_.take_away();  // first, so that it is not found abandoned, and made anew, meanwhile
+    path_.take_away();  // first, so that nobody finds it abandoned and recreates it
     datagram_socket::close();
   }
   /// Gives up ownership of the descriptor, and keeps the path. Pending calls continue.

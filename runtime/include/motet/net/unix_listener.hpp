@@ -59,8 +59,8 @@ class unix_listener : public detail::socket_listener {
     serve({.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
   }
 
-  /// Ends every accept() with bad_file_descriptor, closes the socket, and takes the path away that
-  /// the listener has made, unless it is another file by now.
+  /// Ends every accept() with bad_file_descriptor, closes the socket, and removes the path that the
+  /// listener created, unless that is another file by now.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   void close();

@@ -34,7 +34,7 @@ class unix_stream : public detail::socket_stream {
   /// Switchpoint; nothing interrupts it.
   ~unix_stream() = default;
 
-  /// Sends a copy of the descriptor, with one byte, behind what has been written before. The
+  /// Sends a copy of the descriptor, with one byte, after everything written earlier. The
   /// descriptor must stay open until the call is over.
   /// Switchpoint.
   /// Throws: std::system_error; a pending interruption, and then nothing was sent.

@@ -97,7 +97,7 @@ class basic_channel {
     return pop_wait_for(item, detail::left_until(end));
   }
 
-  /// Goes through what is popped until the channel is closed and empty.
+  /// Pops one item per step until the channel is closed and empty.
   class iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -129,7 +129,7 @@ class basic_channel {
     std::optional<T> item_;
   };
 
-  /// Switchpoint; so is going on to the next item.
+  /// Switchpoint; so is advancing the iterator.
   iterator begin() { return iterator(*this); }
   /// Not a switchpoint.
   iterator end() noexcept { return {}; }
@@ -202,7 +202,7 @@ class unbuffered_channel : public basic_channel<T> {
   unbuffered_channel() : basic_channel<T>(0) {}
 };
 
-/// Switchpoint; so is going on to the next item.
+/// Switchpoint; so is advancing the iterator.
 template <typename T>
 typename basic_channel<T>::iterator begin(basic_channel<T>& channel) {
   return channel.begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// boost::fibers::fiber. As there, a fiber is nobody's child: it may outlive the fiber that starts
+// boost::fibers::fiber. As in Boost, a fiber has no parent: it may outlive the fiber that starts
 // it, nothing interrupts it, its thread does not end before it does, and an exception that leaves
 // its function ends the program.
 #pragma once
@@ -24,8 +24,8 @@
 namespace motet { inline namespace MOTET_ABI {
 namespace compat { namespace boost_fiber {
 
-/// Whether a fiber begins before its constructor returns, behind those that can run by then, or
-/// when its turn comes.
+/// When a fiber begins: before its constructor returns, after the fibers that can run by then
+/// (dispatch), or when its turn comes (post).
 enum class launch { dispatch, post };
 
 class fiber;
@@ -35,7 +35,7 @@ class fiber;
 namespace detail {
 
 /// What a fiber of Boost's does: calls a function with arguments, out of reach of interruptions.
-/// Until it is called, a count keeps them away, which the constructor of the fiber has raised.
+/// Until then, the shield count, which the fiber's constructor has raised, holds those back.
 template <typename F, typename... Arguments>
 struct unrelated_body {
   void operator()() {
@@ -65,7 +65,7 @@ namespace compat { namespace boost_fiber {
 
 class fiber {
  public:
-  /// Tells fibers apart; the one that is default-constructed is no fiber's.
+  /// Identifies a fiber; a default-constructed id refers to no fiber.
   class id {
    public:
     /// Not a switchpoint.

@@ -8,7 +8,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
 
-/// A pointer of which each fiber has its own, at first null. When a fiber ends, what its pointer
+/// A pointer with a value per fiber, initially null. When a fiber ends, what its pointer
 /// refers to is given to the clean-up function, or deleted.
 template <typename T>
 class fiber_specific_ptr {
@@ -22,7 +22,7 @@ class fiber_specific_ptr {
       : each_([clean_up] { return kept(clean_up); }) {}
   fiber_specific_ptr(const fiber_specific_ptr&) = delete;
   fiber_specific_ptr& operator=(const fiber_specific_ptr&) = delete;
-  /// Cleans up for the running fiber, for others when they end.
+  /// Cleans up for the running fiber at once, and for other fibers when they end.
   /// Not a switchpoint, unless the clean-up is.
   ~fiber_specific_ptr() {
     if (detail::self_core() != nullptr) reset(nullptr);

@@ -162,7 +162,7 @@ class promise {
 
   /// Not a switchpoint.
   /// Throws: promise_already_satisfied; promise_uninitialized; what copying the value throws, which
-  ///         the future has then, too.
+  ///         the future then receives as well.
   template <typename Value = T>
     requires(!std::is_void_v<T>)
   void set_value(Value&& value) {

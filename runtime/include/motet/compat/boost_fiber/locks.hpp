@@ -17,7 +17,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
 
-/// A mutex of motet's, Mutex, that has time limits, and the exceptions of Boost.Fiber.
+/// One of motet's mutexes, Mutex, with the time limits and exceptions of Boost.Fiber.
 template <typename Mutex>
 class basic_timed_mutex {
  public:
@@ -130,7 +130,7 @@ class barrier {
   /// Throws: fiber_error for 0.
   explicit barrier(std::size_t parties) : all_(checked(parties)) {}
 
-  /// Returns: true in the party that comes last.
+  /// Returns: true in the party that arrives last.
   /// Switchpoint.
   bool wait() { return all_.arrive_and_wait(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions of which Boost.Fiber makes futures.
+// Functions whose results become futures, as in Boost.Fiber.
 #pragma once
 
 #include <exception>
@@ -87,7 +87,7 @@ class packaged_task<R(Arguments...)> {
         result.set_exception(std::current_exception());
         throw;
       } catch (...) {
-        // What the move of a result has thrown is there already.
+        // If moving the result threw, that exception is already stored.
         result.set_exception(std::current_exception());
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a fiber does to itself, in the words of Boost.Fiber.
+// Operations on the running fiber, under the names of Boost.Fiber.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waiting for the end of a fiber of this thread: a record in its list of awaiters. From another
-// thread the wait is arranged in the library.
+// thread, the wait is implemented inside the library.
 #pragma once
 
 #include <motet/detail/base/states.hpp>
@@ -33,7 +33,7 @@ void claim_failure(control_block& dead) noexcept;
 /// Throws: std::logic_error if the result has been moved out.
 void* result_of(control_block& dead);
 void* take_result_of(control_block& dead);
-/// Cancels the fiber, and decides what awaiting it returns if its body ends by that. Any thread.
+/// Cancels the fiber, and sets what awaiting it returns if that ends its body. Any thread.
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept;
 
 /// Throws: std::logic_error if `fiber` is the running one; what interrupts the wait.
@@ -48,7 +48,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
   home_awaiter waiting(fiber);
   fiber.awaiters.push_back(waiting);
   if (thread.park(waiting.wait) == wake_reason::handed) {
-    // To the awaiting fiber the stack is gone, also where the ended one could not give it back.
+    // Once awaited, a fiber must not hold a stack, even where it could not give it back itself.
     present_core().give_back_retired_stack();
     return;
   }
@@ -108,7 +108,7 @@ class awaited {
 
  private:
   control_block& fiber_;
-  thread_core* home_ = nullptr;  // null: it is another's
+  thread_core* home_ = nullptr;  // null: the fiber's home is another thread
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a compiler says of a callable that no fiber can call; and what motet says of a program that
-// is being debugged.
+// The compiler's messages for a callable that no fiber can call, and motet's notices for a program
+// that is being debugged.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ namespace detail {
 
 struct family;
 
-/// Whether a part of the program was compiled without NDEBUG: then motet gives notice of what is
-/// allowed, but is seldom meant.
+/// Whether a part of the program was compiled without NDEBUG: then motet issues notices about what
+/// is allowed but seldom intended.
 extern std::atomic<bool> debugged_program;
 
 #if !defined(NDEBUG)

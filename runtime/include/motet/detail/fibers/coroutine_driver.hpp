@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The fiber under a coroutine. A coroutine that waits for something of motet's has handed the
-// thread back to the fiber that runs it; this fiber, the driver, waits in its place, and resumes
-// the coroutine. So all that a coroutine does happens on one fiber, also after it has waited, and
-// what interrupts that fiber is thrown where the coroutine waits. Without <coroutine>, which not
-// every compiler has that builds the library.
+// The fiber under a coroutine. A coroutine that waits for a motet object has handed the thread back
+// to the fiber that runs it; this fiber, the driver, waits in its place, and resumes the coroutine.
+// So everything that a coroutine does happens on one fiber, even after it has waited, and what
+// interrupts that fiber is thrown where the coroutine waits. Avoids <coroutine>, which some of the
+// compilers that build the library lack.
 #pragma once
 
 #include <exception>
@@ -18,7 +18,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class coroutine_driver;
 class suspended_coroutine;
 
-/// What a coroutine waits for; its driver keeps it, for the coroutine may be destroyed meanwhile.
+/// What a coroutine waits for; its driver keeps it, as the coroutine may be destroyed meanwhile.
 struct coroutine_wait {
   coroutine_wait() = default;
   coroutine_wait(const coroutine_wait&) = delete;
@@ -106,7 +106,7 @@ const control_block& fiber_here();
 /// Throws: its failure; fiber_cancelled if it was cancelled.
 control_block& outcome_of(const fiber_ref& dead);
 /// Called in a handler on the fiber that runs a coroutine now.
-/// Returns: what is handled, as `awaiting` is to see it, which awaits the coroutine.
+/// Returns: the handled exception as seen by `awaiting`, the fiber that awaits the coroutine.
 std::exception_ptr failure_for(const control_block& awaiting) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -18,14 +18,14 @@ struct spin_options;
 namespace detail {
 
 /// Returns: the family for fibers that may outlive the running one: the children of its thread's
-///          main fiber; null, for the running fiber's own, if that has begun to end.
+///          main fiber; null, meaning the running fiber's own, if that main fiber has begun to end.
 /// Throws: as the first use of motet on a thread does.
 family* children_of_main();
 
 /// A fiber that has been created but not started; releases everything if it never is.
 class fiber_start {
  public:
-  /// `how` may be null: the defaults; `parents` too: a child of the running fiber.
+  /// `how` may be null for the defaults, and `parents` for a child of the running fiber.
   fiber_start(family* parents, spin_options* how, const body_kind& kind, call_site site)
       : block_(&make(parents, how, kind, site)) {}
   fiber_start(const fiber_start&) = delete;

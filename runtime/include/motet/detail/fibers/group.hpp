@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A set of fibers that are over before the group is: a fiber that borrows a local variable is spun
-// in a group that is declared after the variable.
+// A set of fibers that end before the group does: a fiber that borrows a local variable must be
+// spun in a group that is declared after the variable.
 #pragma once
 
 #include <chrono>
@@ -54,8 +54,8 @@ class group {
   explicit group(std::size_t limit);
   group(const group&) = delete;
   group& operator=(const group&) = delete;
-  /// Cancels the fibers that are left and waits for their end. A failure that the owner has not
-  /// been told of is thrown at the owner's next switchpoint.
+  /// Cancels the fibers that are left and waits for their end. A failure that has not reached the
+  /// owner is thrown at the owner's next switchpoint.
   /// Switchpoint; nothing interrupts it.
   ~group();
 
@@ -79,8 +79,8 @@ class group {
     return started;
   }
 
-  /// Spawns a fiber that calls `body(promise<T>&)`, and waits until `body` has set the promise,
-  /// once a server listens, for example. The fiber then continues in the background. If this call
+  /// Spawns a fiber that calls `body(promise<T>&)`, and waits until `body` has set the promise, for
+  /// example when its server is listening. The fiber then continues in the background. If this call
   /// is interrupted, it cancels the fiber.
   /// Returns: the value of the promise.
   /// Switchpoint.
@@ -103,19 +103,19 @@ class group {
   fiber_ref next();
 
   /// Returns: the exceptions of the last round that had a failure, in order, including those that
-  ///          the owner has been told of. A round ends when the group is empty.
+  ///          have reached the owner. A round ends when the group is empty.
   /// Not a switchpoint.
-  /// Throws: std::logic_error on another thread than the owner's; std::bad_alloc.
+  /// Throws: std::logic_error on a thread other than the owner's; std::bad_alloc.
   std::vector<std::exception_ptr> failures() const;
 
   /// Cancels all fibers that are in the group now; more may be spawned.
   /// Not a switchpoint.
-  /// Throws: std::logic_error on another thread than the owner's.
+  /// Throws: std::logic_error on a thread other than the owner's.
   void cancel(const char* reason = "its group was cancelled", call_site site = call_site::here());
 
   /// Terminates every fiber that is in the group now, as fiber_ref::terminate() does.
   /// Not a switchpoint: to wait for the end, call await_all().
-  /// Throws: std::logic_error on another thread than the owner's.
+  /// Throws: std::logic_error on a thread other than the owner's.
   void terminate(detail::timespan grace = std::chrono::seconds(5),
                  call_site site = call_site::here());
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fiber of a group that says when it is ready.
+// A fiber in a group that signals when it is ready.
 #pragma once
 
 #include <exception>

@@ -19,14 +19,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class race {
  public:
-  /// What ends the race: a call of win(), or also the first failure.
+  /// What ends the race: only a call to win(), or the first failure as well.
   enum class rule { first_win, first_failure };
 
   race(std::size_t entrants, rule ends);
 
   /// Spins a fiber that calls `attempt(place)`; places count from 0. If `attempt` only awaits the
-  /// fiber `watched`, the failure of that fiber counts as the attempt's, also where the owner of
-  /// the race has been told of it already.
+  /// fiber `watched`, the failure of that fiber counts as the attempt's, even if the owner of
+  /// the race already knows of it.
   template <typename Body>
   void enter(Body entrant_body, fiber_ref watched = {}) {
     const std::size_t place = entered_++;

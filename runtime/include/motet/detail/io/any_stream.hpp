@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stream of whichever kind, for streams and servers that are built on others and are no
+// A stream of any kind, for streams and servers that are built on other streams and are not
 // templates.
 #pragma once
 

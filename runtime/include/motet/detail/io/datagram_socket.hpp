@@ -88,7 +88,7 @@ class datagram_socket {
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
   ~datagram_socket() = default;
 
-  /// Has the socket send to `peer`, and receive from there alone.
+  /// Makes the socket send to `peer`, and receive only from it.
   /// Throws: std::system_error that names `peer`.
   /// Source: connect(2).
   void connect_to(const net::endpoint& peer);

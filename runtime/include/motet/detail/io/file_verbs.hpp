@@ -21,7 +21,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace io {
 
-/// As read() and write(), but `offset` bytes from the beginning of a file, and its position stays.
+/// As read() and write(), but at byte `offset` of a file, whose position does not change.
 /// So several fibers can use one file at the same time.
 /// Returns: bytes read or written, in [0, buffer.size()].
 /// Switchpoint.
@@ -45,8 +45,8 @@ std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset);
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset,
                     std::error_code& error) noexcept;
 
-/// Waits until what has been written to a file is on the disk; fdatasync() leaves out what is not
-/// needed to read it again, such as the time of the last change.
+/// Waits until what has been written to a file is on the disk; fdatasync() omits metadata that is
+/// not needed to read the data back, such as the modification time.
 /// Switchpoint.
 /// Source: fsync(2).
 void fsync(int fd);
@@ -54,21 +54,21 @@ void fsync(int fd, std::error_code& error) noexcept;
 void fdatasync(int fd);
 void fdatasync(int fd, std::error_code& error) noexcept;
 
-/// Gives a part of a file room on the disk, or takes the room back, as `mode` says.
+/// Allocates disk space for a part of a file, or frees it, depending on `mode`.
 /// Switchpoint.
 /// Source: fallocate(2).
 void fallocate(int fd, int mode, off_t offset, off_t size);
 void fallocate(int fd, int mode, off_t offset, off_t size, std::error_code& error) noexcept;
 
-/// Gives a file another size, in bytes: cuts its end off, or adds zeros.
+/// Changes the size of a file, in bytes: truncates it, or extends it with zeros.
 /// Switchpoint.
 /// Source: ftruncate(2).
 void ftruncate(int fd, off_t size);
 void ftruncate(int fd, off_t size, std::error_code& error) noexcept;
 
-/// Opens a file, and with O_CREAT makes it, with the rights in `mode` less those in the umask of
-/// the process. O_CLOEXEC is implied. To open a FIFO waits for its other end, in a thread, without
-/// O_NONBLOCK.
+/// Opens a file, and with O_CREAT creates it with the permissions in `mode` that the process's
+/// umask allows. O_CLOEXEC is implied. Without O_NONBLOCK, opening a FIFO waits, on a plain thread,
+/// until its other end is opened.
 /// Returns: the descriptor, which the caller owns.
 /// Switchpoint.
 /// Source: openat(2).
@@ -76,7 +76,7 @@ int openat(int directory, const char* path, int flags, mode_t mode = 0);
 int openat(int directory, const char* path, int flags, mode_t mode,
            std::error_code& error) noexcept;
 
-/// Says of a file what `mask` asks for. With AT_EMPTY_PATH in `flags`, and an empty path, the file
+/// Gets the status that `mask` requests. With AT_EMPTY_PATH in `flags` and an empty path, the file
 /// is `directory` itself.
 /// Switchpoint.
 /// Source: statx(2).
@@ -84,7 +84,7 @@ void statx(int directory, const char* path, int flags, unsigned mask, struct ::s
 void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status,
            std::error_code& error) noexcept;
 
-/// Gives a file another name, in the same file system. `flags` are those of renameat2(2).
+/// Renames a file within its file system. `flags` are those of renameat2(2).
 /// Switchpoint.
 /// Source: rename(2).
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
@@ -92,13 +92,13 @@ void renameat(int directory, const char* path, int new_directory, const char* ne
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags, std::error_code& error) noexcept;
 
-/// Takes a name away; with AT_REMOVEDIR in `flags` that of an empty directory.
+/// Removes a name; with AT_REMOVEDIR in `flags`, that of an empty directory.
 /// Switchpoint.
 /// Source: unlink(2).
 void unlinkat(int directory, const char* path, int flags = 0);
 void unlinkat(int directory, const char* path, int flags, std::error_code& error) noexcept;
 
-/// Makes a directory, with the rights in `mode` less those in the umask of the process.
+/// Creates a directory with the permissions in `mode` that the process's umask allows.
 /// Switchpoint.
 /// Source: mkdir(2).
 void mkdirat(int directory, const char* path, mode_t mode);

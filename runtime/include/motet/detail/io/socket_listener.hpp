@@ -41,7 +41,7 @@ class socket_listener {
   socket_listener& operator=(socket_listener&&) noexcept;
   ~socket_listener();
 
-  /// Returns: a descriptor, or minus an errno value. Tells the peer's address, if asked for.
+  /// Returns: a descriptor, or minus an errno value. Sets a non-null `address` to the peer's.
   /// Throws: std::logic_error while a fiber of another thread accepts.
   std::int32_t accept_now(sockaddr* address = nullptr, socklen_t* length = nullptr);
   /// The same without waiting; -EAGAIN if there is no connection, or accept(2) would block.

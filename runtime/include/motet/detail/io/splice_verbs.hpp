@@ -31,8 +31,8 @@ std::size_t splice(int from, int to, std::size_t size, unsigned flags,
 std::size_t tee(int from, int to, std::size_t size);
 std::size_t tee(int from, int to, std::size_t size, std::error_code& error) noexcept;
 
-/// Waits until the process of the pidfd, a child of this one, has ended, and takes its status, but
-/// for WNOWAIT in `options`, which leaves it. `options` holds WEXITED.
+/// Waits until the process of the pidfd, a child of this one, has ended, and reaps it unless
+/// `options` contains WNOWAIT. `options` must contain WEXITED.
 /// Switchpoint.
 /// Source: waitid(2), P_PIDFD; pidfd_open(2).
 siginfo_t waitid(int pidfd, int options = WEXITED);

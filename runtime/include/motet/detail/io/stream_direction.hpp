@@ -44,7 +44,7 @@ inline constexpr direction_calls plain_direction{
     [](void*) noexcept { return -1; },
 };
 
-/// A direction of a stream that lasts longer than this.
+/// A direction of a stream, which must outlive this object.
 struct stream_direction {
   void* stream = nullptr;
   const direction_calls* calls = nullptr;
@@ -82,8 +82,8 @@ class direction_lock {
   void* held_ = nullptr;
 };
 
-/// The directions of `stream`; a kind of stream that has turns gives its own by a function of this
-/// name for that very kind.
+/// The directions of `stream`; a kind of stream that has turns provides its own by overloading this
+/// function for that kind.
 template <typename Stream>
 stream_direction input_of(Stream& stream) {
   if constexpr (requires { stream.input_direction(); }) {

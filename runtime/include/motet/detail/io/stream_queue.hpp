@@ -24,16 +24,16 @@ class stream_queue {
   queue_result take(const char* what, int fd);
   /// Hands the turn to the fiber that has waited longest.
   void pass() noexcept;
-  /// take() returns `closed` from now on, also for the fibers that wait.
+  /// Makes take() return `closed`, to the fibers that already wait as well.
   void close() noexcept;
   bool closed() const noexcept { return closed_; }
-  /// Whether a fiber is in a call on the stream: it leaves that soon once the descriptor is closed.
+  /// Whether a fiber is in a call on the stream; the call ends soon once the descriptor is closed.
   bool in_use() noexcept { return holder() != nullptr && !kept_; }
   /// The turn spans several calls, between which its holder may wait. It continues even if the
   /// stream is closed, so the owner of the queue must outlive it.
   void keep() noexcept { kept_ = true; }
   bool kept() noexcept { return holder() != nullptr && kept_; }
-  /// Returns: whether a fiber of another thread than the calling one has the turn. Any thread.
+  /// Returns: whether a fiber of a thread other than the calling one has the turn. Any thread.
   bool taken_elsewhere() noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The path of a Unix socket, which its maker takes away.
+// The path of a Unix socket, which its creator removes.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ class unix_socket_path {
   unix_socket_path& operator=(unix_socket_path&& other) noexcept;
   ~unix_socket_path() { take_away(); }
 
-  /// Takes the path away, unless it is another file by now, or the parent process's.
+  /// Removes the path, unless it names another file by now, or belongs to the parent process.
   void take_away() noexcept;
   /// Gives up ownership; the path stays.
   void forget() noexcept { path_.clear(); }
