@@ -16,7 +16,7 @@ namespace detail {
 
 [[noreturn]] void refuse_empty_end();
 
-/// The channel of local ends may go with its thread, and then nobody waits there.
+/// Local ends may be destroyed on another thread once theirs has ended; then no fiber waits there.
 template <typename Channel>
 void close_with_end(Channel& of, bool drops) noexcept {
   try {

@@ -37,7 +37,7 @@ inline bool runs_here(const inline_executor&) noexcept {
 ///          ends, functions that have not started are destroyed, and post() throws
 ///          executor_stopped.
 /// Not a switchpoint.
-/// Throws: executor_stopped if the runtime is ending; std::logic_error on a foreign executor;
+/// Throws: executor_stopped if the runtime is ending; std::logic_error on a foreign thread;
 ///         std::bad_alloc; as the first use of motet on a thread does.
 executor here();
 

@@ -44,8 +44,8 @@ struct serve_options {
   /// waited longer than that are refused with 503; in a shorter burst, those that have waited 100
   /// ms. 5 ms is a good choice. 0: requests are never refused, and wait.
   clock::duration shed_when_late{0};
-  /// Called in the connection's fiber for each response that is complete, or was aborted; a
-  /// malformed request has no response of a handler.
+  /// Called in the connection's fiber after each response to a handler's request, complete or
+  /// aborted; not for malformed requests, which no handler sees.
   std::function<void(const answered&)> log = {};
 };
 

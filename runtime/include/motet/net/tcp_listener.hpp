@@ -96,7 +96,7 @@ class tcp_listener : public detail::socket_listener {
     return serve_shared_out(
         pool, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
-  /// The same with a listener of its own on `where`.
+  /// The same, on a listener that this call creates for `where`.
   /// Switchpoint.
   /// Throws: as the other serve(); std::system_error if `where` cannot be bound, for example
   ///         because another socket that does not share the port listens there;

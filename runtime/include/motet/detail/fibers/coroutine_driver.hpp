@@ -100,7 +100,7 @@ class coroutine_driver {
   std::exception_ptr failure_;
 };
 
-/// Returns: the running fiber, wherever it is.
+/// Returns: the running fiber, even if it has teleported.
 const control_block& fiber_here();
 /// Claims the failure of `dead` as await() does, without a switchpoint.
 /// Throws: its failure; fiber_cancelled if it was cancelled.
