@@ -39,13 +39,14 @@ set_sanitizer_options() {
 }
 
 # cache_compilers: puts what precedes a compiler's name into `cached`, nothing where ccache is not.
-# It may trust a header, g++'s precompiled ones too, whose date is new.
+# It may trust a header, g++'s precompiled ones too, whose date is new. A comment counts: g++ takes a
+# header whose size has changed for another one than that it has precompiled, and reads both.
 # shellcheck disable=SC2034
 cache_compilers() {
   cached=
   if command -v ccache >/dev/null; then
     cached='ccache '
-    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_COMMENTS=1
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
 }
