@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for several fibers at once. A callable gets a fiber that belongs to the call: all these
 // fibers have ended before the call is left, whatever happens, so callables may borrow from the
-// caller's frame. Fibers passed as handles, which already run, are only awaited, and continue.
+// caller's frame. Fibers passed as handles already run; the call awaits them, but never ends them.
 #pragma once
 
 #include <cstddef>

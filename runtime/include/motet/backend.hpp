@@ -108,7 +108,7 @@ struct operation {
   operation* next = nullptr;
   std::uint8_t stage = 0;
   bool cancelling = false;
-  std::uint8_t spurious_wakes = 0;  // how often in a row the call would wait on a ready descriptor
+  std::uint8_t spurious_wakes = 0;  // wakes in a row after which the call would still have to wait
   alignas(16) std::byte scratch[96];
 };
 

@@ -57,7 +57,7 @@ class basic_barrier {
   }
 
   /// Arrives without waiting, and leaves the barrier: later rounds need one party fewer. So the
-  /// others need not wait for a party that ends early, for example by a failure.
+  /// others need not wait for a party that ends early, for example because it failed.
   /// Not a switchpoint.
   /// Throws: std::logic_error if no party is left.
   void arrive_and_drop() {
@@ -108,7 +108,7 @@ class basic_barrier {
 
   Sharing sharing_;
   std::ptrdiff_t parties_;
-  std::ptrdiff_t missing_;  // parties still to arrive in this round; 0 only without parties
+  std::ptrdiff_t missing_;  // parties still to arrive in this round; 0 only if no party is left
   std::uint64_t round_ = 0;
   std::uint32_t process_ = this_process();
   wait_list waiting_;

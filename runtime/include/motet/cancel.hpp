@@ -26,7 +26,7 @@ namespace motet { inline namespace MOTET_ABI {
 /// waits, or else its next one, throws `cancelled`. If the limit expires while `f` computes,
 /// checkpoint() and the calls on descriptors throw immediately. Any other switchpoint throws once
 /// the thread has polled its backend; until then a switchpoint that need not wait may still return,
-/// for at most options.time_between_polls and 16 switches. If `f` returns, its result counts,
+/// for at most options.time_between_polls plus 16 switches. If `f` returns, its result counts,
 /// however late. Limits nest; each ends only its own call. No fiber is created.
 /// Returns: the result of `f`.
 /// Switchpoint if `f` is.

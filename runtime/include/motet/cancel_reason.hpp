@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Why a fiber, or a part of its body, was asked to end, and why the requesting fiber was in turn.
+// Why a fiber, or a part of its body, was asked to end, and why its requester was itself asked to.
 #pragma once
 
 #include <cstdint>

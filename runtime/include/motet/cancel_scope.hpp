@@ -12,10 +12,10 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls that are ended together on request, for a reason; unlike fiber_ref::cancel(),
-/// which ends a whole fiber. A scope has any number of calls, in any fibers of any threads, and
-/// must outlive them and cancel(). For code that has a std::stop_token already, there is
-/// move_on_when_stopped(); for a time limit, with_timeout().
+/// A set of calls that one request, with a reason, ends together; fiber_ref::cancel() ends a whole
+/// fiber instead. A scope has any number of calls, in any fibers of any threads, and must outlive
+/// them and cancel(). For code that has a std::stop_token already, there is move_on_when_stopped();
+/// for a time limit, with_timeout().
 class cancel_scope {
  public:
   /// Not a switchpoint.

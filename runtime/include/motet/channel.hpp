@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Items handed from fibers and threads that push to those that pop, each in order of arrival.
+// A queue between fibers and threads: some push items, others pop them, each in order of arrival.
 #pragma once
 
 #include <algorithm>

@@ -16,7 +16,7 @@ namespace detail {
 
 [[noreturn]] void refuse_empty_end();
 
-/// Local ends may be destroyed on another thread once theirs has ended; then no fiber waits there.
+/// Once the thread of local ends has ended, and no fiber waits there, another may destroy them.
 template <typename Channel>
 void close_with_end(Channel& of, bool drops) noexcept {
   try {
@@ -60,7 +60,7 @@ class basic_sender {
   /// Not a switchpoint.
   basic_sender() = default;
 
-  /// As channel::push(). Throws channel_closed also when no receiver is left.
+  /// As channel::push(). Also throws channel_closed when no receiver is left.
   /// Switchpoint; switches only if it must wait.
   void push(T&& item) const { channel_of(*this).push(std::move(item)); }
   /// Switchpoint; switches only if it must wait.

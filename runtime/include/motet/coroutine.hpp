@@ -213,11 +213,11 @@ auto operator co_await(fiber<T>&& awaited) {
 
 /// Runs a coroutine, or any other awaitable, on this fiber, and waits for its end. While the
 /// coroutine waits for an object of motet, an interruption of this fiber is thrown inside it. While
-/// it waits for a foreign object, nothing interrupts this call, because others hold the frame.
+/// it waits for a foreign object, nothing interrupts this call: foreign code refers to its frame.
 /// Returns: the result of co_await.
 /// Switchpoint.
 /// Throws: a pending interruption, before the coroutine begins; what the coroutine throws;
-///         fiber_cancelled in place of the `cancelled` of another fiber on which it was resumed;
+///         fiber_cancelled if another fiber, on which it was resumed, was cancelled there;
 ///         std::bad_alloc.
 template <typename A>
 detail::co_awaited<A&&> await_coro(A&& awaitable) {

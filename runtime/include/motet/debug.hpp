@@ -60,8 +60,8 @@ std::size_t dump_leaks(std::ostream& out);
 /// of other fibers, such as a section under a std::recursive_mutex, which every fiber of the thread
 /// may lock again. A call that need not wait is allowed, and does not yield, however often it is
 /// made; on io_uring every operation on a descriptor waits. A guard is a local variable; guards
-/// nest. A guard takes some nanoseconds and does not slow switches down. On a thread without fibers
-/// a guard has no effect.
+/// nest. A guard takes a few nanoseconds, and does not slow down switches. On a thread without
+/// fibers a guard has no effect.
 class no_switch_guard {
  public:
   /// Not a switchpoint.

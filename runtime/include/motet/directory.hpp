@@ -23,7 +23,7 @@ struct directory_entry {
 
 /// An open directory: a range of its names, except "." and "..", in no particular order. Move-only,
 /// for one fiber at a time. A name that is added or removed during the iteration may or may not
-/// appear; all others appear once. A plain thread reads the names, many at a time.
+/// appear; all others appear once. The names are read on a plain thread, many at a time.
 class directory {
  public:
   /// Switchpoint.

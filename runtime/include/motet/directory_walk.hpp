@@ -40,9 +40,9 @@ struct walk_entry {
 /// Symbolic links are not followed, except by the given path. An entry that is added or removed
 /// during the walk may or may not appear. Move-only, for one fiber at a time.
 ///
-/// A plain thread reads up to 256 entries at a time, for up to 5 ms, which takes half the time of
-/// a `directory` and an io::statx() per name. The walk holds a descriptor and 32 KiB for each
-/// level.
+/// A plain thread reads the entries, up to 256 at a time, and for up to 5 ms. In all, a walk takes
+/// half the time of a `directory` and an io::statx() per name. It holds a descriptor and 32 KiB for
+/// each level.
 class directory_walk {
  public:
   /// Switchpoint.

@@ -14,11 +14,11 @@ namespace motet { inline namespace MOTET_ABI { namespace dns {
 /// thread. A numeric address needs no other thread.
 /// Returns: at least one endpoint; the first is the one to try first.
 /// Switchpoint.
-/// Throws: std::system_error, "resolve example.org: ...". Its code is the result of getaddrinfo(3),
-///         or the errno value behind EAI_SYSTEM; it equals
-///         std::errc::resource_unavailable_try_again if a later attempt may succeed; a pending
-///         interruption; std::invalid_argument for a host or a service that is empty or contains a
-///         NUL, or a number that is not a port.
+/// Throws: std::invalid_argument for a host or a service that is empty or contains a NUL, or a
+///         number that is not a port; a pending interruption; std::system_error,
+///         "resolve example.org: ...". Its code is the result of getaddrinfo(3), or the errno value
+///         behind EAI_SYSTEM; it equals std::errc::resource_unavailable_try_again if a later
+///         attempt may succeed.
 std::vector<net::endpoint> resolve(std::string_view host, std::uint16_t port);
 std::vector<net::endpoint> resolve(std::string_view host, std::string_view service);
 

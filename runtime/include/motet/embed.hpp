@@ -18,7 +18,7 @@ int poll_descriptor();
 
 /// Runs each runnable fiber once, and then continues for up to half a millisecond unless all of
 /// them wait; then prepares the descriptor for the next wait. To be called when the descriptor is
-/// readable, which includes the case that the loop's own code has made a fiber runnable. It never
+/// readable, which includes the case where the loop's own code has made a fiber runnable. It never
 /// waits. The loop's own code may wait, like any main fiber, but then the whole loop waits.
 /// Switchpoint.
 /// Throws: the failure of a child of the main fiber; std::logic_error in a fiber other than the

@@ -187,7 +187,7 @@ namespace detail {
 [[noreturn]] void throw_errno(int error, const char* call, int fd);
 [[noreturn]] void throw_errno(int error, const char* call);
 
-/// The only class that creates cancel_reasons, and `cancelled` exceptions with their numbers.
+/// The only class that creates cancel_reasons, and `cancelled` exceptions, which it also numbers.
 class interruption {
  public:
   static cancel_reason reason(const char* text, call_site asked_at = {}, std::uint64_t asked_by = 0,

@@ -74,12 +74,12 @@ class strand {
 /// move along; its children and groups stay where they are. Its handles stay valid and work as
 /// before. When its body ends, the fiber returns to the thread that spun it, and ends there. No
 /// effect if the fiber runs at `to` already.
-/// Switchpoint. An interruption on the way is thrown on the thread that the fiber was leaving, or
-/// at home, if the fiber was leaving a different thread to which no portal leads back.
+/// Switchpoint. An interruption on the way is thrown on the thread that the fiber was leaving; if
+/// that is not its home, and no portal leads back to it, then at home.
 /// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
 ///         stack_unavailable; what `to`'s post() throws; a pending interruption; std::logic_error
-///         in a destructor that runs after the fiber's function has ended, in a main fiber that
-///         run() has not called, and in an executor's post().
+///         in a destructor that runs after the fiber's function has ended, in a main fiber outside
+///         of run(), and in an executor's post().
 void teleport(executor to);
 
 /// Teleports its fiber, and teleports it back when the portal is destroyed, even while an exception
@@ -111,7 +111,7 @@ class executor_bound {
       : where_(where), object_(std::forward<Arguments>(arguments)...) {}
 
   /// Enters the executor through a portal, and calls `f` with the object there.
-  /// Returns: what `f` returned, made on the executor.
+  /// Returns: what `f` returned; the value is constructed on the executor.
   /// Switchpoint.
   /// Throws: as portal(); what `f` throws.
   template <typename F>

@@ -68,7 +68,7 @@ class fiber_ref {
   /// Not a switchpoint.
   /// Throws: std::logic_error on a thread other than the fiber's home.
   std::vector<fiber_ref> children() const;
-  /// Returns: the thread that the fiber runs on. Not a switchpoint.
+  /// Returns: its home thread, even while it is on another one. Not a switchpoint.
   std::thread::id home() const;
   /// Returns: when the fiber was spun, accurate to the time between two polls of its thread.
   /// Not a switchpoint.
@@ -149,8 +149,8 @@ struct spin_options {
   std::string name = {};
   /// Usable bytes, of which motet takes up to 1 KiB; empty: the thread's default.
   std::optional<std::size_t> stack_size = {};
-  /// group::await_all() does not wait for this fiber. In the search for a deadlock or the end of
-  /// all work, its wait does not count as something that could wake other fibers.
+  /// group::await_all() does not wait for this fiber. Its waits hide neither a deadlock nor the end
+  /// of all work: they do not count as something that could wake other fibers.
   bool transient = false;
 };
 

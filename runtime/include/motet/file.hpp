@@ -82,8 +82,8 @@ class file {
 
   /// Appends the whole buffer at the end of the file; other fibers, threads and programs may
   /// append concurrently. It is written in one piece, unless it is larger than 2 GiB or the disk
-  /// becomes full; from 4 KiB on, a full disk accepts all or nothing, if the file system can
-  /// reserve room.
+  /// becomes full; of a buffer of 4 KiB or more, a full disk accepts all or nothing, if the file
+  /// system can reserve room.
   /// Returns: bytes appended, in the form with `error`; less than buffer.size() only on an error.
   /// Switchpoint.
   /// Throws: as write_all(); the message contains the number of bytes appended.

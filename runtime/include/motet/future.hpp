@@ -124,7 +124,7 @@ class future {
   explicit future(std::shared_ptr<detail::future_state<T>> state) noexcept
       : state_(std::move(state)) {}
 
-  // After wait(), and no switchpoints.
+  // Called after wait(); makes no switchpoints.
   decltype(auto) read_ready() const {
     throw_error();
     if (state_->taken.load(std::memory_order_acquire)) detail::refuse_taken_value();

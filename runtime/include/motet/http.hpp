@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// HTTP/1.1, by Boost.Beast's parser. A program that includes this links with motet-http.
+// HTTP/1.1, using Boost.Beast's parser. A program that includes this links with motet-http.
 #pragma once
 
 #include <motet/http/client.hpp>

@@ -16,7 +16,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Given to a fiber_local: a fiber that is spun starts with a copy of its spinner's value.
+/// Pass this to a fiber_local, and a fiber that is spun starts with a copy of its spinner's value.
 inline constexpr detail::inherited_mark inherited{};
 
 /// A T per fiber, main fibers included, which is constructed when the fiber first accesses it. May

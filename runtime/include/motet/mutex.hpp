@@ -44,7 +44,7 @@ inline std::uintptr_t holder_mark(const thread_core* thread) noexcept {
 }
 
 /// Returns: whether `holder` marks the fiber that runs on this thread, or the thread itself. A
-///          fiber that forks is a main fiber in the child, and holds its locks under its number.
+///          fiber that forks is a main fiber in the child, but its locks still bear its number.
 inline bool is_mark_of(const thread_core* thread, std::uintptr_t holder) noexcept {
   if (holder == holder_mark(thread)) [[likely]]
     return true;

@@ -30,7 +30,7 @@ class basic_notification {
     wait_on(sharing_, waiting);
   }
 
-  /// Ends the wait of the fiber or thread that has waited longest. The caller keeps running first.
+  /// Ends the wait of the fiber or thread that has waited longest, but does not switch to it.
   /// Returns: whether a wait was ended.
   /// Not a switchpoint.
   bool notify_one() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs calls that block, or compute for long, on a plain thread. The set of these threads grows up
-// to options.offload_limit while all of them are busy, and shrinks when they are idle. Only the
-// calling fiber waits. motet's own blocking calls, for example on files, have a set of their own. A
-// notice reports a call that has waited a second for a thread.
+// Runs calls that block, or compute for a long time, on a plain thread. The set of these threads
+// grows up to options.offload_limit while all of them are busy, and shrinks when they are idle.
+// Only the calling fiber waits. motet's own blocking calls, for example on files, have a set of
+// their own. A notice reports a call that has waited a second for a thread.
 //
 // A job may spawn fibers that offload in turn. Threads that wait for such calls do not count
 // towards the limit, nor do threads whose callers have abandoned their jobs; but there are never

@@ -19,8 +19,8 @@ struct trace_options {
   /// variable MOTET_TRACE says, else nothing is recorded.
   std::string file;
 
-  /// The number of records kept per thread, the latest ones, of 16 bytes each: a power of two in
-  /// [1,024, 16,777,216].
+  /// The number of records kept per thread, the latest ones, of 16 bytes each: a power of two from
+  /// 1,024 to 16,777,216.
   std::size_t records = 262'144;
 };
 
@@ -37,14 +37,14 @@ struct options {
   /// Usable bytes of a fiber's stack, from about 28 KiB to 1 GiB; motet uses up to 1 KiB of them.
   std::size_t stack_size = std::size_t{96} * 1024;
 
-  /// While something is pending, the backend is polled after more switches than this and than the
-  /// length of the run queue, and after this time: [1, 1,000,000] and [1 us, 1 s].
+  /// While something is pending, the backend is polled after this many switches, or the length of
+  /// the run queue if that is larger, and at least this often: [1, 1,000,000] and [1 us, 1 s].
   std::size_t switches_between_polls = 64;
   std::chrono::microseconds time_between_polls{500};
 
-  /// How late a timer may be at the most so that the sleeps of many fibers end together and the
-  /// thread need not wake for each: [0, 100 ms]. Timers that are few or far apart are late by 50 us
-  /// at the most, as the kernel's own are.
+  /// The maximum lateness of a timer, allowed so that the sleeps of many fibers end together and
+  /// the thread need not wake for each: [0, 100 ms]. Timers that are few or far apart are at most
+  /// 50 us late, as the kernel's own are.
   std::chrono::microseconds timer_slack{500};
 
   /// How long a thread with nothing to run busy-waits for mail from other threads before it sleeps,
@@ -81,7 +81,7 @@ struct options {
   int dump_signal = 0;
 
   /// A process records to one file, with the first runtime's size. A runtime fails to start if its
-  /// file cannot be written, or belongs to another process; with MOTET_TRACE, a notice says so.
+  /// file cannot be written, or belongs to another process; with MOTET_TRACE, there is only a notice.
   trace_options trace;
 
   /// Called with notices for the user, one line each. Empty: a line on stderr.

@@ -21,7 +21,7 @@ struct exception_origin {
 
 /// Returns: the first fiber whose body `error` has left, however many others it has left since;
 ///          empty if it has left none, or if memory was short. The same object gives the same
-///          answer, also after the end of the fiber and of its thread.
+///          answer, even after the end of the fiber and of its thread.
 /// Not a switchpoint. Any thread.
 /// Throws: std::bad_alloc.
 std::optional<exception_origin> origin(const std::exception_ptr& error);

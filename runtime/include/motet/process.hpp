@@ -61,7 +61,7 @@ struct process_options {
   std::vector<std::string> args = {};
   /// Of the form NAME=value; nothing: the environment of this process.
   std::optional<std::vector<std::string>> environment = {};
-  /// The program's working directory, where a relative path of it begins; empty: this process's.
+  /// The program's working directory, in which a relative `program` begins; empty: this process's.
   std::string directory = {};
   standard_stream in = {};
   standard_stream out = {};
@@ -70,13 +70,13 @@ struct process_options {
   std::vector<passed_descriptor> descriptors = {};
   /// The kernel ends the program, with SIGKILL, when this process ends, however that happens.
   /// Programs started by it are not ended. Without effect on a program that runs with other
-  /// privileges. The process forks for it, which takes longer the more memory it uses.
+  /// privileges. This option needs a fork, which takes longer the more memory this process uses.
   /// Source: prctl(2), PR_SET_PDEATHSIG.
   bool die_with_parent = false;
   /// The program leads its own process group: signal() and terminate() then also reach the programs
-  /// that it starts, and a terminal's interrupt key reaches none of them. The rest of the group is
-  /// ended with the process object at the latest; until then the program that leads it, if it has
-  /// ended, is a zombie.
+  /// that it starts, and a terminal's interrupt key reaches none of them. What is left of the group
+  /// ends with the process object, if not before; until then the program that leads the group, once
+  /// it has ended, is a zombie.
   bool new_group = false;
   /// How long the destructor of the process waits between SIGTERM and SIGKILL.
   clock::duration grace = std::chrono::seconds(5);
@@ -88,12 +88,12 @@ struct process_options {
 /// which the process must not ignore.
 class process {
  public:
-  /// Starts a program. A plain thread makes the call, because it can take long.
+  /// Starts a program. A plain thread makes the call, because it can take a long time.
   /// Switchpoint.
   /// Throws: std::system_error that names the program if it, or its directory, cannot be used;
   ///         no_child_process if the program was started, but has ended already, and this process
   ///         ignores SIGCHLD, or has reaped it by another call; std::invalid_argument for a NUL in
-  ///         a text, and for a descriptor number below 3 or given twice; a pending interruption,
+  ///         a string, and for a descriptor number below 3 or given twice; a pending interruption,
   ///         and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
   static process start(const process_options& what);
@@ -123,8 +123,8 @@ class process {
   /// Throws: std::system_error; std::logic_error as wait().
   bool signal(int number);
 
-  /// Sends SIGTERM, after `grace` SIGKILL, and waits for the program's end. The rest of its own
-  /// process group, if it has one, then receives SIGKILL, too.
+  /// Sends SIGTERM, then SIGKILL after `grace`, and waits for the program's end. The rest of its
+  /// own process group, if it has one, then receives SIGKILL, too.
   /// Switchpoint.
   /// Throws: as wait().
   exit_status terminate(detail::timespan grace = std::chrono::seconds(5));

@@ -38,7 +38,7 @@ class last_call {
     for_fibers_.set();
     for_threads_.set();
   }
-  /// Waits for set() until `when` at the longest.
+  /// Waits for set(), but only until `when`.
   void rest_until(clock::time_point when);
 
  private:
@@ -163,7 +163,7 @@ class basic_rate_limiter {
 
     const clock::duration interval_;
     const std::size_t burst_;
-    clock::time_point spoken_for_{};  // the rate is used up until this time, but for the burst
+    clock::time_point spoken_for_{};  // until then the rate is used up, except for the burst
     std::uint32_t used_in_ = this_process();
     std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // held by the first that waits
     last_call<Sharing> last_call_;

@@ -24,9 +24,9 @@ namespace motet { inline namespace MOTET_ABI {
 template <stream Stream>
 class reader {
  public:
-  /// `limit`: the maximum number of bytes in a line, or in what until() returns, unless the call
-  /// has a limit of its own, and in what exactly() and peek() request. On its first read, the
-  /// reader allocates 4 KiB, and more as longer pieces arrive.
+  /// `limit`: the most bytes that exactly() and peek() may request, and, unless the call has a
+  /// limit of its own, the most in a line or in what until() returns. On its first read, the reader
+  /// allocates 4 KiB, and more as longer pieces arrive.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for 0.
   explicit reader(Stream& from, std::size_t limit = std::size_t{64} * 1024)

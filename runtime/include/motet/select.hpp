@@ -16,7 +16,7 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// select() with this as its first argument takes the first branch that can proceed.
+/// With this as its first argument, select() takes the first-listed branch that can proceed.
 struct in_order_t {};
 inline constexpr in_order_t in_order{};
 

@@ -29,9 +29,9 @@ struct span_histogram {
   std::chrono::nanoseconds quantile(double q) const noexcept;
 };
 
-/// What one thread counts. The first group is as of its last look at its inbox, at most 16 switches
-/// ago, or its last poll. The second counts from the first stats() call in the process, except
-/// `spun` and `ended`, which for threads that existed then count from the thread's beginning.
+/// What one thread counts. The members down to `in_flight` are as of its last look at its inbox, at
+/// most 16 switches ago, or its last poll. The others count from the first stats() call in the
+/// process; but `spun` and `ended` of a thread that existed by then count from its beginning.
 /// Fibers that motet spins for itself, for example for jobs and clean-up, are included.
 struct thread_stats {
   pid_t thread = 0;                   // the kernel's id of the thread
@@ -51,7 +51,7 @@ struct thread_stats {
   std::chrono::nanoseconds asleep{};  // by the processor's counter, for the backend sim as well
   std::uint64_t mail = 0;             // messages from other threads
   std::uint64_t timers_fired = 0;
-  std::uint64_t timers_late = 0;  // fired over 1 ms, and options.timer_slack, after they were due
+  std::uint64_t timers_late = 0;  // fired over 1 ms plus options.timer_slack after they were due
   /// How long fibers were runnable before they ran; one fiber in 64 is sampled. Few of the fibers
   /// that become runnable on an empty queue are sampled.
   span_histogram queue_delay;
@@ -63,7 +63,7 @@ struct stall_stats {
   call_site site;                      // with line 0: main fibers
   std::uint64_t stalls = 0;            // how often
   std::chrono::nanoseconds longest{};  // as of its latest report
-  std::string call;                    // that one was blocked in, such as "read(fd 7)"; or empty
+  std::string call;                    // where one was blocked, such as "read(fd 7)"; or empty
 };
 
 struct process_stats {

@@ -106,7 +106,7 @@ struct child_spec {
 };
 
 /// Starts a child for each of `children`, in their order, and restarts children that end, until no
-/// child runs or is to be restarted. Children are ended one by one, in the opposite order.
+/// child runs or is to be restarted. Children are ended one by one, in reverse order.
 /// Switchpoint.
 /// Throws: too_many_restarts; std::invalid_argument for impossible options, no children, or an
 ///         empty `make`, before any child is started; as motet::spin();
@@ -118,7 +118,7 @@ void supervise(const supervise_options& how, std::vector<child_spec> children);
 template <typename... Specs>
   requires(std::is_same_v<std::remove_cvref_t<Specs>, child_spec> && ...)
 void supervise(const supervise_options& how, Specs&&... children) {
-  // Their common type is child_spec, but a vector of that would be compiled even if nobody calls.
+  // The common type is child_spec, but naming it would compile this vector even without a call.
   std::vector<std::common_type_t<child_spec, std::remove_cvref_t<Specs>...>> specs;
   specs.reserve(sizeof...(Specs));
   (specs.push_back(std::forward<Specs>(children)), ...);

@@ -63,7 +63,7 @@ class thread {
   /// Switchpoint; nothing interrupts it.
   ~thread();
 
-  /// Waits until the main fiber and all other fibers of the thread are over.
+  /// Waits until the main fiber and all other fibers of the thread have ended.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: the exception the main fiber ended by, or else the first failure of the thread that
   ///         has reached no fiber; fiber_cancelled if the main fiber was cancelled;
@@ -96,7 +96,7 @@ class thread {
   /// Functions posted by one thread start in the order of the calls. Those that have not started
   /// when the thread's own function ends are destroyed.
   /// Not a switchpoint.
-  /// Throws: executor_stopped, as spin(); std::bad_alloc.
+  /// Throws: executor_stopped when spin() would; std::bad_alloc.
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
     detail::local_list inherited_locals = detail::inherited_here();
@@ -105,12 +105,12 @@ class thread {
                        [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
   }
 
-  /// Calls `f` on that thread, on a fiber of its own, and waits until that fiber is over; so `f`
+  /// Calls `f` on that thread, on a fiber of its own, and waits until that fiber has ended; so `f`
   /// may borrow. An interruption cancels the remote fiber, and is thrown when that has ended.
   /// Returns: what `f` returned.
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: what `f` throws; fiber_cancelled if its fiber was cancelled on that thread;
-  ///         executor_stopped, as spin(); a pending interruption.
+  ///         executor_stopped when spin() would; a pending interruption.
   template <typename F>
   auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
     using result = detail::result_of_body<F>;

@@ -138,7 +138,7 @@ class stream {
 
   /// Writes at most `buffer.size()` bytes, perhaps fewer.
   /// Returns: the number of bytes encrypted. If the call is interrupted after it has encrypted
-  ///          some, it returns, and the next write sends the rest of them first.
+  ///          some, it returns, and the next write first sends those not yet sent.
   /// Switchpoint.
   /// Throws: as read().
   std::size_t write(std::span<const std::byte> buffer);
@@ -159,7 +159,7 @@ class stream {
 
   /// Ends every read and write with bad_file_descriptor, sends close_notify for at most 100 ms, and
   /// closes the underlying stream. A stalled peer does not receive it, and sees a truncation: where
-  /// that matters, call shutdown(SHUT_WR) under a time limit of your own before.
+  /// that matters, first call shutdown(SHUT_WR) under a time limit of your own.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void close();

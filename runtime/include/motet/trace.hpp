@@ -9,9 +9,9 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Writes what has been recorded so far to another file, which motet-trace reads as well: a new
-/// one, or an earlier trace. No thread is stopped, but a runtime that begins or ends meanwhile
-/// waits for as long as the disk takes, as the caller does. Any thread.
+/// Writes what has been recorded so far to another file, which motet-trace reads as well; the file
+/// is new, or replaces an earlier trace. No thread is stopped, but a runtime that begins or ends
+/// meanwhile waits for as long as the disk takes, as the caller does. Any thread.
 /// Not a switchpoint.
 /// Returns: false if the process records nothing.
 /// Throws: std::system_error; std::invalid_argument if `file` is the one being recorded to, or is

@@ -35,8 +35,8 @@ class writer {
 
   /// Switchpoint.
   /// Throws: std::system_error, even for earlier writes; every later call throws it, too. A pending
-  ///         interruption: of up to `capacity` bytes, none have been written then; of more, a part
-  ///         may have been written.
+  ///         interruption: if `bytes` is no larger than `capacity`, none of it has been written
+  ///         then; if it is larger, a part may have been written.
   void write(std::span<const std::byte> bytes) { buffer_.write(bytes); }
   void write(std::string_view text) { buffer_.write_text(text); }
 

@@ -37,8 +37,8 @@ namespace motet { inline namespace MOTET_ABI { namespace compat {
 /// A completion token: `socket.async_read_some(buffer, use_fiber)` makes the fiber wait until
 /// the operation completes, and returns the handler's arguments, several as a std::tuple. If
 /// the first is an error, it is thrown instead: a std::exception_ptr as it is, a
-/// std::error_code as std::system_error. The loop may run on any thread; on the fiber's own
-/// thread, another fiber must run it, or asio_host. An interruption emits a cancellation signal
+/// std::error_code as std::system_error. The loop may run on any thread; on the fiber's own thread,
+/// either another fiber or an asio_host must run it. An interruption emits a cancellation signal
 /// on the executor of the operation's I/O object. If that aborts the operation, the
 /// interruption is thrown; otherwise the operation's result is returned, and the interruption
 /// is thrown at the next switchpoint. If the handler is destroyed without a call,
@@ -47,8 +47,8 @@ struct use_fiber_t {};
 inline constexpr use_fiber_t use_fiber{};
 
 /// An Asio execution context whose executor passes functions to `to`: handlers that are bound to
-/// it, for example by `asio::bind_executor(fibers.get_executor(), f)`, run where motet does, and
-/// may wait. Any thread. It must outlive its executors.
+/// it, for example by `asio::bind_executor(fibers.get_executor(), f)`, run on the fibers of `to`,
+/// and may wait. Any thread. It must outlive its executors.
 class asio_context : public asio::execution_context {
  public:
   class executor_type;
@@ -267,7 +267,7 @@ class asio::async_result<motet::compat::use_fiber_t, void(Values...)> {
   template <typename Initiation, typename... Arguments>
   static auto initiate(Initiation&& begin, motet::compat::use_fiber_t, Arguments&&... arguments) {
     using namespace motet::compat::detail;
-    motet::detail::here_core().deliver();  // an operation that ends at once would never wait
+    motet::detail::here_core().deliver();  // else one that ends at once is not interrupted
     asio_wait<std::decay_t<Values>...> waits;
     const auto where = begin;
     std::forward<Initiation>(begin)(asio_handler<std::decay_t<Values>...>(waits),

@@ -27,7 +27,7 @@ struct client_options {
   /// How many times an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS) is retried when its
   /// connection has failed before any of the response had arrived.
   std::size_t retries = 2;
-  /// The most bytes of an answer's head, and of a body that reply::text() returns.
+  /// The maximum size in bytes of an answer's head, and of a body that reply::text() returns.
   std::size_t head = std::size_t{64} * 1024;
   std::size_t text = std::size_t{64} * 1024 * 1024;
   /// For https: a file with the trusted certificates, in PEM; if empty, the system's.

@@ -64,7 +64,7 @@ class fields {
   ///          the fields are changed.
   /// Not a switchpoint.
   std::optional<std::string_view> find(std::string_view name) const noexcept;
-  /// Returns: the same, or an empty text.
+  /// Returns: the same, or an empty string.
   /// Not a switchpoint.
   std::string_view get(std::string_view name) const noexcept;
 

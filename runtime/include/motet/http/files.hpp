@@ -8,8 +8,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 /// Responds to GET and HEAD with a file, or a part of it; supports Range, If-Range, If-None-Match
-/// and If-Modified-Since. Sets Content-Type by the file name's extension, unless it is set
-/// already.
+/// and If-Modified-Since. Sets Content-Type according to the file name's extension, unless it is
+/// set already.
 /// Switchpoint.
 /// Throws: status_error: 404 if there is no such file, 403 if it cannot be read, 405 for other
 ///         methods, 416 for an unsatisfiable range; as response::write().

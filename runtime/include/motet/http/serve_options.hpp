@@ -25,10 +25,10 @@ struct serve_options {
   /// How connections are accepted, and how the server drains: a connection then finishes its
   /// current request and is closed; one without a request waits a second for another.
   net::serve_options connections = {};
-  /// The most bytes of a request's head (431), and of its body (413).
+  /// The maximum size in bytes of a request's head (431), and of its body (413).
   std::size_t head = std::size_t{16} * 1024;
   std::uint64_t body = std::uint64_t{16} * 1024 * 1024;
-  /// The most headers (431).
+  /// The maximum number of headers (431).
   std::size_t fields = 100;
   /// How long a client may take for the first byte of its first request, for the rest of a head
   /// (408), and between two requests.
@@ -40,9 +40,9 @@ struct serve_options {
   /// The longest time for a handler; then it is cancelled, and the response is 503 if none has
   /// begun. A client may request less: Request-Timeout, in seconds, with a fraction. 0: no limit.
   clock::duration handling{0};
-  /// If for 100 ms no request has been answered within this time of its arrival, requests that have
-  /// waited longer than that are refused with 503; in a shorter burst, those that have waited 100
-  /// ms. 5 ms is a good choice. 0: requests are never refused, and wait.
+  /// When for 100 ms every answer has come later than this after its request, requests that have
+  /// waited longer than this are refused with 503; until then, only those that have waited 100 ms.
+  /// 5 ms is a good choice. 0: requests are never refused, and wait.
   clock::duration shed_when_late{0};
   /// Called in the connection's fiber after each response to a handler's request, complete or
   /// aborted; not for malformed requests, which no handler sees.

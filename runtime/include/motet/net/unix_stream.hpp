@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A connection between two programs of one machine, which can carry descriptors.
+// A connection between two programs on one machine, which can carry descriptors.
 #pragma once
 
 #include <motet/detail/io/socket_stream.hpp>

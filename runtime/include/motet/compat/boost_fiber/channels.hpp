@@ -41,7 +41,7 @@ class basic_channel {
       return channel_op_status::success;
     });
   }
-  /// Returns: success, closed or timeout; `item` is moved from only by success.
+  /// Returns: success, closed or timeout; `item` is moved from only on success.
   /// Switchpoint.
   template <typename Rep, typename Period>
   channel_op_status push_wait_for(T&& item, const std::chrono::duration<Rep, Period>& limit) {

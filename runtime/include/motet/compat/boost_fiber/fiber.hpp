@@ -24,8 +24,8 @@
 namespace motet { inline namespace MOTET_ABI {
 namespace compat { namespace boost_fiber {
 
-/// When a fiber begins: before its constructor returns, after the fibers that can run by then
-/// (dispatch), or when its turn comes (post).
+/// When a fiber begins. dispatch: before its constructor returns, after the fibers that can run by
+/// then. post: when its turn comes.
 enum class launch { dispatch, post };
 
 class fiber;

@@ -26,7 +26,7 @@ class basic_timed_mutex {
   void lock() {
     tell(std::errc::resource_deadlock_would_occur, [this] { mutex_.lock(); });
   }
-  /// Returns: false also if the caller holds a mutex that is not recursive.
+  /// Returns: false, too, if the caller holds a mutex that is not recursive.
   /// Not a switchpoint.
   bool try_lock() { return mutex_.try_lock(); }
   /// Not a switchpoint.

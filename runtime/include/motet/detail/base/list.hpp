@@ -56,7 +56,7 @@ class list {
 
   T* front() noexcept { return empty() ? nullptr : item_of(ends_.after); }
 
-  /// Returns: the item behind `item`, or null.
+  /// Returns: the item after `item`, or null.
   T* next(T& item) noexcept {
     link* after = link_of(item).after;
     return after == &ends_ ? nullptr : item_of(after);

@@ -17,7 +17,7 @@ struct byte_range {
   }
 };
 
-/// The characters whose first byte is in `first`. All bytes behind the second are in 0x80 to 0xbf.
+/// The characters whose first byte is in `first`. All bytes after the second are in 0x80 to 0xbf.
 struct utf8_form {
   byte_range first;
   std::size_t length;

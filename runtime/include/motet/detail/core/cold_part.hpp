@@ -32,10 +32,10 @@ struct journey_owner {
   journey* trip = nullptr;  // null: it has never migrated
 };
 
-/// Made by the fiber's home thread, ended with the block.
+/// Made by the fiber's home thread, destroyed with the block.
 struct cold_part {
   family own_family;                      // its children outside of groups, and its groups
-  control_block* reported_to = nullptr;   // the parent that may still be spared its failure
+  control_block* reported_to = nullptr;   // parent told of its failure, unless another claims it
   control_block* next_failure = nullptr;  // the next in that parent's `failures`
   control_block* failures = nullptr;      // failed children whose failures are pending
   value_slot token;
@@ -43,12 +43,12 @@ struct cold_part {
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
-  std::uint64_t thrown_last = 0;      // the number of that throw, or of an ended scope
+  std::uint64_t thrown_last = 0;      // number of the last `cancelled` thrown, or ended scope
   timer grace;                        // of a handler of `cancellation`
   timer termination_timer;            // of terminate()
   bool escalated = false;
   remote_link* caller = nullptr;       // on another thread: notified of the end
-  control_block* callee = nullptr;     // there: its end, which the fiber has asked for, is awaited
+  control_block* callee = nullptr;     // there: the fiber has asked it to end, and awaits that
   bool is_proxy = false;               // the fiber is a proxy, which no listing shows
   control_block* proxy_for = nullptr;  // the fiber that it represents, once made
   bool spared = false;                 // another fiber has claimed the failure of that fiber
@@ -56,7 +56,7 @@ struct cold_part {
   local_list locals;
   journey_owner travels;
   control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
-  bool sends = false;               // it is giving one away
+  bool sends = false;               // it is sending a traveller away
 };
 
 struct block_slab {
@@ -71,8 +71,8 @@ struct block_slab {
   static std::byte* base_of(const void* block) noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
   }
-  /// Returns: where the thing of `room` bytes that belongs to `block` is, in the array that begins
-  /// `offset` bytes behind the blocks'.
+  /// Returns: the address of the `room` bytes that belong to `block`, in the array that begins
+  /// `offset` bytes after the end of the blocks' array.
   [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
                                                std::size_t room) noexcept {
     std::byte* base = base_of(&block);

@@ -46,9 +46,9 @@ enum interrupt : std::uint8_t {
   interrupt_cancel = 2,   // the fiber itself has been cancelled
   interrupt_failure = 4,  // a child has failed
   interrupt_scope = 8,    // a scope around the running code has ended
-  interrupt_waits = 16,   // not pending: on a foreign executor it may not wait
+  interrupt_waits = 16,   // not an interruption: on a foreign executor, a wait throws
   interrupt_kernel = 32,  // a forked child has no backend yet
-  interrupt_anew = 0,     // nothing else: what a handler held back is due
+  interrupt_anew = 0,     // no new reason: one that a handler held back is due again
 };
 
 /// How a dead fiber ended.
@@ -58,8 +58,8 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 struct switch_line {
   context where;                           // first, so that the switch needs no second address
   control_block* queued_behind = nullptr;  // while runnable: the fiber that runs next
-  void* caught = nullptr;                  // while the fiber is switched out: its exception_state,
-  unsigned int uncaught = 0;               // and
+  void* caught = nullptr;                  // while the fiber is switched out, these two are its
+  unsigned int uncaught = 0;               // exception_state, and the next one is its errno
   int saved_errno = 0;
   std::atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
@@ -121,7 +121,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   void* body = nullptr;
   stack runs_on;  // see has_stack()
 
-  /// Not before a fiber with a small body begins, and not when another has begun on its stack.
+  /// False until a fiber with a small body begins, and once another has begun on its stack.
   bool has_stack() const noexcept { return runs_on.bottom != nullptr; }
   bool dead() const noexcept { return state.load(std::memory_order_acquire) == fiber_state::dead; }
 };

@@ -23,7 +23,7 @@ struct room_wait : tagged_link<room_tag> {
 enum class until : std::uint8_t {
   all_over,      // all children have ended
   lasting_over,  // only transient children are left
-  news,          // the same; and is woken when one ends, or fails, that next() tells of
+  news,          // the same; also woken by an end or a failure that next() reports
 };
 
 struct family {
@@ -67,9 +67,9 @@ struct group_family : family {
   list<room_wait, room_tag> for_room;
   list<room_wait, room_tag> promised;  // have a slot reserved, and are about to use it
   std::size_t promises = 0;
-  /// Dead fibers, in the order of their ends, for as long as there is a handle to them.
+  /// Dead fibers, in the order in which they ended, for as long as there is a handle to them.
   list<control_block, children_tag> ended;
-  /// Of the last round in which something failed; a dead fiber for each but the first.
+  /// In the last round with a failure; its other failures are kept as the dead fibers that failed.
   std::exception_ptr first_failure;
   control_block* other_failures = nullptr;
 };

@@ -7,7 +7,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Called on another thread than the fiber's own.
+/// Called on a thread other than the fiber's own.
 void retain_remotely(control_block& fiber) noexcept;
 void release_remotely(control_block& fiber) noexcept;
 /// On its own thread, perhaps the last reference there.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a fiber inherits that is asked for on another thread: copies of the asking fiber's values,
-// made on its thread, before anything has happened.
+// What a fiber inherits when a fiber of another thread asks for it: copies of the asking fiber's
+// values, made on that one's thread, before anything has happened.
 #pragma once
 
 #include <motet/detail/base/owned.hpp>
@@ -13,7 +13,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Makes them the running fiber's, which is new.
+/// Gives them to the running fiber, which is new.
 void come_into(local_list&& inherited_locals) noexcept;
 
 /// Returns: the copies; none on a thread without a runtime.
@@ -26,7 +26,7 @@ inline local_list inherited_here() {
   return {};
 }
 
-/// A function that finds them when it is called.
+/// A function whose fiber has them when the function is called.
 class heir {
  public:
   heir(local_list&& inherited_locals, job_slot&& function)

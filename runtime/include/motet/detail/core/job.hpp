@@ -42,7 +42,7 @@ class job {
   ~job() = default;
 };
 
-/// A job whose fiber has a parent, or a caller, on the thread that left it.
+/// A job whose fiber has a parent, or a caller, on the thread that posted it.
 class remote_job : public job {
  public:
   explicit remote_job(call_site from) noexcept : job(from) {}

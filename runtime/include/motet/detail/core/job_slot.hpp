@@ -19,7 +19,7 @@ class job_slot {
  public:
   static constexpr std::size_t room = 40;
 
-  /// `movable`: another thread than the addressee may call the function.
+  /// `movable`: a thread other than the addressee may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
   static job_slot holding(F&& function, call_site from, bool movable = false) {

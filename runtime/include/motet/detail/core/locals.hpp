@@ -8,13 +8,13 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// The beginning of what holds an object.
+/// The first part of an allocation that holds an object.
 struct local_object {
   void (*end)(local_object&) noexcept = nullptr;  // destroys and frees the whole
   local_object* older = nullptr;
 };
 
-/// The same of a fiber_local's value.
+/// The same for a fiber_local's value.
 struct local_value : local_object {
   std::uint64_t key = 0;
   /// Makes the initial value for a spawned fiber; null: it starts without a value.
@@ -39,7 +39,7 @@ class local_list {
     made.older_value = taken(newest_value_, &made);
     add(static_cast<local_object&>(made));
   }
-  /// Returns: the value with that key, also while it is being destroyed; or null.
+  /// Returns: the value with that key, even while it is being destroyed; or null.
   local_value* find(std::uint64_t key) const noexcept;
 
   bool empty() const noexcept { return newest_ == nullptr; }
@@ -85,7 +85,7 @@ struct local_holder final : Base {
 /// Returns: the value that the running fiber has for `key`, or null.
 /// Throws: as begin_here().
 local_value* find_local(std::uint64_t key);
-/// Makes them the running fiber's.
+/// Gives `made` to the running fiber.
 void add_local(local_object& made) noexcept;
 void add_local(local_value& made) noexcept;
 /// Returns: a number that this process never uses for another fiber_local.

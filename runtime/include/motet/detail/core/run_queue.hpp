@@ -35,8 +35,8 @@ class run_queue {
     return taken;
   }
 
-  /// Returns: one that stays a few places behind the front from call to call, if it is called after
-  /// each pop_front(); or null.
+  /// Returns: the fiber a few places behind the front, or null. To stay that far behind it, this
+  /// must be called after each pop_front().
   Fiber* look_ahead() noexcept {
     if (ahead_ != nullptr) {
       ahead_ = ahead_->queued_behind;
@@ -46,7 +46,7 @@ class run_queue {
     }
     return ahead_;
   }
-  /// The calls have been interrupted.
+  /// Called when look_ahead() was not called after a pop_front().
   void look_no_further() noexcept { ahead_ = nullptr; }
 
   void remove(Fiber& fiber) noexcept {
@@ -64,7 +64,7 @@ class run_queue {
   }
 
  private:
-  /// As far as the memory is away, in switches.
+  /// How many switches take as long as an access to memory.
   static constexpr int places_ahead = 4;
 
   Fiber* first_ = nullptr;

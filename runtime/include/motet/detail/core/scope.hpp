@@ -25,14 +25,14 @@ struct lasting_interruption {
   shared_cause as_cause;          // `why`, once its fiber has asked others to end
   bool thrown = false;            // at least once;
   std::uint64_t scopes_then = 0;  // the newest scope's number when this was last thrown
-  bool handled = false;           // a handler has reached a switchpoint,
+  bool handled = false;           // a handler has reached a switchpoint, at handled_since
   clock::time_point handled_since{};
 };
 
 enum class scope_kind : std::uint8_t {
   ends,       // can end, and then interrupts what is inside
   shields,    // keeps what is outside from interrupting
-  announces,  // has a std::stop_token stopped when it is interrupted
+  announces,  // requests a stop of a std::stop_token when it is interrupted
 };
 
 /// Entered by its constructor, left by its destructor, in the running fiber.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whose runtime this thread's is. Read by asm at each use: a compiler may keep the address of a
-// thread-local, or its value, over a call that returns on another thread.
+// The runtime of this thread. Read by asm at each use: a compiler may keep the address of a
+// thread-local, or its value, across a call that returns on another thread.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ inline thread_core& present_core() noexcept {
   return *reinterpret_cast<thread_core*>(read_self());
 }
 
-/// Makes `thread`, null or ended_mark what this thread's runtime is.
+/// Sets this thread's runtime to `thread`, which may be null or ended_mark.
 void set_self(thread_core* thread) noexcept;
 
 /// Starts this thread's runtime.

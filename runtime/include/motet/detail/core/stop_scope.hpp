@@ -24,7 +24,7 @@ class stop_scope : public scope {
   };
   void stop_requested() noexcept;
 
-  control_block& owner_;  // at home
+  control_block& owner_;  // the block at home, even of a traveller
   std::atomic<bool> asked_{false};
   std::stop_callback<end_scope> callback_;  // destroyed first: waits for a running callback
 };

@@ -54,13 +54,13 @@ struct thread_core {
     alarm_ = alarm;
     wakes_are_told_ = recorded_ || alarm >= 0;
   }
-  /// What a foreign loop waits for has been looked at in its absence.
+  /// Called when what a foreign loop waits for has been looked at without the loop.
   void have_loop_look() noexcept {
     if (alarm_ >= 0) [[unlikely]]
       sound_alarm();
   }
-  /// From now on the running fiber may not leave, as a guard at `site` wants it; null: it may.
-  /// Returns: the `site` before.
+  /// From now on the running fiber may not leave, because of a guard at `site`; null: it may.
+  /// Returns: the previous `site`.
   const call_site* forbid_switches(const call_site* site) noexcept;
   bool may_leave() const noexcept { return no_switch_ == nullptr; }
   /// Aborts the process if a no_switch_guard forbids the switch.
@@ -76,7 +76,7 @@ struct thread_core {
   };
   watched_places watched() const noexcept { return {&running_, &until_look_, &held_back_, &mail_}; }
 
-  /// Something pends that may wake a fiber (a transient one's counts only for polling).
+  /// Something is pending that may wake a fiber (a transient one's counts only for polling).
   void add_pending(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
   void remove_pending(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
   bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
@@ -94,8 +94,8 @@ struct thread_core {
 
   /// Returns: whether a switchpoint of the running fiber must throw now.
   bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
-  /// The entry of every switchpoint: throws a pending interruption, also in a loop of calls that
-  /// never wait, for it looks around at every 256th.
+  /// The entry of every switchpoint: throws a pending interruption. Every 256th call looks around,
+  /// so that a loop of calls that never wait is interrupted, too.
   void deliver() {
     if (--calls_until_look_ == 0) [[unlikely]]
       look_between_calls();
@@ -145,7 +145,7 @@ struct thread_core {
   [[gnu::noinline]] void tell_of_wake(const control_block& fiber) noexcept;
   bool interrupted_at_once() noexcept;
   void look_between_calls() noexcept;
-  /// So many switches are to pass until the next look.
+  /// The next look is to come after this many switches.
   void count_down_from(int countdown) noexcept {
     until_look_ = countdown;
     if (recorded_ || no_switch_ != nullptr) [[unlikely]] {
@@ -165,14 +165,14 @@ struct thread_core {
 
   static constexpr int calls_between_looks = 256;
 
-  /// With as many more runnable, memory is fetched ahead.
+  /// With at least this many fibers left in the queue, memory is fetched ahead.
   static constexpr std::size_t most_in_cache = 16'384;
   static constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
 
   control_block* running_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
-  int held_back_ = 0;  // of the countdown, at 1 while switches are recorded, or forbidden
+  int held_back_ = 0;  // rest of the countdown, kept at 1 while switches are recorded or forbidden
   const call_site* no_switch_ = nullptr;  // the call site of that request
   bool recorded_ = false;
   bool wakes_are_told_ = false;  // to the recorder, or to a foreign loop
@@ -181,7 +181,7 @@ struct thread_core {
   int until_look_then_ = 0;      // at the last such call: a switch, or a poll, changes it
   int calls_until_look_ = calls_between_looks;  // see deliver()
   const control_block* backing_off_ = nullptr;
-  std::array<std::size_t, 2> pending_{};  // what may wake a lasting fiber, a transient one
+  std::array<std::size_t, 2> pending_{};  // what may wake lasting fibers, and transient ones
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
   retired_stack retired_stack_;  // the fiber that ends next, or the next poll, gives it back
@@ -249,7 +249,7 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
     tick();
 }
 
-/// Polls before it takes, so that what a poll makes runnable stands in line like everybody.
+/// Polls before it takes, so that what a poll makes runnable waits in line like all the others.
 [[gnu::always_inline]] inline control_block& thread_core::next_runnable() noexcept {
   count_switch();
   while (queue_.empty()) [[unlikely]]

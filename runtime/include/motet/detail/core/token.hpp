@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void refuse_token();
 
-/// Throws: a pending interruption, in the place of a token that was raised over.
+/// Throws: a pending interruption, if an exception was raised: then it replaces the token.
 inline void let_exception_displace_token(thread_core& thread, control_block& fiber) {
   if ((fiber.interrupts & interrupt_raised) == 0 || !thread.must_throw()) return;
   cold(fiber).token.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One wait, on the stack of the fiber that waits. It is claimed exactly once, by what ends it;
-// what is handed over moves only after the claim. Only a shared wait can be claimed by others
-// than the fiber's home thread.
+// what is handed over moves only after the claim. Only a shared wait can be claimed by a thread
+// other than the fiber's home thread.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct wait_record {
   const char* what;
   std::int64_t subject;
   union {
-    /// Where the fiber stands that ends this wait, if one is known; for people too.
+    /// Where to find the fiber that will end this wait, if one is known; for people, too.
     control_block* const* target = nullptr;
     /// With `for_lock`: the mark of the holder.
     const std::atomic<std::uintptr_t>* holder;
@@ -64,8 +64,8 @@ struct wait_record {
 
   wake_reason ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
-  /// The wait ended for another reason than it was claimed for, before its fiber has seen the
-  /// first.
+  /// The wait has ended for a reason other than the one it was claimed for, which its fiber has not
+  /// seen yet.
   void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
 
   /// Reopens it for the same fiber.

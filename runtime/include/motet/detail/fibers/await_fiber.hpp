@@ -68,7 +68,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
 }
 
 /// The same.
-/// Throws: also the exception that the fiber ended with.
+/// Throws: the same, and the exception that the fiber ended with.
 [[gnu::always_inline]] inline void await_value(control_block& fiber) {
   await_end(fiber);
   if (fiber.ended_by != outcome::value) throw_outcome(fiber);

@@ -85,18 +85,18 @@ class group {
   /// Returns: the value of the promise.
   /// Switchpoint.
   /// Throws: what `body` throws before it sets the promise; fiber_cancelled if the fiber is
-  ///         cancelled before; std::logic_error if `body` does not set it; otherwise as spin().
+  ///         cancelled earlier; std::logic_error if `body` does not set it; otherwise as spin().
   template <typename T = void, typename F>
   T start(F&& body, call_site site = call_site::here());
 
-  /// Waits until all but the transient fibers are over. The first failure cancels the rest.
+  /// Waits until all but the transient fibers have ended. The first failure cancels the rest.
   /// Switchpoint.
-  /// Throws: the first failure, unchanged, once all are over; a pending interruption;
+  /// Throws: the first failure, unchanged, once all have ended; a pending interruption;
   ///         std::logic_error if the running fiber is not the owner.
   void await_all();
 
   /// Waits until one more of the fibers has ended. Only fibers with a handle count.
-  /// Returns: the fibers, one per call, in the order of their ends; an empty handle when only
+  /// Returns: the fibers, one per call, in the order in which they ended; an empty handle when only
   ///          transient fibers are left.
   /// Switchpoint.
   /// Throws: the first failure, unchanged, as soon as it occurs; otherwise as await_all().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fibers that run against each other in the frame of one call: the first to win ends the others,
-// and all are over before the call returns.
+// and all have ended before the call returns.
 #pragma once
 
 #include <concepts>

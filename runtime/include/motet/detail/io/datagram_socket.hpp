@@ -46,8 +46,8 @@ class datagram_socket {
   ///         received.
   net::received_datagram receive_from(std::span<std::byte> buffer);
   net::received_datagram receive_from(std::span<std::byte> buffer, std::error_code& error) noexcept;
-  /// Waits for a datagram, and receives all that have arrived, up to the number of slots and 64, in
-  /// one or two system calls.
+  /// Waits for a datagram, and receives all that have arrived, but no more than there are slots,
+  /// and no more than 64, in one or two system calls.
   /// Returns: the number of slots filled, from the first one on; at least 1.
   /// Switchpoint.
   /// Throws: as receive_from(); std::invalid_argument for no slots, or more than 1,024.

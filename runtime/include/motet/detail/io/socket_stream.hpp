@@ -48,7 +48,7 @@ class socket_stream {
   /// Ends one direction or both: SHUT_RD, SHUT_WR or SHUT_RDWR. May be called while other fibers
   /// read and write.
   /// Not a switchpoint. Any thread.
-  /// Throws: std::system_error; not_connected also if the peer has reset the connection.
+  /// Throws: std::system_error; it is not_connected, too, if the peer has reset the connection.
   void shutdown(int how);
   void shutdown(int how, std::error_code& error) noexcept;
 

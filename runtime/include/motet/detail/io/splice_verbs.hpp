@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace io {
 
 /// Moves at most `size` bytes between two descriptors, at least one of them a pipe, and waits until
 /// there are bytes and room for them. A plain thread moves bytes from or to a file; an interruption
-/// then waits for its end. `flags` are those of the kernel.
+/// then waits until it is done. `flags` are those of the kernel.
 /// Returns: bytes moved; 0 at the end.
 /// Switchpoint.
 /// Throws: std::system_error: invalid_argument if neither is a pipe, or for a socket in blocking

@@ -24,7 +24,7 @@ class stream_queue {
   queue_result take(const char* what, int fd);
   /// Hands the turn to the fiber that has waited longest.
   void pass() noexcept;
-  /// Makes take() return `closed`, to the fibers that already wait as well.
+  /// Makes take() return `closed`, even in the fibers that are already waiting.
   void close() noexcept;
   bool closed() const noexcept { return closed_; }
   /// Whether a fiber is in a call on the stream; the call ends soon once the descriptor is closed.

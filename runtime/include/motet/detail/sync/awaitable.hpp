@@ -27,7 +27,7 @@ concept range_of_bodies = !callable_body<R> && callable_body<element_of<R>>;
 template <typename R>
 concept range_of_handles = handle_to_fiber<element_of<R>>;
 
-/// The type that a call of `Body` returns, which is called as an lvalue.
+/// The type that a `Body` returns when it is called as an lvalue.
 template <typename Body>
 struct return_of_call {
   using returned = std::invoke_result_t<std::remove_reference_t<Body>&>;
@@ -53,7 +53,7 @@ using returned_by_all = typename return_of_all<Bodies...>::type;
 template <typename T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// Returns: the number of elements of the range, which must hold them: they are not copied.
+/// Returns: the number of elements of the range, which must store them: they are not copied.
 template <typename R>
 std::size_t count_of(R& range) {
   static_assert(std::is_lvalue_reference_v<element_of<R>>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The branches of a select() that wait for an event, a latch, a future, permits of a semaphore, or
-// the next of a subscription.
+// the next item of a subscription.
 #pragma once
 
 #include <cstddef>

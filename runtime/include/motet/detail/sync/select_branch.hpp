@@ -51,7 +51,7 @@ class select_branch : public wait_node {
   bool enabled = true;
 
  protected:
-  /// What a select() has used of the other branch does not go along.
+  /// Does not copy the state that a select() has left in the other branch.
   select_branch(const select_branch& moved) noexcept
       : wait_node(), shared(moved.shared), enabled(moved.enabled) {}
   ~select_branch() = default;

@@ -66,7 +66,7 @@ class local_policy {
  public:
   static constexpr bool shared = false;
 
-  /// Throws: std::logic_error on another thread than the first.
+  /// Throws: std::logic_error on any thread but the first.
   void lock() {
     const std::uintptr_t here = this_thread_mark();
     if (here == first_) [[likely]]

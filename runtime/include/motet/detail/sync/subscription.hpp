@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The common part of subscriptions to a broadcast and to a watch: each has its own position in the
-// shared sequence, and waits for items behind it.
+// shared sequence, and waits for items beyond it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void refuse_empty_subscription();
 
-/// What a subscription has found behind its place.
+/// What a subscription has found beyond its place.
 template <typename T>
 struct reading {
   bool over = false;  // there is a result: a value, or the end
@@ -27,7 +27,7 @@ struct reading {
 template <typename T, typename Shared>
 class subscription_to {
  public:
-  /// A subscription to nothing, of which every call is a std::logic_error.
+  /// A subscription to nothing; every call on it is a std::logic_error.
   /// Not a switchpoint.
   subscription_to() = default;
 

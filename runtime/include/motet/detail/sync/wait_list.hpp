@@ -44,7 +44,7 @@ class wait_list {
     return each;
   }
 
-  /// Returns: how many waiters that are open wait in the list.
+  /// Returns: the number of waiters in the list that are still open.
   std::size_t size() noexcept {
     forget_gone();
     std::size_t count = 0;
@@ -54,7 +54,7 @@ class wait_list {
     return count;
   }
 
-  /// Returns: whether another waiter than `asking` waits in the list.
+  /// Returns: whether a waiter other than `asking` waits in the list.
   bool others_wait(const waiter& asking) noexcept {
     for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {
       if (each->of != &asking && each->of->open()) return true;
@@ -104,8 +104,8 @@ class wait_list {
     return (filled_in_ & expecting) == 0 ? waiting_.front() : nullptr;
   }
 
-  /// A forked child forgets the waiters of its parent, without a look at their frames, which may be
-  /// gone.
+  /// A forked child forgets the waiters of its parent, without looking at their frames, which may
+  /// be gone.
   void forget_gone() noexcept {
     if ((filled_in_ & ~expecting) == this_process()) [[likely]]
       return;
@@ -120,7 +120,7 @@ class wait_list {
     return each;
   }
 
-  /// Takes `ended`, whose waiter has ended, out of the list, unless its fiber is just doing so.
+  /// Takes `ended`, whose waiter has ended, out of the list, unless its fiber is already doing so.
   /// Returns: the node behind `ended`, or null.
   wait_node* next_after_ended(wait_node& ended) noexcept {
     wait_node* next = waiting_.next(ended);
@@ -179,7 +179,7 @@ class waiting_room {
     sharing_.lock();
     release(change());
   }
-  /// The same for a destructor, in which a local room does not ask for its thread.
+  /// The same for a destructor, in which a local room does not check the calling thread.
   template <typename Change>
   void release_at_end(Change&& change) noexcept {
     sharing_.lock_at_end();

@@ -2,7 +2,7 @@
 // Waiting on a primitive. A fiber or thread that waits has a waiter, whose wait ends once, and a
 // wait node in the list of the primitive; a select() has a node in each of several lists. A thread
 // that has something to hand over chooses, under the primitive's lock, the first waiter that is
-// still open, hands it over, and notifies the waiter. A chosen waiter stays in its frame until it
+// still open, hands the thing to it, and notifies it. A chosen waiter stays in its frame until it
 // is notified. If a wait ends otherwise, its nodes are removed by its own fiber, or by the
 // primitive.
 #pragma once
@@ -120,7 +120,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
     return false;
   }
   /// Takes the node, whose waiter has ended otherwise, out of its list. The list's lock is held.
-  /// Returns: false if the waiter's own fiber is just doing so.
+  /// Returns: false if the waiter's own fiber is already doing so.
   bool detach(bool list_ends = false) noexcept {
     place expected = place::listed;
     if (!place_.compare_exchange_strong(expected, place::detaching)) return false;

@@ -57,7 +57,7 @@ void count_finished(worker_load& worker, bool has_room) noexcept;
 void take_back(worker_load& worker, bool has_room) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
-/// A job. Its outcome is settled in its destructor, on its own fiber, whose children are over then.
+/// A job. Its outcome is settled in its destructor, on its own fiber, whose children have ended.
 template <typename Work>
 class pool_task {
   static_assert(std::is_nothrow_move_constructible_v<Work>);
