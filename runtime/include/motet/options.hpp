@@ -81,7 +81,7 @@ struct options {
   int dump_signal = 0;
 
   /// A process records to one file, with the first runtime's size. A runtime fails to start if its
-  /// file cannot be written, or belongs to another process; with MOTET_TRACE, there is only a notice.
+  /// file cannot be written, or belongs to another process; MOTET_TRACE only gives a notice then.
   trace_options trace;
 
   /// Called with notices for the user, one line each. Empty: a line on stderr.
