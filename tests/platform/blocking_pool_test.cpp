@@ -312,7 +312,7 @@ TEST_CASE("a call that would wait for all others to end says so", "[offload][nes
       nest(5);
       FAIL("nothing was thrown");
     } catch (const deadlock& e) {
-      CHECK(std::string(e.what()).find("wait for work that is offloaded in turn") !=
+      CHECK(std::string(e.what()).find("wait for jobs that are offloaded in turn") !=
             std::string::npos);
     }
     nest(4);

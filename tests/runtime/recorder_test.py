@@ -299,7 +299,7 @@ def what_is_no_trace(recorder):
               "ringless": whole[:4096 + 2**20 + 100]}
     for name, data in broken.items():
         (recorder.where / "broken").write_bytes(data)
-        assert "broken: it " in recorder.read("broken", status=1), name
+        assert re.search("broken: (the trace is truncated|not a trace of motet)", recorder.read("broken", status=1)), name
     # Any word of the head may be wrong; the reader says so, or reads what is there.
     for at in range(8, 96, 8):
         for value in (0, 1, 2**63, 2**64 - 1):
