@@ -491,6 +491,29 @@ TEST_CASE("a read that is interrupted within a ping, within a message, goes on w
   CHECK(one.take(7) == "\x8a\x05hello");
 }
 
+TEST_CASE("websocket::read() sends a pong that an interruption kept from being sent") {
+  const std::string message(2'000'000, 'x');
+  std::optional<websocket_message> last;
+  raw_client one([&](request& asked, response& answer) {
+    websocket socket = websocket::accept(asked, answer);
+    group writers;
+    writers.spin([&] { socket.write(message); });
+    sleep_for(5ms);
+    // The pong cannot come between the parts of the message, whose writer waits for the client.
+    CHECK_FALSE(move_on_after(20ms, [&] { (void)socket.read(); }));
+    writers.await_all();
+    last = socket.read();
+  });
+  one.say(frame(ping, "hello"));
+  sleep_for(50ms);
+  CHECK(one.take(10 + message.size()).size() == 10 + message.size());
+  CHECK(one.take(7) == "\x8a\x05hello");
+  one.say(frame(text, "end"));
+  one.await_end();
+  REQUIRE(last.has_value());
+  CHECK(last->data == "end");
+}
+
 TEST_CASE("what was cut is followed by nothing, and ends a read") {
   std::error_code of_read;
   raw_client one([&](request& asked, response& answer) {

@@ -36,6 +36,7 @@ std::string close_frame(std::uint16_t code, bool by_client) {
 std::size_t beast_stream::read(std::span<std::byte> room) {
   if (make_beginning_) beginning_ = std::exchange(make_beginning_, nullptr)();
   if (!beginning_.empty()) return take_beginning(room);
+  unsent_pong_.reset();
   was_interrupted_ = true;  // unless this returns
   try {
     const std::size_t size = await(room);

@@ -6,6 +6,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/beast/core/role.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <motet/detail/io/read_buffer.hpp>
 #include <motet/recursive_mutex.hpp>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,6 +105,9 @@ class beast_stream {
   /// A frame that began when `before` bytes were sent goes no further; if a part of it was sent,
   /// nothing can follow, and a read ends.
   void note_cut(std::uint64_t before) noexcept;
+  /// The pong that Boost.Beast is about to send. If an interruption ends the read before, it is
+  /// sent by the next one; only the last ping needs one. Source: RFC 6455, 5.5.3.
+  std::optional<boost::beast::websocket::ping_data>& unsent_pong() noexcept { return unsent_pong_; }
   /// Whether part of a frame was sent, and the rest was not.
   bool broken() const noexcept { return is_broken_; }
   /// Whether the last read was interrupted, and none has begun since. Boost.Beast's error is wrong
@@ -140,6 +145,7 @@ class beast_stream {
   response_writer* const answer_;
   local::recursive_mutex writing_;
   std::string gathered_;
+  std::optional<boost::beast::websocket::ping_data> unsent_pong_;
   std::function<std::string()> make_beginning_;
   std::string beginning_;  // the rest of it
   clock::duration idle_ = clock::duration::max();

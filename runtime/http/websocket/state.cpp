@@ -105,7 +105,10 @@ websocket::state::state(detail::any_stream made, secure_client secure, const web
 void websocket::state::set_up() {
   socket_.auto_fragment(false);
   socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
-  socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view) {
+  socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view text) {
+    if (kind == beast::websocket::frame_type::ping) {
+      socket_.next_layer().unsent_pong().emplace(text.data(), text.size());
+    }
     if (kind != beast::websocket::frame_type::close) return;
     // Boost.Beast takes them, and would send them back.
     if (socket_.reason().code >= first_invalid_code) {
@@ -196,10 +199,12 @@ bool websocket::state::read_piece(beast_error& error) {
   }
   size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
                              error);
+  socket_.next_layer().unsent_pong().reset();
   return socket_.is_message_done() && !socket_.next_layer().was_interrupted();
 }
 
 void websocket::state::read_message(beast_error& error) {
+  if (const auto pong = socket_.next_layer().unsent_pong()) socket_.pong(*pong, error);
   while (!read_piece(error) && !error) {
   }
   // Boost.Beast does not check the end of a text whose last fragment is empty.
