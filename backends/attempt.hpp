@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "base/verb_table.hpp"
 

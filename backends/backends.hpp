@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "local_devices.hpp"
 #include "owned_descriptor.hpp"

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/backend.hpp>
 #include <motet/detail/base/list.hpp>
+#include <motet/runtime/backend.hpp>
 #include <new>
 #include <optional>
 #include <span>

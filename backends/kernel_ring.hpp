@@ -31,7 +31,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <new>
 #include <optional>
 #include <system_error>

@@ -14,7 +14,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
 #include <string_view>
 

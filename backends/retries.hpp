@@ -11,8 +11,8 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <motet/backend.hpp>
 #include <motet/detail/base/list.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "attempt.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <new>
 
 #include "attempt.hpp"

@@ -4,7 +4,7 @@
 #include <coroutine>
 #include <cstdio>
 #include <exception>
-#include <motet/coroutine.hpp>
+#include <motet/fibers/coroutine.hpp>
 #include <motet/motet.hpp>
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <motet/embed.hpp>
 #include <motet/motet.hpp>
+#include <motet/runtime/embed.hpp>
 
 using namespace std::chrono_literals;
 

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <motet/motet.hpp>
-#include <motet/stats.hpp>
+#include <motet/observe/stats.hpp>
 #include <sstream>
 #include <stop_token>
 #include <string>

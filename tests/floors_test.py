@@ -33,8 +33,8 @@ LAST_WITHOUT_PUBLIC = "unhandled"
 TOP = "runtime/hooks.cpp"
 # The public headers that even the lowest rooms use.
 BASE = {
-    "backend.hpp", "call_site.hpp", "cancel_reason.hpp", "clock.hpp", "errors.hpp", "options.hpp", "origin.hpp",
-    "version.hpp"}
+    "base/call_site.hpp", "base/clock.hpp", "base/errors.hpp", "base/version.hpp", "cancellation/cancel_reason.hpp",
+    "fibers/fiber_state.hpp", "fibers/origin.hpp", "runtime/backend.hpp", "runtime/options.hpp"}
 
 # The tests and tools that look at private headers.
 LOOK_INSIDE = {
@@ -85,7 +85,7 @@ def room_of(file):
     if rest[:3] == ["include", "motet", "detail"]:
         room = rest[3]
     elif rest[:2] == ["include", "motet"]:
-        return "base" if rest[2] in BASE else "public"
+        return "base" if "/".join(rest[2:]) in BASE else "public"
     else:
         room = "base" if rest[0] == "pch" else rest[0]
     return room if room in ROOMS else None
@@ -198,27 +198,27 @@ def crowded(root):
 def self_test():
     """Builds a small house, and then makes each mistake in it that must be noticed."""
     house = {
-        "runtime/include/motet/errors.hpp": "#include <string>\n",
-        "runtime/include/motet/fiber.hpp": "#include <motet/detail/core/handle.hpp>\n",
-        "runtime/include/motet/detail/core/handle.hpp": "#include <motet/errors.hpp>\n",
-        "runtime/platform/stack_pool.hpp": "#include <motet/errors.hpp>\n",
+        "runtime/include/motet/base/errors.hpp": "#include <string>\n",
+        "runtime/include/motet/fibers/fiber.hpp": "#include <motet/detail/core/handle.hpp>\n",
+        "runtime/include/motet/detail/core/handle.hpp": "#include <motet/base/errors.hpp>\n",
+        "runtime/platform/stack_pool.hpp": "#include <motet/base/errors.hpp>\n",
         "runtime/core/mailbox.hpp": '#include "platform/stack_pool.hpp"\n',
         "runtime/core/context/x86_64.cpp": '#include "core/mailbox.hpp"\n',
-        "runtime/runtime/run.cpp": '#include "backends.hpp"\n#include <motet/fiber.hpp>\n',
-        "backends/backends.hpp": "#include <motet/errors.hpp>\n",
+        "runtime/runtime/run.cpp": '#include "backends.hpp"\n#include <motet/fibers/fiber.hpp>\n',
+        "backends/backends.hpp": "#include <motet/base/errors.hpp>\n",
         "backends/backends.cpp": '#include "factories.hpp"\n',
-        "tests/support.hpp": "#include <motet/fiber.hpp>\n",
+        "tests/support.hpp": "#include <motet/fibers/fiber.hpp>\n",
         "tests/bench/echo_bench.cpp": '#include "../support.hpp"\n',
-        "examples/hello.cpp": "#include <motet/fiber.hpp>\n",
+        "examples/hello.cpp": "#include <motet/fibers/fiber.hpp>\n",
     }
     mistakes = {
-        "runtime/platform/stack_pool.hpp": "#include <motet/fiber.hpp>\n",
+        "runtime/platform/stack_pool.hpp": "#include <motet/fibers/fiber.hpp>\n",
         "runtime/platform/guard.cpp": '#include "core/mailbox.hpp"\n',
-        "runtime/include/motet/clock.hpp": '#  include "platform/stack_pool.hpp"\n',
-        "runtime/include/motet/fiber.hpp": '#include "core/mailbox.hpp"\n',
+        "runtime/include/motet/base/clock.hpp": '#  include "platform/stack_pool.hpp"\n',
+        "runtime/include/motet/fibers/fiber.hpp": '#include "core/mailbox.hpp"\n',
         "runtime/core/switchpoint.cpp": '#include "backends.hpp"\n',
         "runtime/core/poll.cpp": '#include "mailbox.hpp"\n',
-        "backends/sim.cpp": "#include <motet/fiber.hpp>\n",
+        "backends/sim.cpp": "#include <motet/fibers/fiber.hpp>\n",
         "examples/hello.cpp": '#include "../runtime/platform/stack_pool.hpp"\n',
         "tests/support.hpp": "#include <motet/nowhere.hpp>\n",
         "runtime/homeless.cpp": "int a;\n",

@@ -5,7 +5,7 @@
 
 #include <chrono>
 #include <exception>
-#include <motet/run.hpp>
+#include <motet/runtime/run.hpp>
 
 namespace testing {
 

@@ -2,7 +2,7 @@
 // A pause in which everybody else gets as far as they can.
 #pragma once
 
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 
 namespace testing {
 

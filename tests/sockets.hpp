@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <stdexcept>
 #include <string>
 

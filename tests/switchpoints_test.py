@@ -13,12 +13,6 @@ import pathlib
 import re
 import sys
 
-# Parts of the public interface that are in namespace detail.
-SHOWN = ("detail/io/datagram_socket.hpp", "detail/io/file_verbs.hpp", "detail/io/splice_verbs.hpp",
-         "detail/io/socket_listener.hpp", "detail/io/socket_stream.hpp", "detail/fibers/group.hpp",
-         "detail/threads/executor.hpp", "detail/sync/basic_cases.hpp",
-         "detail/sync/pop_iterator.hpp")
-
 # Bases of public classes, which a program knows by the name of a class that has them.
 KNOWN_AS = {"socket_stream": "net::tcp_stream", "socket_listener": "net::tcp_listener",
             "datagram_socket": "net::udp_socket"}
@@ -202,7 +196,6 @@ def main():
     public = root / "runtime/include/motet"
     headers = [p for p in sorted(public.rglob("*.hpp"))
                if "detail" not in p.relative_to(public).parts]
-    headers += [public / each for each in SHOWN]
     promised = {}
     for header in headers:
         for name, comment in Reader(header).functions():

@@ -19,7 +19,7 @@ def found_in(path, pattern):
 
 def versions(root):
     """Each place, and the version that it says."""
-    header = root / "runtime/include/motet/version.hpp"
+    header = root / "runtime/include/motet/base/version.hpp"
     macros = r"_MAJOR (\d+)\n#define MOTET_VERSION_MINOR (\d+)\n#define MOTET_VERSION_PATCH (\d+)\n"
     yield header.relative_to(root), (found_in(header, macros) or "") + (found_in(header, r'_SUFFIX "(.*)"') or "")
     number = r"(\d+\.\d+\.\d+[^ )\n\",]*)"

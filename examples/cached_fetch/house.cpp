@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 #include <iterator>
-#include <motet/debug.hpp>
+#include <motet/observe/debug.hpp>
 #include <sstream>
 #include <system_error>
 #include <utility>

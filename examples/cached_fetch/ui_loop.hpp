@@ -8,7 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <mutex>
 #include <thread>
 #include <utility>

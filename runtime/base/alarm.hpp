@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

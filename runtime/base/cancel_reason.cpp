@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See motet/cancel_reason.hpp. A reason that is the cause of others is in memory that they share.
+// See motet/cancellation/cancel_reason.hpp. A reason that is the cause of others is in memory that
+// they share.
 #include <atomic>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <new>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

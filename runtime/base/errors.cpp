@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The texts of motet's errors.
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

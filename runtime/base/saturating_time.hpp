@@ -2,7 +2,7 @@
 // The sum of an instant and a span, which cannot overflow.
 #pragma once
 
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/version.hpp.
-#include <motet/version.hpp>
+// See motet/base/version.hpp.
+#include <motet/base/version.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -3,8 +3,8 @@
 // end itself, if it is.
 #pragma once
 
+#include <motet/base/errors.hpp>
 #include <motet/detail/core/control_block.hpp>
-#include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <exception>
-#include <motet/call_site.hpp>
-#include <motet/clock.hpp>
-#include <motet/detail/base/states.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/core/control_block.hpp>
 #include <motet/detail/core/family.hpp>
-#include <motet/errors.hpp>
+#include <motet/fibers/fiber_state.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,7 +2,7 @@
 // Entering scopes, ending them, leaving them. What an ended scope does to its fiber is in
 // cancellation/interrupt.cpp.
 #include <algorithm>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <optional>
 #include <stdexcept>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See detail/core/stop_scope.hpp and motet/cancel_scope.hpp. A stop that is requested on another
-// thread is looked at by the fiber's own, which finds the scope, if it is still there, among those
-// that the fiber is in.
-#include <motet/cancel_scope.hpp>
+// See detail/core/stop_scope.hpp and motet/cancellation/cancel_scope.hpp. A stop that is requested
+// on another thread is looked at by the fiber's own, which finds the scope, if it is still there,
+// among those that the fiber is in.
+#include <motet/cancellation/cancel_scope.hpp>
 #include <motet/detail/core/stop_scope.hpp>
 
 #include "cancellation/asked.hpp"

@@ -2,7 +2,7 @@
 // What a thread does when no fiber is runnable and nothing that pends can wake a fiber.
 #pragma once
 
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,8 +3,8 @@
 // a plain thread instead.
 #pragma once
 
-#include <motet/backend.hpp>
 #include <motet/detail/base/blocking_call.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "core/mail/remote_wait.hpp"
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/switchpoint.hpp>
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 
 #include "core/thread_state.hpp"
 

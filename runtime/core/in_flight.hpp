@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cstddef>
-#include <motet/backend.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/core/pending_operation.hpp>
+#include <motet/runtime/backend.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

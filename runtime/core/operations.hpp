@@ -6,8 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/backend.hpp>
 #include <motet/detail/base/list.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "core/counting/thread_counters.hpp"
 #include "core/in_flight.hpp"

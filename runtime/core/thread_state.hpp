@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <motet/backend.hpp>
 #include <motet/detail/core/switchpoint.hpp>
-#include <motet/options.hpp>
+#include <motet/runtime/backend.hpp>
+#include <motet/runtime/options.hpp>
 #include <stdexcept>
 
 #include "core/counting/counting.hpp"

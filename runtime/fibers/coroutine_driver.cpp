@@ -5,8 +5,8 @@
 #include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/fibers/coroutine_driver.hpp>
 #include <motet/detail/sync/room_cases.hpp>
-#include <motet/fiber.hpp>
-#include <motet/local.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/local.hpp>
 #include <optional>
 #include <stdexcept>
 

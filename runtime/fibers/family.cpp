@@ -3,7 +3,7 @@
 #include "fibers/family.hpp"
 
 #include <atomic>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <new>
 #include <string>
 #include <utility>

@@ -3,7 +3,7 @@
 // On the owner's thread.
 #pragma once
 
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/core/family.hpp>
 #include <motet/detail/core/wait_record.hpp>
 

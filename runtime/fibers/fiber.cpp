@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Handles, and checkpoint().
 #include <algorithm>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <vector>
 
 #include "cancellation/asked.hpp"

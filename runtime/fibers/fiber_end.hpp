@@ -3,7 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/core/cold_part.hpp>
 
 #include "core/thread_state.hpp"

@@ -2,7 +2,7 @@
 // What a fiber may spin, and when: see motet/detail/fibers/fiber_start.hpp.
 #include <cstdio>
 #include <cstdlib>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <new>
 #include <stdexcept>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Groups: a group is a family that its owner can wait for, and end.
 #include <future>
-#include <motet/detail/fibers/group_start.hpp>
+#include <motet/fibers/group.hpp>
 #include <stdexcept>
 
 #include "base/made_exception.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Races: which attempt was the first to win, and how the others end.
 #include <algorithm>
-#include <motet/await.hpp>
 #include <motet/detail/fibers/race.hpp>
+#include <motet/fibers/await.hpp>
 #include <stdexcept>
 #include <string>
 

@@ -2,8 +2,8 @@
 // See fibers/remote_fiber.hpp: what a guest's thread tells the thread that asked for it.
 #include "fibers/remote_fiber.hpp"
 
+#include <motet/base/errors.hpp>
 #include <motet/detail/base/race_point.hpp>
-#include <motet/errors.hpp>
 #include <utility>
 
 #include "base/made_exception.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See motet/retry.hpp.
+// See motet/fibers/retry.hpp.
 #include <motet/detail/core/switchpoint.hpp>
-#include <motet/fiber.hpp>
-#include <motet/retry.hpp>
-#include <motet/time.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/retry.hpp>
+#include <motet/sync/time.hpp>
 #include <random>
 #include <stdexcept>
 

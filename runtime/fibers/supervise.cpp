@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The checks of supervise()'s arguments, and the exception too_many_restarts.
-#include <motet/supervise.hpp>
+#include <motet/fibers/supervise.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

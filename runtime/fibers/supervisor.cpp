@@ -3,7 +3,7 @@
 #include "fibers/supervisor.hpp"
 
 #include <algorithm>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <utility>
 
 #include "core/thread_state.hpp"

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/fiber.hpp>
-#include <motet/supervise.hpp>
-#include <motet/suspend.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/fibers/supervise.hpp>
+#include <motet/fibers/suspend.hpp>
 #include <optional>
 #include <random>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See suspend.hpp. A fiber resumes only from the run queue of its own thread, hence not before it
 // has parked: so `arrange` may run on the fiber's stack, once the wait is open.
-#include <motet/suspend.hpp>
+#include <motet/fibers/suspend.hpp>
 #include <stdexcept>
 
 #include "cancellation/remote_verbs.hpp"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <motet/cancel.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/http/request.hpp>
 #include <string_view>
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/read_buffer.hpp>
 #include <span>
 

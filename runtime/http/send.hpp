@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/cancel.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/errors.hpp>
 #include <span>
 #include <system_error>
 

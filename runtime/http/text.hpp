@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <span>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// See motet/copy.hpp.
+// See motet/io/copy.hpp.
 #include "io/copy.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <motet/copy.hpp>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/io/copy.hpp>
 #include <system_error>
 
 #include "core/thread_state.hpp"

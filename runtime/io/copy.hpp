@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <optional>
 #include <span>
 

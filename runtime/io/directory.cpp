@@ -3,9 +3,9 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/directory.hpp>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/directory.hpp>
+#include <motet/io/io.hpp>
 #include <utility>
 
 #include "core/thread_state.hpp"

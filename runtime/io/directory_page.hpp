@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <motet/directory.hpp>
+#include <motet/io/directory.hpp>
 #include <span>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
-#include <motet/directory_walk.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
-#include <motet/io.hpp>
-#include <motet/offload.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/directory_walk.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/io.hpp>
+#include <motet/threads/offload.hpp>
 #include <new>
 #include <optional>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/dns.hpp. getaddrinfo(3) blocks and cannot be interrupted: so it is an offloaded call
-// that owns copies of its arguments, and that its caller may leave.
+// See motet/net/dns.hpp. getaddrinfo(3) blocks and cannot be interrupted: so it is an offloaded
+// call that owns copies of its arguments, and that its caller may leave.
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/dns.hpp>
+#include <motet/net/dns.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>

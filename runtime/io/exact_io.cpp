@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See io/exact_io.hpp: the forms of motet/io.hpp.
+// See io/exact_io.hpp: the forms of motet/io/io.hpp.
 #include "io/exact_io.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace io {
 

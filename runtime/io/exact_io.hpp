@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <span>
 #include <system_error>
 

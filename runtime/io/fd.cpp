@@ -2,7 +2,7 @@
 // See fd.hpp.
 #include <unistd.h>
 
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 
 #include "core/thread_state.hpp"
 

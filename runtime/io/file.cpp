@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <motet/base/errors.hpp>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/errors.hpp>
-#include <motet/file.hpp>
-#include <motet/io.hpp>
+#include <motet/io/file.hpp>
+#include <motet/io/io.hpp>
 #include <string>
 
 #include "base/is_disk.hpp"

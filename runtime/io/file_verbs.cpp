@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/file_verbs.hpp: the calls on files.
+// See motet/io/file_verbs.hpp: the calls on files.
 #include <limits.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <motet/detail/io/file_verbs.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <stdexcept>
 
 #include "core/thread_state.hpp"

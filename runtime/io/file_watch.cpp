@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/file_watch.hpp.
+// See motet/io/file_watch.hpp.
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -9,13 +9,13 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <motet/base/errors.hpp>
 #include <motet/detail/core/switchpoint.hpp>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
-#include <motet/file_watch.hpp>
-#include <motet/io.hpp>
-#include <motet/mutex.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/file_watch.hpp>
+#include <motet/io/io.hpp>
+#include <motet/sync/mutex.hpp>
 #include <mutex>
 #include <new>
 #include <system_error>

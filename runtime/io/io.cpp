@@ -8,8 +8,8 @@
 
 #include <cerrno>
 #include <limits>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
 #include <stdexcept>
 #include <string>
 

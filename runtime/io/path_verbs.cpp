@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/file_verbs.hpp: the calls on the names of files.
+// See motet/io/file_verbs.hpp: the calls on the names of files.
 #include <fcntl.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/io/file_verbs.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <string>
 
 #include "core/thread_state.hpp"

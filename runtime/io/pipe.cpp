@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/pipe.hpp.
+// See motet/io/pipe.hpp.
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <motet/base/errors.hpp>
 #include <motet/detail/io/stream_queue.hpp>
-#include <motet/errors.hpp>
-#include <motet/pipe.hpp>
+#include <motet/io/pipe.hpp>
 #include <stdexcept>
 
 #include "base/faults.hpp"

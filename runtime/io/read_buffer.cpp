@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// See motet/reader.hpp. Bytes are taken only when a call returns, so that an interrupted call loses
-// none.
+// See motet/io/reader.hpp. Bytes are taken only when a call returns, so that an interrupted call
+// loses none.
 #include <string.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <motet/base/errors.hpp>
 #include <motet/detail/io/read_buffer.hpp>
-#include <motet/errors.hpp>
 #include <stdexcept>
 
 #include "core/thread_state.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See motet/signal_set.hpp. The handler writes the number of each signal, as one byte, to a pipe,
-// unless that number is in the pipe already, so the pipe is never full.
-// Source: signal-safety(7).
+// See motet/io/signal_set.hpp. The handler writes the number of each signal, as one byte, to a
+// pipe, unless that number is in the pipe already, so the pipe is never full. Source:
+// signal-safety(7).
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,11 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <motet/base/errors.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
-#include <motet/io.hpp>
-#include <motet/signal_set.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/io.hpp>
+#include <motet/io/signal_set.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>

@@ -11,9 +11,9 @@
 #include <chrono>
 #include <memory>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/fiber.hpp>
-#include <motet/io.hpp>
-#include <motet/time.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/io/io.hpp>
+#include <motet/sync/time.hpp>
 #include <optional>
 #include <system_error>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/splice_verbs.hpp. A ring has a splice, a tee and a waitid, too, but gives
+// See motet/io/splice_verbs.hpp. A ring has a splice, a tee and a waitid, too, but gives
 // each splice and tee to a kernel thread, which costs more than the call on a pipe that is ready.
 #include <fcntl.h>
 #include <poll.h>
@@ -11,9 +11,9 @@
 #include <chrono>
 #include <cstdint>
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/detail/io/splice_verbs.hpp>
-#include <motet/io.hpp>
-#include <motet/time.hpp>
+#include <motet/io/io.hpp>
+#include <motet/io/splice_verbs.hpp>
+#include <motet/sync/time.hpp>
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// See motet/writer.hpp. With the first byte the writer acquires the stream's turn, and schedules a
-// fiber that flushes: it runs when the writing fiber waits or snoozes. Bytes are added to one part
-// while another is being sent; the mutex serialises the fibers that send.
+// See motet/io/writer.hpp. With the first byte the writer acquires the stream's turn, and schedules
+// a fiber that flushes: it runs when the writing fiber waits or snoozes. Bytes are added to one
+// part while another is being sent; the mutex serialises the fibers that send.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <exception>
-#include <motet/cancel.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/io/write_buffer.hpp>
-#include <motet/errors.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <utility>

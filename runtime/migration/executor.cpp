@@ -2,8 +2,8 @@
 // How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
 // a pool with a limit, and the job that lets it run.
 #include <motet/detail/core/inherited_locals.hpp>
-#include <motet/executor.hpp>
-#include <motet/thread.hpp>
+#include <motet/threads/portal.hpp>
+#include <motet/threads/thread.hpp>
 #include <stdexcept>
 #include <utility>
 

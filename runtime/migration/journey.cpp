@@ -3,8 +3,8 @@
 #include "migration/journey.hpp"
 
 #include <cstdlib>
-#include <motet/cancel.hpp>
-#include <motet/executor.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/threads/portal.hpp>
 #include <stdexcept>
 #include <utility>
 

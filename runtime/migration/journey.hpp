@@ -14,7 +14,7 @@
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
-#include <motet/detail/threads/executor.hpp>
+#include <motet/threads/executor.hpp>
 #include <optional>
 
 #include "core/thread_state.hpp"

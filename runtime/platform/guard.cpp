@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 
 #include "base/disabled.hpp"
 #include "base/faults.hpp"

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <new>
 #include <stdexcept>
 #include <string>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 #include "platform/ticks.hpp"
 

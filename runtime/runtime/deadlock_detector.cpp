@@ -11,8 +11,8 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <motet/base/errors.hpp>
 #include <motet/detail/base/timespan.hpp>
-#include <motet/errors.hpp>
 #include <new>
 #include <sstream>
 #include <string>

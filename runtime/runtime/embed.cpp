@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/embed.hpp. An epoll instance stands for the wait that the foreign loop makes in place
-// of the thread: it watches the backend's descriptor, the mailbox's, and a timer.
+// See motet/runtime/embed.hpp. An epoll instance stands for the wait that the foreign loop makes in
+// place of the thread: it watches the backend's descriptor, the mailbox's, and a timer.
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <motet/base/errors.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/embed.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
-#include <motet/fiber.hpp>
-#include <motet/local.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/local.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/runtime/embed.hpp>
 #include <optional>
 #include <stdexcept>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <thread>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <motet/backend.hpp>
-#include <motet/options.hpp>
+#include <motet/runtime/backend.hpp>
+#include <motet/runtime/options.hpp>
 #include <thread>
 
 #include "core/mail/mailbox.hpp"

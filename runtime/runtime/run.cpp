@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <motet/run.hpp>
+#include <motet/runtime/run.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/core/control_block.hpp>
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

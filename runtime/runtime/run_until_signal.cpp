@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// See motet/run_until_signal.hpp. A fiber beside the main fiber waits for the signals.
+// See motet/runtime/run_until_signal.hpp. A fiber beside the main fiber waits for the signals.
 #include <signal.h>
 
-#include <motet/cancel.hpp>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/run.hpp>
-#include <motet/run_until_signal.hpp>
-#include <motet/signal_set.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/io/signal_set.hpp>
+#include <motet/runtime/run.hpp>
+#include <motet/runtime/run_until_signal.hpp>
 #include <optional>
 #include <string>
 #include <utility>

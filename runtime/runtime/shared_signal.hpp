@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace shared_signal {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <motet/stats.hpp>
+#include <motet/observe/stats.hpp>
 #include <numeric>
 
 #include "base/verb_table.hpp"

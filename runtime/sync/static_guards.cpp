@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/event.hpp>
+#include <motet/sync/event.hpp>
 #include <mutex>
 #include <new>
 #include <utility>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The errors that primitives throw, and the parts of primitives that need not be in a header.
 #include <future>
-#include <motet/barrier.hpp>
-#include <motet/broadcast.hpp>
-#include <motet/cancel.hpp>
-#include <motet/channel.hpp>
-#include <motet/channel_ends.hpp>
-#include <motet/every.hpp>
-#include <motet/future.hpp>
-#include <motet/latch.hpp>
-#include <motet/mutex.hpp>
-#include <motet/rate_limiter.hpp>
-#include <motet/resource_pool.hpp>
-#include <motet/semaphore.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/sync/barrier.hpp>
+#include <motet/sync/broadcast.hpp>
+#include <motet/sync/channel.hpp>
+#include <motet/sync/channel_ends.hpp>
+#include <motet/sync/every.hpp>
+#include <motet/sync/future.hpp>
+#include <motet/sync/latch.hpp>
+#include <motet/sync/mutex.hpp>
+#include <motet/sync/rate_limiter.hpp>
+#include <motet/sync/resource_pool.hpp>
+#include <motet/sync/semaphore.hpp>
 #include <stdexcept>
 
 #include "base/made_exception.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sleeping: a timer in the frame of the sleeper.
 #include <algorithm>
-#include <motet/time.hpp>
+#include <motet/sync/time.hpp>
 
 #include "base/saturating_time.hpp"
 #include "core/thread_state.hpp"

@@ -3,8 +3,8 @@
 // overtakes another, and each turn takes one wake. There is no thread that watches for stalls: the
 // first in line waits with a time limit.
 #include <motet/detail/platform/process.hpp>
-#include <motet/mutex.hpp>
-#include <motet/timeslice_lock.hpp>
+#include <motet/sync/mutex.hpp>
+#include <motet/sync/timeslice_lock.hpp>
 #include <optional>
 #include <stdexcept>
 #include <utility>

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/fibers/fiber_start.hpp>
-#include <motet/time.hpp>
+#include <motet/sync/time.hpp>
 #include <new>
 #include <optional>
 #include <utility>

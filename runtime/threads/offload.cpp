@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// See motet/offload.hpp. The remote_wait is in the caller's frame, even for a call that can be
-// abandoned: a caller that abandons it announces that before the offload thread announces the end
-// of the call, or else waits for the notification.
+// See motet/threads/offload.hpp. The remote_wait is in the caller's frame, even for a call that can
+// be abandoned: a caller that abandons it announces that before the offload thread announces the
+// end of the call, or else waits for the notification.
 #include <pthread.h>
 #include <signal.h>
 
 #include <cerrno>
 #include <chrono>
+#include <motet/base/errors.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/threads/offloaded.hpp>
-#include <motet/errors.hpp>
-#include <motet/future.hpp>
+#include <motet/sync/future.hpp>
 #include <new>
 #include <string>
 #include <system_error>

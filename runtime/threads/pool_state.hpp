@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/condition_variable.hpp>
 #include <motet/detail/threads/pool_task.hpp>
-#include <motet/event.hpp>
-#include <motet/mutex.hpp>
-#include <motet/options.hpp>
-#include <motet/semaphore.hpp>
-#include <motet/thread.hpp>
+#include <motet/runtime/options.hpp>
+#include <motet/sync/condition_variable.hpp>
+#include <motet/sync/event.hpp>
+#include <motet/sync/mutex.hpp>
+#include <motet/sync/semaphore.hpp>
+#include <motet/threads/thread.hpp>
 #include <optional>
 #include <vector>
 

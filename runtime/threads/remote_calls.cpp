@@ -4,7 +4,7 @@
 // child, and fails for it.
 #include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/sync/wait_list.hpp>
-#include <motet/thread.hpp>
+#include <motet/threads/thread.hpp>
 #include <new>
 #include <utility>
 

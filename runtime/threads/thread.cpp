@@ -3,9 +3,9 @@
 // has. The thread_link lives until both the thread and the thread object have let go of it.
 #include <pthread.h>
 
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/sync/waiter.hpp>
-#include <motet/thread.hpp>
+#include <motet/threads/thread.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>

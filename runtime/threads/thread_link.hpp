@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
-#include <motet/thread.hpp>
+#include <motet/threads/thread.hpp>
 #include <optional>
 
 #include "core/mail/remote_wait.hpp"

@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <motet/cancel.hpp>
-#include <motet/thread_pool.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/threads/thread_pool.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -2,7 +2,7 @@
 // Notices: lines for the operator, through options.on_notice.
 #pragma once
 
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 #include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,7 +5,7 @@
 #include "unhandled/origin.hpp"
 
 #include <map>
-#include <motet/origin.hpp>
+#include <motet/fibers/origin.hpp>
 #include <mutex>
 #include <new>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <motet/origin.hpp>
+#include <motet/fibers/origin.hpp>
 #include <new>
 #include <string>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <exception>
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -8,6 +8,7 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 from declarations import declaration, whole_type
+from families import UNNAMED
 
 # Attributes say nothing to a reader; each heading of a comment becomes a paragraph of its own.
 FILTER = (r"s/\[\[[^]]*\]\] ?//g; "
@@ -135,11 +136,12 @@ def members_of(compound):
 
 
 def public_name(compound):
-    """Within motet; nothing for what is in a namespace detail, or not of motet at all."""
+    """Within motet; nothing for what is not of motet, or in namespace detail and not shown."""
     name = compound.findtext("compoundname")
-    if not name.startswith("motet") or "detail" in name.split("::"):
+    parts = name.split("::")
+    if parts[0] != "motet" or ("detail" in parts and parts[-1] not in UNNAMED):
         return None
-    return re.sub(r"^motet(::abi)?(::)?(compat::boost_fiber(::)?)?", "", name)
+    return re.sub(r"^motet(::abi)?(::)?(compat::boost_fiber(::)?)?(detail::)?", "", name)
 
 
 class Reader:
@@ -233,8 +235,6 @@ class Reader:
                     self.take_from_detail(entry)
             yield from found
 
-    def read(self, header, shown_by=()):
-        entries = []
-        for each in (header, *shown_by):
-            entries += sorted([*self.types_of(each), *self.free_of(each)], key=lambda one: one.line)
+    def read(self, header):
+        entries = sorted([*self.types_of(header), *self.free_of(header)], key=lambda one: one.line)
         return Header(f"motet/{header}.hpp", intro_of(self.lines(header)), entries)

@@ -4,7 +4,7 @@
 import html
 import re
 
-from families import FAMILIES, SHOWN_BY
+from families import FAMILIES
 
 
 def path_of(header):
@@ -65,7 +65,7 @@ def index_page(headers):
 
 def write(place, reader):
     """Writes the pages into `place`. Returns: what has been read, by the headers' names."""
-    headers = {name: reader.read(name, SHOWN_BY.get(name, ())) for _, names in FAMILIES.values() for name in names}
+    headers = {name: reader.read(name) for _, names in FAMILIES.values() for name in names}
     (place / "api").mkdir()
     (place / "api/index.md").write_text("\n".join(index_page(headers)))
     for name, header in headers.items():

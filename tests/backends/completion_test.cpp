@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <string>
 #include <thread>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <sys/time.h>
 
 #include <cerrno>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 
 #include "backends/machine.hpp"
 #include "catch.hpp"

@@ -17,8 +17,8 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
-#include <motet/backend.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/runtime/backend.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A backend as a program may bring its own: over poll(2), with nothing but motet/backend.hpp.
+// A backend as a program may bring its own: over poll(2), with nothing but
+// motet/runtime/backend.hpp.
 #pragma once
 
 #include <poll.h>
@@ -9,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <vector>
 
 namespace testing {

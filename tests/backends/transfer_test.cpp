@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <string>
 
 #include "backends/machine.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <vector>
 
 #include "bare_fibers.hpp"

@@ -2,8 +2,8 @@
 // What work for other threads costs: one iteration is one round trip, one job; see figures.py.
 #include <algorithm>
 #include <motet/motet.hpp>
-#include <motet/offload.hpp>
-#include <motet/thread_pool.hpp>
+#include <motet/threads/offload.hpp>
+#include <motet/threads/thread_pool.hpp>
 #include <vector>
 
 #include "measure.hpp"

@@ -2,16 +2,16 @@
 // What fibers pay to talk to one another. One iteration is one round trip, one lock and unlock, one
 // message; see figures.py. SIZE 0 is the form for one thread, 1 the one for any.
 #include <array>
-#include <motet/actor.hpp>
-#include <motet/broadcast.hpp>
-#include <motet/channel.hpp>
-#include <motet/condition_variable.hpp>
-#include <motet/future.hpp>
-#include <motet/latch.hpp>
 #include <motet/motet.hpp>
-#include <motet/mutex.hpp>
-#include <motet/select.hpp>
-#include <motet/semaphore.hpp>
+#include <motet/sync/actor.hpp>
+#include <motet/sync/broadcast.hpp>
+#include <motet/sync/channel.hpp>
+#include <motet/sync/condition_variable.hpp>
+#include <motet/sync/future.hpp>
+#include <motet/sync/latch.hpp>
+#include <motet/sync/mutex.hpp>
+#include <motet/sync/select.hpp>
+#include <motet/sync/semaphore.hpp>
 #include <mutex>
 #include <optional>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loops of calls that never have to wait: motet/io.hpp.
+// Loops of calls that never have to wait: motet/io/io.hpp.
 #include "cancellation/endless_io.hpp"
 
 #include <sys/pidfd.h>

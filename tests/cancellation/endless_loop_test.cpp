@@ -2,15 +2,15 @@
 // Loops of calls that never have to wait: fibers, groups, scopes and time.
 #include "cancellation/endless_loop.hpp"
 
-#include <motet/debug.hpp>
-#include <motet/embed.hpp>
+#include <motet/observe/debug.hpp>
+#include <motet/runtime/embed.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #ifdef __cpp_impl_coroutine
-#include <motet/coroutine.hpp>
+#include <motet/fibers/coroutine.hpp>
 #endif
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include <chrono>
 #include <memory>
-#include <motet/embed.hpp>
 #include <motet/motet.hpp>
+#include <motet/runtime/embed.hpp>
 #include <string>
 #include <vector>
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

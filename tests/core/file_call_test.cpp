@@ -10,7 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <motet/motet.hpp>
-#include <motet/offload.hpp>
+#include <motet/threads/offload.hpp>
 #include <string>
 #include <system_error>
 #include <thread>

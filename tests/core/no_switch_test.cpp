@@ -7,8 +7,8 @@
 
 #include <chrono>
 #include <csignal>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <mutex>
 #include <optional>
 #include <string>

@@ -4,7 +4,7 @@
 #include <coroutine>
 #include <future>
 #include <memory>
-#include <motet/coroutine.hpp>
+#include <motet/fibers/coroutine.hpp>
 #include <motet/motet.hpp>
 #include <optional>
 #include <stdexcept>

@@ -5,8 +5,8 @@
 
 #include <atomic>
 #include <exception>
+#include <motet/fibers/origin.hpp>
 #include <motet/motet.hpp>
-#include <motet/origin.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <motet/fibers/supervise.hpp>
 #include <motet/motet.hpp>
-#include <motet/supervise.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <motet/run.hpp>
+#include <motet/runtime/run.hpp>
 #include <string>
 #include <vector>
 

@@ -4,8 +4,8 @@
 #include <netdb.h>
 
 #include <memory>
-#include <motet/dns.hpp>
-#include <motet/run.hpp>
+#include <motet/net/dns.hpp>
+#include <motet/runtime/run.hpp>
 #include <stdexcept>
 #include <string>
 #include <system_error>

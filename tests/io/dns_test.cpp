@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <motet/dns.hpp>
 #include <motet/motet.hpp>
+#include <motet/net/dns.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The verbs of motet/io.hpp for files and names, on whatever descriptor, beside the system calls.
+// The verbs of motet/io/io.hpp for files and names, on whatever descriptor, beside the system
+// calls.
 #include <linux/falloc.h>
 #include <sys/stat.h>
 #include <sys/uio.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <string>
 #include <string_view>
 

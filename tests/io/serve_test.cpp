@@ -10,8 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <mutex>
 #include <sstream>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The verbs of motet/io.hpp for sockets, on whatever descriptor, beside the system calls.
+// The verbs of motet/io/io.hpp for sockets, on whatever descriptor, beside the system calls.
 #include <sys/socket.h>
 
 #include <array>

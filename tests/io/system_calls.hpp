@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a verb of motet/io.hpp makes of a descriptor, beside what the plain system call does. Each
-// call is made by a process of its own, with a descriptor that has just been made.
+// What a verb of motet/io/io.hpp makes of a descriptor, beside what the plain system call does.
+// Each call is made by a process of its own, with a descriptor that has just been made.
 #pragma once
 
 #include <errno.h>

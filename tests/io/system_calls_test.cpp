@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each verb of motet/io.hpp does what the system call of that name does, on whatever descriptor.
+// Each verb of motet/io/io.hpp does what the system call of that name does, on whatever descriptor.
 #include "io/system_calls.hpp"
 
 #include <sys/uio.h>

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <latch>
 #include <motet/motet.hpp>
-#include <motet/offload.hpp>
+#include <motet/threads/offload.hpp>
 #include <set>
 #include <string>
 #include <system_error>

@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <motet/channel.hpp>
-#include <motet/event.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/channel.hpp>
+#include <motet/sync/event.hpp>
 #include <stdexcept>
 #include <thread>
 

@@ -7,8 +7,8 @@
 #include <future>
 #include <locale>
 #include <memory>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <mutex>
 #include <regex>
 #include <shared_mutex>

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

@@ -8,8 +8,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <motet/embed.hpp>
 #include <motet/motet.hpp>
+#include <motet/runtime/embed.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -2,8 +2,8 @@
 // Fibers that wait for ever are found, and no others.
 #include <array>
 #include <chrono>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <optional>
 #include <regex>
 #include <sstream>

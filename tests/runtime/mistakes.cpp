@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string_view>

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <map>
 #include <motet/motet.hpp>
-#include <motet/trace.hpp>
+#include <motet/observe/trace.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
-#include <motet/stats.hpp>
+#include <motet/observe/debug.hpp>
+#include <motet/observe/stats.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <motet/motet.hpp>
-#include <motet/stats.hpp>
+#include <motet/observe/stats.hpp>
 #include <set>
 #include <string>
 #include <thread>

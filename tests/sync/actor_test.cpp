@@ -3,8 +3,8 @@
 #include <chrono>
 #include <future>
 #include <memory>
-#include <motet/actor.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/actor.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>

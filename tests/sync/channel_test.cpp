@@ -2,8 +2,8 @@
 // Channels between the fibers of one thread: order, capacity, closing, interruption.
 #include <chrono>
 #include <memory>
-#include <motet/channel.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/channel.hpp>
 #include <numeric>
 #include <stdexcept>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Condition variables: order, interruption, and the lock that is held again.
 #include <chrono>
-#include <motet/condition_variable.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/condition_variable.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Repetition: once a period, until an exception ends it.
 #include <chrono>
-#include <motet/every.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/every.hpp>
 #include <stdexcept>
 #include <vector>
 

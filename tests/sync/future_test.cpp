@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Promises: kept once, or failed, dropped, cancelled.
 #include <future>
-#include <motet/future.hpp>
 #include <motet/motet.hpp>
+#include <motet/sync/future.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <motet/motet.hpp>
-#include <motet/rate_limiter.hpp>
+#include <motet/sync/rate_limiter.hpp>
 #include <optional>
 #include <stdexcept>
 #include <thread>

@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 #include <motet/motet.hpp>
-#include <motet/resource_pool.hpp>
+#include <motet/sync/resource_pool.hpp>
 #include <optional>
 #include <stdexcept>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 #include <motet/motet.hpp>
-#include <motet/select.hpp>
+#include <motet/sync/select.hpp>
 #include <optional>
 #include <string>
 #include <thread>

@@ -2,7 +2,7 @@
 // Semaphores: permits in order, limits that change.
 #include <chrono>
 #include <motet/motet.hpp>
-#include <motet/semaphore.hpp>
+#include <motet/sync/semaphore.hpp>
 #include <string>
 
 #include "catch.hpp"

@@ -2,12 +2,12 @@
 // What all primitives have in common: deadlines, interruption, their own end, and their thread's.
 #include <atomic>
 #include <chrono>
-#include <motet/condition_variable.hpp>
-#include <motet/event.hpp>
 #include <motet/motet.hpp>
-#include <motet/notification.hpp>
-#include <motet/semaphore.hpp>
-#include <motet/shared_mutex.hpp>
+#include <motet/sync/condition_variable.hpp>
+#include <motet/sync/event.hpp>
+#include <motet/sync/notification.hpp>
+#include <motet/sync/semaphore.hpp>
+#include <motet/sync/shared_mutex.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <motet/executor.hpp>
 #include <motet/motet.hpp>
+#include <motet/threads/portal.hpp>
 #include <set>
 #include <thread>
 #include <utility>

@@ -8,10 +8,10 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
-#include <motet/offload.hpp>
-#include <motet/stats.hpp>
+#include <motet/observe/debug.hpp>
+#include <motet/observe/stats.hpp>
+#include <motet/threads/offload.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
-#include <motet/offload.hpp>
+#include <motet/observe/debug.hpp>
+#include <motet/threads/offload.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <motet/executor.hpp>
 #include <motet/motet.hpp>
+#include <motet/threads/portal.hpp>
 #include <thread>
 #include <vector>
 

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <motet/debug.hpp>
 #include <motet/motet.hpp>
+#include <motet/observe/debug.hpp>
 #include <mutex>
 #include <new>
 #include <optional>

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <motet/backend.hpp>
+#include <motet/runtime/backend.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

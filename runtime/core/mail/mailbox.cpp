@@ -9,8 +9,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <motet/base/errors.hpp>
 #include <motet/detail/base/race_point.hpp>
-#include <motet/errors.hpp>
 #include <utility>
 
 #include "base/faults.hpp"

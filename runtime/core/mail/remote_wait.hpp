@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/wait_record.hpp>
 #include <motet/detail/platform/one_shot_event.hpp>

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 
 #include "base/kept_errno.hpp"
 #include "base/sigpipe.hpp"

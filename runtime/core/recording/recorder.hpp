@@ -7,8 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/call_site.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/core/control_block.hpp>
 
 #include "core/recording/trace_file.hpp"

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <stdexcept>
 #include <system_error>
 #include <utility>

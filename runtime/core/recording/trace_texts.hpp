@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <mutex>
 #include <string_view>
 

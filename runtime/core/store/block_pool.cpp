@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <new>
 
 #include "base/faults.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See motet/clock.hpp.
-#include <motet/clock.hpp>
+// See motet/base/clock.hpp.
+#include <motet/base/clock.hpp>
 
 #include "core/thread_state.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 
 #include "platform/ticks.hpp"
 

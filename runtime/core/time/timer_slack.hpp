@@ -7,7 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/core/timer.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

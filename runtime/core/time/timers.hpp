@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <motet/backend.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/core/switchpoint.hpp>
 #include <motet/detail/core/timer.hpp>
-#include <motet/options.hpp>
+#include <motet/runtime/backend.hpp>
+#include <motet/runtime/options.hpp>
 
 #include "base/saturating_time.hpp"
 #include "core/time/timer_queue.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <optional>
 #include <span>
 #include <stdexcept>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <exception>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/http/client.hpp>
 #include <motet/http/fields.hpp>
 #include <optional>

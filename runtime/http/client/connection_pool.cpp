@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <stdexcept>
 #include <utility>

@@ -6,11 +6,11 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/detail/io/read_buffer.hpp>
 #include <motet/http/client.hpp>
-#include <motet/semaphore.hpp>
+#include <motet/sync/semaphore.hpp>
 #include <string>
 #include <utility>
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <exception>
-#include <motet/cancel.hpp>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/errors.hpp>
-#include <motet/fiber.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
 #include <stop_token>
 #include <system_error>
 

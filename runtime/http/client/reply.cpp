@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <motet/base/errors.hpp>
 #include <motet/detail/core/self.hpp>
 #include <motet/detail/core/switchpoint.hpp>
-#include <motet/errors.hpp>
 #include <motet/http/request.hpp>
 #include <optional>
 #include <string_view>

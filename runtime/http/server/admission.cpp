@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 
 #include "core/thread_state.hpp"
 

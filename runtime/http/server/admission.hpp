@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

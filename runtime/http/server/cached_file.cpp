@@ -9,7 +9,7 @@
 
 #include <cerrno>
 #include <motet/http/request.hpp>
-#include <motet/io.hpp>
+#include <motet/io/io.hpp>
 #include <system_error>
 #include <unordered_map>
 #include <utility>

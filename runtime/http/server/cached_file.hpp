@@ -8,7 +8,7 @@
 #include <ctime>
 #include <memory>
 #include <motet/detail/base/abi.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <string>
 #include <string_view>
 

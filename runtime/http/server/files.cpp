@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/http/files.hpp>
-#include <motet/io.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/io.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>

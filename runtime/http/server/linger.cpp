@@ -6,8 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <motet/cancel.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
+#include <motet/cancellation/cancel.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 

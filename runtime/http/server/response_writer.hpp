@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/stream_direction.hpp>
 #include <motet/http/fields.hpp>
 #include <optional>

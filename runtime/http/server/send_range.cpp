@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <motet/cancel.hpp>
-#include <motet/errors.hpp>
-#include <motet/fiber.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/io/io.hpp>
 #include <optional>
 #include <system_error>
 

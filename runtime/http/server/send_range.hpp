@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/stream_direction.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

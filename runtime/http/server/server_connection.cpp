@@ -3,8 +3,8 @@
 #include "http/server/server_connection.hpp"
 
 #include <algorithm>
-#include <motet/cancel.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <system_error>
 
 #include "http/lists.hpp"

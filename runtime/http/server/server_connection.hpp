@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/detail/io/read_buffer.hpp>
 #include <motet/http/request.hpp>

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/detail/io/read_buffer.hpp>
-#include <motet/recursive_mutex.hpp>
+#include <motet/sync/recursive_mutex.hpp>
 #include <mutex>
 #include <optional>
 #include <span>

@@ -3,8 +3,8 @@
 #include "http/websocket/state.hpp"
 
 #include <algorithm>
-#include <motet/cancel.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/http/client.hpp>
 #include <mutex>
 #include <stdexcept>

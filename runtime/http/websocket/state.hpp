@@ -10,7 +10,7 @@
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/detail/io/read_buffer.hpp>
 #include <motet/http/websocket.hpp>
-#include <motet/mutex.hpp>
+#include <motet/sync/mutex.hpp>
 #include <optional>
 #include <span>
 #include <string>

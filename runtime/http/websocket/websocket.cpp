@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/websocket.hpp: how a WebSocket begins.
 #include <algorithm>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/http/websocket.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <optional>

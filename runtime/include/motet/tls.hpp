@@ -7,7 +7,7 @@
 #include <motet/detail/base/abi.hpp>
 #include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/any_stream.hpp>
-#include <motet/stream.hpp>
+#include <motet/io/stream.hpp>
 #include <span>
 #include <string>
 #include <string_view>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <motet/dns.hpp>
+#include <motet/net/dns.hpp>
 #include <motet/net/tcp_listener.hpp>
 #include <system_error>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/datagram_socket.hpp.
+// See motet/net/datagram_socket.hpp.
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <motet/detail/io/datagram_socket.hpp>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
+#include <motet/net/datagram_socket.hpp>
 #include <stdexcept>
 
 #include "base/faults.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <motet/cancel.hpp>
-#include <motet/channel.hpp>
-#include <motet/detail/fibers/group.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/sync/channel.hpp>
 #include <optional>
 #include <utility>
 

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/net/listen_fds.hpp>
 #include <optional>
 #include <stdexcept>

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <motet/base/errors.hpp>
 #include <motet/detail/io/stream_queue.hpp>
-#include <motet/errors.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <stdexcept>
 

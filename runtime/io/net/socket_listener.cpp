@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/socket_listener.hpp.
+// See motet/net/socket_listener.hpp.
 #include "io/net/socket_listener.hpp"
 
 #include <fcntl.h>
@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <motet/detail/io/socket_listener.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/detail/io/unix_socket_path.hpp>
-#include <motet/errors.hpp>
+#include <motet/net/socket_listener.hpp>
 #include <stdexcept>
 #include <utility>
 

@@ -2,7 +2,7 @@
 // How a socket comes to listen.
 #pragma once
 
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/serve_options.hpp>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// See motet/detail/io/socket_stream.hpp.
+// See motet/net/socket_stream.hpp.
 #include "io/net/socket_stream.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <motet/detail/io/socket_stream.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/net/socket_stream.hpp>
 
 #include "base/remote_closings.hpp"
 #include "core/thread_state.hpp"

@@ -2,13 +2,13 @@
 // See net/tcp_listener.hpp.
 #include <cstdint>
 #include <exception>
-#include <motet/cancel.hpp>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/group.hpp>
 #include <motet/net/tcp_listener.hpp>
-#include <motet/thread.hpp>
-#include <motet/thread_pool.hpp>
-#include <motet/time.hpp>
+#include <motet/sync/time.hpp>
+#include <motet/threads/thread.hpp>
+#include <motet/threads/thread_pool.hpp>
 #include <stdexcept>
 #include <stop_token>
 #include <utility>

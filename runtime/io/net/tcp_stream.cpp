@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <motet/dns.hpp>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
+#include <motet/net/dns.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <string>
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <motet/detail/io/unix_socket_path.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <system_error>
 #include <utility>
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/io/io.hpp>
 #include <motet/net/unix_stream.hpp>
 #include <string>
 #include <utility>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// See motet/move_on_when_closed.hpp.
+// See motet/cancellation/move_on_when_closed.hpp.
 #include <poll.h>
 
 #include <cerrno>
 #include <chrono>
 #include <memory>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
-#include <motet/move_on_when_closed.hpp>
-#include <motet/time.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/move_on_when_closed.hpp>
+#include <motet/io/io.hpp>
+#include <motet/sync/time.hpp>
 #include <system_error>
 #include <utility>
 

@@ -5,9 +5,9 @@
 #include <sys/types.h>
 
 #include <array>
-#include <motet/fd.hpp>
-#include <motet/pipe.hpp>
-#include <motet/process.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/io/pipe.hpp>
+#include <motet/io/process.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include <motet/process.hpp>
+#include <motet/io/process.hpp>
 #include <string>
 #include <vector>
 

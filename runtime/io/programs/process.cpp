@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See motet/process.hpp. A child's end makes its pidfd readable, which any backend can wait for;
+// See motet/io/process.hpp. A child's end makes its pidfd readable, which any backend can wait for;
 // the child is reaped by that descriptor alone, so that nobody else's child ever is.
 #include <poll.h>
 #include <signal.h>
@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <motet/cancel.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/errors.hpp>
-#include <motet/io.hpp>
-#include <motet/process.hpp>
+#include <motet/io/io.hpp>
+#include <motet/io/process.hpp>
 #include <stdexcept>
 #include <system_error>
 #include <utility>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See motet/process.hpp: run_command().
+// See motet/io/process.hpp: run_command().
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/errors.hpp>
-#include <motet/process.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/io/process.hpp>
 #include <span>
 #include <system_error>
 #include <utility>

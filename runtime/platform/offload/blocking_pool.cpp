@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <utility>

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <motet/call_site.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/blocking_call.hpp>
 #include <mutex>
 #include <optional>

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/blocking_call.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/platform/one_shot_event.hpp>

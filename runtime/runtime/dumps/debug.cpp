@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See debug.hpp.
 #include <locale>
-#include <motet/debug.hpp>
+#include <motet/observe/debug.hpp>
 #include <ostream>
 
 #include "core/thread_state.hpp"

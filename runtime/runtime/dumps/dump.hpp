@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <iosfwd>
-#include <motet/clock.hpp>
-#include <motet/debug.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/core/control_block.hpp>
 #include <motet/detail/core/wait_record.hpp>
+#include <motet/observe/debug.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -2,7 +2,7 @@
 // The signal that makes every motet thread of the process write its dump to stderr.
 #pragma once
 
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

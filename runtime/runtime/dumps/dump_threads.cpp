@@ -9,9 +9,9 @@
 #include <chrono>
 #include <locale>
 #include <memory>
-#include <motet/cancel.hpp>
-#include <motet/fiber.hpp>
-#include <motet/semaphore.hpp>
+#include <motet/cancellation/cancel.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/sync/semaphore.hpp>
 #include <mutex>
 #include <new>
 #include <ostream>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <iosfwd>
-#include <motet/debug.hpp>
+#include <motet/observe/debug.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which fibers of a thread wait for ever, as far as that can be known: see dump_leaks() in
-// motet/debug.hpp.
+// motet/observe/debug.hpp.
 #pragma once
 
 #include <cstddef>

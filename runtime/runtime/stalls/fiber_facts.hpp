@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/core/control_block.hpp>
 #include <string>
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <motet/detail/base/abi.hpp>
-#include <motet/options.hpp>
-#include <motet/stats.hpp>
+#include <motet/observe/stats.hpp>
+#include <motet/runtime/options.hpp>
 #include <vector>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <motet/errors.hpp>
+#include <motet/base/errors.hpp>
 #include <thread>
 
 #include "core/thread_state.hpp"

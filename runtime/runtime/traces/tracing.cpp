@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 #include <exception>
-#include <motet/trace.hpp>
+#include <motet/observe/trace.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <motet/options.hpp>
+#include <motet/runtime/options.hpp>
 
 #include "core/recording/recorder.hpp"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/http/fields.hpp>
 #include <span>
 #include <string>

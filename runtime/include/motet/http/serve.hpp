@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/io/any_stream.hpp>
 #include <motet/http/request.hpp>
 #include <motet/http/serve_options.hpp>
-#include <motet/stream.hpp>
+#include <motet/io/stream.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/net/serve_options.hpp>
 #include <string_view>
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/http/fields.hpp>
 #include <motet/http/request.hpp>
 #include <optional>

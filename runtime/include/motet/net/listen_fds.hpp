@@ -2,7 +2,7 @@
 // Sockets that a supervisor has opened for the program.
 #pragma once
 
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <vector>
 
 namespace motet { inline namespace MOTET_ABI { namespace net {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <stop_token>
 #include <string>
 

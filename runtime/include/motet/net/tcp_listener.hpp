@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <motet/call_site.hpp>
-#include <motet/detail/io/socket_listener.hpp>
-#include <motet/fd.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/serve_options.hpp>
+#include <motet/net/socket_listener.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <string_view>
 #include <system_error>

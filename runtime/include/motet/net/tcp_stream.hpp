@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/detail/io/socket_stream.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
+#include <motet/net/socket_stream.hpp>
 #include <string_view>
 #include <system_error>
 

@@ -2,8 +2,8 @@
 // A UDP socket.
 #pragma once
 
-#include <motet/detail/io/datagram_socket.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/net/datagram_socket.hpp>
 #include <motet/net/endpoint.hpp>
 #include <utility>
 

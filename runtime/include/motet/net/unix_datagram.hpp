@@ -2,9 +2,9 @@
 // A Unix socket that carries datagrams.
 #pragma once
 
-#include <motet/detail/io/datagram_socket.hpp>
 #include <motet/detail/io/unix_socket_path.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
+#include <motet/net/datagram_socket.hpp>
 #include <motet/net/endpoint.hpp>
 #include <utility>
 

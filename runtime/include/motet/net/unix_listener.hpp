@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <motet/call_site.hpp>
-#include <motet/detail/io/socket_listener.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/io/unix_socket_path.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
 #include <motet/net/serve_options.hpp>
+#include <motet/net/socket_listener.hpp>
 #include <motet/net/unix_stream.hpp>
 #include <system_error>
 #include <utility>

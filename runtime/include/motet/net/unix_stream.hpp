@@ -2,9 +2,9 @@
 // A connection between two programs on one machine, which can carry descriptors.
 #pragma once
 
-#include <motet/detail/io/socket_stream.hpp>
-#include <motet/fd.hpp>
+#include <motet/io/fd.hpp>
 #include <motet/net/endpoint.hpp>
+#include <motet/net/socket_stream.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
-#include <motet/cancel.hpp>
-#include <motet/channel.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/detail/base/left_until.hpp>
-#include <motet/errors.hpp>
+#include <motet/sync/channel.hpp>
 #include <optional>
 #include <utility>
 

@@ -9,13 +9,13 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <motet/base/errors.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/compat/boost_fiber/stacks.hpp>
 #include <motet/detail/core/control_block.hpp>
 #include <motet/detail/core/internal_shield.hpp>
 #include <motet/detail/core/scope.hpp>
-#include <motet/errors.hpp>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <ostream>
 #include <tuple>
 #include <type_traits>

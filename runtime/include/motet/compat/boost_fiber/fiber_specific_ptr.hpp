@@ -3,7 +3,7 @@
 #pragma once
 
 #include <motet/detail/core/self.hpp>
-#include <motet/local.hpp>
+#include <motet/fibers/local.hpp>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

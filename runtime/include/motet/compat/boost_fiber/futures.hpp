@@ -5,10 +5,10 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <motet/cancel.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
 #include <motet/detail/base/left_until.hpp>
-#include <motet/future.hpp>
+#include <motet/sync/future.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

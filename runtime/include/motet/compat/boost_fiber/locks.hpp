@@ -5,14 +5,14 @@
 
 #include <chrono>
 #include <cstddef>
-#include <motet/barrier.hpp>
-#include <motet/cancel.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/cancellation/cancel.hpp>
 #include <motet/compat/boost_fiber/errors.hpp>
-#include <motet/condition_variable.hpp>
 #include <motet/detail/base/left_until.hpp>
-#include <motet/errors.hpp>
-#include <motet/mutex.hpp>
-#include <motet/recursive_mutex.hpp>
+#include <motet/sync/barrier.hpp>
+#include <motet/sync/condition_variable.hpp>
+#include <motet/sync/mutex.hpp>
+#include <motet/sync/recursive_mutex.hpp>
 #include <stdexcept>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {

@@ -5,10 +5,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <motet/base/errors.hpp>
 #include <motet/compat/boost_fiber/fiber.hpp>
 #include <motet/compat/boost_fiber/futures.hpp>
-#include <motet/errors.hpp>
-#include <motet/future.hpp>
+#include <motet/sync/future.hpp>
 #include <type_traits>
 #include <utility>
 

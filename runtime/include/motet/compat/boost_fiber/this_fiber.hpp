@@ -5,7 +5,7 @@
 #include <chrono>
 #include <motet/compat/boost_fiber/fiber.hpp>
 #include <motet/detail/base/left_until.hpp>
-#include <motet/time.hpp>
+#include <motet/sync/time.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace compat { namespace boost_fiber {
 

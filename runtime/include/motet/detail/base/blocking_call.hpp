@@ -2,7 +2,7 @@
 // A call that a plain thread makes for a fiber, which waits for its end or has left it.
 #pragma once
 
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/list.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <ratio>
 #include <type_traits>
 

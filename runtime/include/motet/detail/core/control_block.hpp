@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <motet/call_site.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/base/list.hpp>
-#include <motet/detail/base/states.hpp>
 #include <motet/detail/platform/context.hpp>
 #include <motet/detail/platform/stack.hpp>
+#include <motet/fibers/fiber_state.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
 

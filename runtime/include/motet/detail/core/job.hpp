@@ -4,7 +4,7 @@
 
 #include <exception>
 #include <memory>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/core/handle.hpp>
 #include <motet/detail/core/locals.hpp>

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/core/job.hpp>
 #include <new>

@@ -2,9 +2,9 @@
 // An operation between its submission and its end.
 #pragma once
 
-#include <motet/backend.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/core/wait_record.hpp>
+#include <motet/runtime/backend.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

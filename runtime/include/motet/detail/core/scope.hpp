@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/call_site.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/detail/core/timer.hpp>
-#include <motet/errors.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

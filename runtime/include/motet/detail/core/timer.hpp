@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,10 +3,10 @@
 // thread, the wait is implemented inside the library.
 #pragma once
 
-#include <motet/detail/base/states.hpp>
 #include <motet/detail/base/value_slot.hpp>
 #include <motet/detail/core/handle.hpp>
 #include <motet/detail/core/switchpoint.hpp>
+#include <motet/fibers/fiber_state.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

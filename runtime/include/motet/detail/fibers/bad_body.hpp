@@ -4,7 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/abi.hpp>
 #include <type_traits>
 

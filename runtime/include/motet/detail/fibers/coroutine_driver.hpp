@@ -9,7 +9,7 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/sync/select_branch.hpp>
-#include <motet/event.hpp>
+#include <motet/sync/event.hpp>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,7 @@
 // is moved.
 #pragma once
 
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/core/control_block.hpp>

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A fiber in a group that signals when it is ready.
+// The body of a fiber that group::start() waits for.
 #pragma once
 
 #include <exception>
-#include <motet/detail/fibers/group.hpp>
-#include <motet/future.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/sync/future.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet { inline namespace MOTET_ABI {
-
-namespace detail {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 std::exception_ptr unready_end() noexcept;
 
@@ -39,25 +37,4 @@ struct starting {
 ///         handled exception.
 [[noreturn]] void rethrow_for_start_of(const fiber_ref& started);
 
-}  // namespace detail
-
-template <typename T, typename F>
-T group::start(F&& body, call_site site) {
-  promise<T> ready;
-  future<T> told = ready.get_future();
-  using starting = detail::starting<T, std::decay_t<F>>;
-  const fiber_ref started = spin(starting{std::forward<F>(body), std::move(ready)}, site);
-  try {
-    told.wait();
-  } catch (...) {
-    started.cancel("its start was interrupted", site);
-    throw;
-  }
-  try {
-    return detail::ready_future::take(told);
-  } catch (...) {
-    detail::rethrow_for_start_of(started);
-  }
-}
-
-}}  // namespace motet::MOTET_ABI
+}}}  // namespace motet::MOTET_ABI::detail

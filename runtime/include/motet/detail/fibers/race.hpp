@@ -6,10 +6,10 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <motet/detail/fibers/group.hpp>
+#include <motet/base/errors.hpp>
 #include <motet/detail/sync/awaitable.hpp>
-#include <motet/errors.hpp>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

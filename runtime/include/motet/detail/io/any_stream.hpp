@@ -7,7 +7,7 @@
 
 #include <motet/detail/base/owned.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/stream.hpp>
+#include <motet/io/stream.hpp>
 #include <system_error>
 #include <utility>
 

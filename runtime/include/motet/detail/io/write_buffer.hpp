@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/call_site.hpp>
+#include <motet/base/call_site.hpp>
 #include <motet/detail/base/owned.hpp>
-#include <motet/detail/fibers/group.hpp>
 #include <motet/detail/io/stream_direction.hpp>
-#include <motet/mutex.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/sync/mutex.hpp>
 #include <span>
 #include <string_view>
 #include <system_error>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

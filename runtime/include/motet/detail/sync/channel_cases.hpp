@@ -3,8 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <motet/channel.hpp>
 #include <motet/detail/sync/select_branch.hpp>
+#include <motet/sync/channel.hpp>
 #include <mutex>
 #include <optional>
 #include <type_traits>

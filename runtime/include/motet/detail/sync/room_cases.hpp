@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/broadcast.hpp>
 #include <motet/detail/sync/select_branch.hpp>
-#include <motet/event.hpp>
-#include <motet/future.hpp>
-#include <motet/latch.hpp>
-#include <motet/semaphore.hpp>
-#include <motet/watch.hpp>
+#include <motet/sync/broadcast.hpp>
+#include <motet/sync/event.hpp>
+#include <motet/sync/future.hpp>
+#include <motet/sync/latch.hpp>
+#include <motet/sync/semaphore.hpp>
+#include <motet/sync/watch.hpp>
 #include <mutex>
 #include <optional>
 #include <type_traits>

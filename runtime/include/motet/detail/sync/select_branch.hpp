@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <motet/backend.hpp>
-#include <motet/clock.hpp>
+#include <motet/base/clock.hpp>
 #include <motet/detail/core/pending_operation.hpp>
 #include <motet/detail/core/timer.hpp>
 #include <motet/detail/sync/waiter.hpp>
-#include <motet/fiber.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/runtime/backend.hpp>
 #include <span>
 #include <vector>
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// The two ends of a channel as copyable handles: the channel is closed when its last sender or its
+// last receiver is destroyed, so no fiber needs to know which one that will be.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <motet/sync/channel.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+[[noreturn]] void refuse_empty_end();
+
+/// Once the thread of local ends has ended, and no fiber waits there, another may destroy them.
+template <typename Channel>
+void close_with_end(Channel& of, bool drops) noexcept {
+  try {
+    of.close();
+    if (drops) of.clear();
+  } catch (const std::logic_error&) {
+  }
+}
+
+template <typename T, typename Sharing>
+struct sending_end {
+  using channel = basic_channel<T, Sharing>;
+  explicit sending_end(std::shared_ptr<channel> of) noexcept : to(std::move(of)) {}
+  sending_end(const sending_end&) = delete;
+  sending_end& operator=(const sending_end&) = delete;
+  ~sending_end() { close_with_end(*to, false); }
+  const std::shared_ptr<channel> to;
+};
+
+template <typename T, typename Sharing>
+struct receiving_end {
+  using channel = basic_channel<T, Sharing>;
+  explicit receiving_end(std::shared_ptr<channel> of) noexcept : from(std::move(of)) {}
+  receiving_end(const receiving_end&) = delete;
+  receiving_end& operator=(const receiving_end&) = delete;
+  ~receiving_end() { close_with_end(*from, true); }
+  const std::shared_ptr<channel> from;
+};
+
+/// Returns: the channel of an end.
+template <typename End>
+auto& channel_of(const End& end) {
+  if (end.held_ == nullptr) refuse_empty_end();
+  return end.channel();
+}
+
+template <typename T, typename Sharing>
+class basic_sender {
+ public:
+  /// A sender without a channel; every call on it throws std::logic_error.
+  /// Not a switchpoint.
+  basic_sender() = default;
+
+  /// As channel::push(). Also throws channel_closed when no receiver is left.
+  /// Switchpoint; switches only if it must wait.
+  void push(T&& item) const { channel_of(*this).push(std::move(item)); }
+  /// Switchpoint; switches only if it must wait.
+  void push(const T& item) const { channel_of(*this).push(item); }
+
+  /// As channel::try_push().
+  /// Not a switchpoint.
+  bool try_push(T&& item) const { return channel_of(*this).try_push(std::move(item)); }
+  /// Not a switchpoint.
+  bool try_push(const T& item) const { return channel_of(*this).try_push(item); }
+
+  /// Returns: whether it is the sender of a channel.
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return held_ != nullptr; }
+
+ private:
+  template <typename End>
+  friend auto& channel_of(const End& end);
+  template <typename U, typename S, typename... Capacity>
+  friend auto make_ends(Capacity... capacity);
+  auto& channel() const noexcept { return *held_->to; }
+
+  std::shared_ptr<sending_end<T, Sharing>> held_;
+};
+
+template <typename T, typename Sharing>
+class basic_receiver {
+ public:
+  /// A receiver without a channel; every call on it throws std::logic_error.
+  /// Not a switchpoint.
+  basic_receiver() = default;
+
+  /// As channel::pop().
+  /// Returns: std::nullopt if no sender and no item is left.
+  /// Switchpoint; switches only if it must wait.
+  std::optional<T> pop() const { return channel_of(*this).pop(); }
+
+  /// As channel::try_pop().
+  /// Not a switchpoint.
+  std::optional<T> try_pop() const { return channel_of(*this).try_pop(); }
+
+  /// Pops until no sender and no item is left.
+  /// Switchpoint; so is advancing the iterator.
+  auto begin() const { return channel_of(*this).begin(); }
+  /// Not a switchpoint.
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// Returns: whether it is the receiver of a channel.
+  /// Not a switchpoint.
+  explicit operator bool() const noexcept { return held_ != nullptr; }
+
+ private:
+  template <typename End>
+  friend auto& channel_of(const End& end);
+  template <typename U, typename S, typename... Capacity>
+  friend auto make_ends(Capacity... capacity);
+  auto& channel() const noexcept { return *held_->from; }
+
+  std::shared_ptr<receiving_end<T, Sharing>> held_;
+};
+
+template <typename T, typename Sharing, typename... Capacity>
+auto make_ends(Capacity... capacity) {
+  const auto channel = std::make_shared<basic_channel<T, Sharing>>(capacity...);
+  std::pair<basic_sender<T, Sharing>, basic_receiver<T, Sharing>> ends;
+  ends.first.held_ = std::make_shared<sending_end<T, Sharing>>(channel);
+  ends.second.held_ = std::make_shared<receiving_end<T, Sharing>>(channel);
+  return ends;
+}
+
+}  // namespace detail
+
+/// One end of a channel. Copies send to the same channel. When the last one is destroyed, the
+/// channel is closed; its items can still be popped. Any thread.
+template <typename T>
+using sender = detail::basic_sender<T, detail::shared_policy>;
+
+/// The other end: copies share the items. When the last one is gone, the channel is closed and its
+/// items are destroyed. Any thread.
+template <typename T>
+using receiver = detail::basic_receiver<T, detail::shared_policy>;
+
+/// Makes a channel for `capacity` items, as channel(), and returns its ends as a std::pair.
+/// Not a switchpoint.
+/// Throws: std::bad_alloc; std::invalid_argument for more items than any memory holds.
+template <typename T>
+auto make_channel(std::size_t capacity = 0) {
+  return detail::make_ends<T, detail::shared_policy>(capacity);
+}
+/// The same without a capacity limit.
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(unbounded_t) {
+  return detail::make_ends<T, detail::shared_policy>(unbounded);
+}
+
+namespace local {
+
+/// Between the fibers of one thread.
+template <typename T>
+using sender = detail::basic_sender<T, detail::local_policy>;
+template <typename T>
+using receiver = detail::basic_receiver<T, detail::local_policy>;
+
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(std::size_t capacity = 0) {
+  return detail::make_ends<T, detail::local_policy>(capacity);
+}
+/// Not a switchpoint.
+template <typename T>
+auto make_channel(unbounded_t) {
+  return detail::make_ends<T, detail::local_policy>(unbounded);
+}
+
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI

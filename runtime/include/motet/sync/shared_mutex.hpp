@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// Many readers or one writer, in order of arrival: readers that come after a waiting writer do not
+// overtake it, nor does a writer overtake readers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <motet/sync/mutex.hpp>
+
+namespace motet { inline namespace MOTET_ABI {
+
+namespace detail {
+
+template <typename Sharing>
+class basic_shared_mutex {
+ public:
+  basic_shared_mutex() = default;
+  basic_shared_mutex(const basic_shared_mutex&) = delete;
+  basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
+  /// Not a switchpoint. Waits that are still open throw std::logic_error.
+  ~basic_shared_mutex() { waiting_.detach_all(sharing_); }
+
+  /// Waits until there is neither a reader nor a writer, and takes the mutex as the writer.
+  /// Switchpoint.
+  /// Throws: a pending interruption; std::logic_error if the caller is the writer already,
+  ///         or if the mutex is destroyed meanwhile.
+  void lock() { wait_for(writing); }
+
+  /// Takes the mutex as the writer if there is neither a reader nor a writer.
+  /// Not a switchpoint.
+  bool try_lock() {
+    thread_core* thread = self_core();
+    const std::lock_guard in(sharing_);
+    return take_now(thread, writing, free_for(writing));
+  }
+
+  /// Gives up what lock() took.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if the caller is not the writer.
+  void unlock() {
+    give_up([](thread_core* thread, basic_shared_mutex& self) {
+      if (!is_mark_of(thread, self.writer())) return false;
+      self.writer_.store(0, std::memory_order_relaxed);
+      return true;
+    });
+  }
+
+  /// Waits until there is no writer, and no earlier caller waits, and becomes a reader alongside
+  /// the others. A reader must not call this again: a writer may have begun to wait in between.
+  /// Switchpoint.
+  /// Throws: as lock().
+  void lock_shared() { wait_for(reading); }
+
+  /// Becomes a reader alongside the others if that is possible without waiting.
+  /// Not a switchpoint.
+  bool try_lock_shared() {
+    thread_core* thread = self_core();
+    const std::lock_guard in(sharing_);
+    return take_now(thread, reading, free_for(reading) && !waiting_.anybody());
+  }
+
+  /// Gives up what lock_shared() took.
+  /// Not a switchpoint.
+  /// Throws: std::logic_error, without effect, if there is no reader.
+  void unlock_shared() {
+    give_up([](thread_core*, basic_shared_mutex& self) {
+      if (self.readers_ == 0) return false;
+      --self.readers_;
+      return true;
+    });
+  }
+
+  /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
+  lock_stats stats() {
+    const std::lock_guard in(sharing_);
+    return {writer() != 0, readers_, waiting_.size()};
+  }
+
+ private:
+  enum way : std::size_t { reading, writing };
+
+  std::uintptr_t writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
+
+  bool free_for(std::size_t wanted) const noexcept {
+    return writer() == 0 && (wanted == reading || readers_ == 0);
+  }
+
+  void take(std::size_t wanted, std::uintptr_t mark) noexcept {
+    if (wanted == writing) {
+      writer_.store(mark, std::memory_order_relaxed);
+    } else {
+      ++readers_;
+    }
+  }
+
+  bool take_now(thread_core* thread, way wanted, bool possible) noexcept {
+    if (possible) {
+      take(wanted, holder_mark(thread));
+    } else if (thread != nullptr) {
+      thread->backs_off(true);
+    }
+    return possible;
+  }
+
+  void wait_for(way wanted) {
+    thread_core* thread = Sharing::enter();
+    const std::uintptr_t me = holder_mark(thread);
+    if (thread != nullptr) thread->backs_off(false);
+    sharing_.lock();
+    do {
+      if (is_mark_of(thread, writer())) {
+        sharing_.unlock();
+        refuse_to_lock_again();
+      }
+      if (free_for(wanted) && !waiting_.anybody()) {
+        take(wanted, me);
+        sharing_.unlock();
+        return;
+      }
+    } while (sharing_.becomes_fiber(thread));
+    candidate waiting(*this, thread, wanted, me);
+    waiting_.push_back(waiting);
+    sharing_.unlock();
+    wait_in_line(waiting, thread);
+    if (waiting.refused) [[unlikely]]
+      lock_again(thread, wanted, me);
+  }
+
+  /// At the front of the queue: locks if possible, or waits ahead of all others.
+  void lock_again(thread_core* thread, way wanted, std::uintptr_t me) {
+    for (;;) {
+      wake_list freed;
+      sharing_.lock();
+      waiting_.arrived();
+      if (free_for(wanted)) {
+        take(wanted, me);
+        choose(freed, thread);
+        sharing_.unlock();
+        freed.notify(thread);
+        return;
+      }
+      candidate waiting(*this, thread, wanted, me);
+      waiting_.push_front(waiting);
+      sharing_.unlock();
+      wait_in_line(waiting, thread);
+      if (!waiting.refused) return;
+    }
+  }
+
+  template <typename Change>
+  void give_up(Change change) {
+    thread_core* thread = self_core();
+    wake_list freed;
+    sharing_.lock();
+    if (!change(thread, *this)) {
+      sharing_.unlock();
+      refuse_to_unlock();
+    }
+    // As in basic_mutex::unlock(): a lock that std::lock() gives up is not handed on.
+    if (thread != nullptr && thread->backs_off()) {
+      invite(freed, thread);
+    } else {
+      choose(freed, thread);
+    }
+    sharing_.unlock();
+    freed.notify(thread);
+  }
+
+  struct candidate : single_wait {
+    candidate(const basic_shared_mutex& wanted_by, thread_core* thread, way wanted,
+              std::uintptr_t me) noexcept
+        : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", &wanted_by,
+                      wanted_by.writer_, thread, Sharing::shared),
+          mark(me) {
+      number = wanted;
+    }
+    std::uintptr_t mark;
+  };
+
+  void wait_in_line(candidate& waiting, thread_core* thread) {
+    // Readers behind an interrupted writer may now be able to proceed.
+    wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
+  }
+
+  /// Lets waiters in from the front, until the first that cannot have the mutex now.
+  void choose(wake_list& freed, const thread_core* chooser) noexcept {
+    while (wait_node* next = waiting_.first_left()) {
+      if (!free_for(next->number)) return;
+      if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
+      take(next->number, static_cast<candidate*>(next)->mark);
+      freed.add(*next);
+    }
+  }
+
+  /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
+  /// looks again.
+  void invite(wake_list& freed, const thread_core* chooser) noexcept {
+    while (wait_node* next = waiting_.first_left()) {
+      if (!free_for(next->number)) return;
+      if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
+      waiting_.expect(*next);
+      freed.add(*next);
+      return;
+    }
+  }
+
+  Sharing sharing_;
+  std::size_t readers_ = 0;
+  std::atomic<std::uintptr_t> writer_{0};  // written under the lock
+  wait_list waiting_;
+};
+
+}  // namespace detail
+
+/// A lock for many readers or one writer, fibers or threads.
+using shared_mutex = detail::basic_shared_mutex<detail::shared_policy>;
+
+namespace local {
+/// The same for the fibers of one thread.
+using shared_mutex = detail::basic_shared_mutex<detail::local_policy>;
+}  // namespace local
+
+}}  // namespace motet::MOTET_ABI
