@@ -43,8 +43,8 @@ LOOK_INSIDE = {
     "tests/backends/kernel_ring_test.cpp",
     "tests/backends/machine.hpp",
     "tests/backends/transfer_test.cpp",
-    "tests/bench/choice_bench.cpp",
-    "tests/bench/limit_bench.cpp",
+    "bench/choice_bench.cpp",
+    "bench/limit_bench.cpp",
     "tests/fuzz/http_response_fuzz.cpp",
     "tests/fuzz/serve_fuzz.cpp",
     "tests/platform/context_test.cpp",
@@ -63,7 +63,7 @@ LOOK_INSIDE = {
     "tools/trace/trace_reader.hpp",
 }
 GENERATED = {"factories.hpp"}
-HOUSED = ("runtime", "backends", "tests", "examples", "tools")
+HOUSED = ("runtime", "backends", "tests", "examples", "tools", "bench")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}
 MOST_LINES = 300
 MOST_FILES = 26
@@ -78,7 +78,7 @@ def room_of(file):
     if file == TOP:
         return ROOMS[-1]
     house, *rest = file.split("/")
-    if house in ("tests", "examples", "tools"):
+    if house in ("tests", "examples", "tools", "bench"):
         return "users"
     if house == "backends":
         return "backends"
@@ -208,7 +208,7 @@ def self_test():
         "backends/backends.hpp": "#include <motet/base/errors.hpp>\n",
         "backends/backends.cpp": '#include "factories.hpp"\n',
         "tests/support.hpp": "#include <motet/fibers/fiber.hpp>\n",
-        "tests/bench/echo_bench.cpp": '#include "../support.hpp"\n',
+        "bench/echo_bench.cpp": '#include "support.hpp"\n',
         "examples/hello.cpp": "#include <motet/fibers/fiber.hpp>\n",
     }
     mistakes = {

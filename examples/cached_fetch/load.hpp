@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many requests a second, for tests/bench/compare_fetch.py.
+// How many requests a second, for bench/compare_fetch.py.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All of motet but debug.hpp, stats.hpp, trace.hpp, coroutine.hpp and embed.hpp, the libraries
+// All of motet but the folder observe/, fibers/coroutine.hpp and runtime/embed.hpp, the libraries
 // tls.hpp and http.hpp, and compat.
 #pragma once
 

@@ -97,7 +97,7 @@ http {{
 
 def http_servers(build, place, core):
     """Functions that start a server each, by name."""
-    bench, files = build / "tests/bench", str(place / "files")
+    bench, files = build / "bench", str(place / "files")
 
     def motet(backend):
         def start(_):
@@ -182,7 +182,7 @@ def kv_round(build, _, seconds, rows):
 
 
 def tls_round(build, place, seconds, rows):
-    bench = str(build / "tests/bench/tls_bench")
+    bench = str(build / "bench/tls_bench")
     files = [f"{place}/own.pem", f"{place}/own.key", f"{place}/ca.pem"]
     cases = [("handshakes", ["handshakes"], [str(int(seconds * 1000))]),
              ("bulk, pieces of 16 KiB", ["bulk"], [str(int(seconds * 60_000)), "16384"]),

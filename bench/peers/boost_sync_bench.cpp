@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "measure.hpp"
+#include "../measure.hpp"
 
 namespace {
 

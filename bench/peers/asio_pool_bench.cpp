@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "measure.hpp"
+#include "../measure.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 
-#include "random_reads.hpp"
+#include "../random_reads.hpp"
 
 namespace {
 

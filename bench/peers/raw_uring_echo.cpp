@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 

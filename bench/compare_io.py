@@ -45,7 +45,7 @@ class Bench:
         return str(self.build / name)
 
     def bench(self, name):
-        return self.program(f"tests/bench/{name}")
+        return self.program(f"bench/{name}")
 
     def turns(self, subjects, rounds=None):
         """The median of each subject, a call that returns a number."""

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 

@@ -28,7 +28,7 @@ def contenders(build):
     fetch = build / "examples/cached_fetch/cached_fetch"
     yield "fibers, io_uring", fetch, "io_uring"
     yield "fibers, libev", fetch, "libev"
-    yield "threads", build / "tests/bench/thread_fetch", ""
+    yield "threads", build / "bench/thread_fetch", ""
 
 
 def measure(program, backend, port, requests, in_flight):

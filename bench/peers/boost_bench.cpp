@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "measure.hpp"
+#include "../measure.hpp"
 
 namespace {
 

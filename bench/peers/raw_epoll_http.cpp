@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 

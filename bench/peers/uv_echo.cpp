@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 

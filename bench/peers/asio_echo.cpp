@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 

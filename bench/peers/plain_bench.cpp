@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "measure.hpp"
+#include "../measure.hpp"
 
 namespace {
 

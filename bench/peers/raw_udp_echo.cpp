@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "bench_args.hpp"
+#include "../bench_args.hpp"
 
 namespace {
 
