@@ -24,10 +24,10 @@ class directory_page {
 
   bool empty() const noexcept { return popped_ == filled_; }
   directory_entry front() const noexcept {
-    directory_entry found{};
-    std::memcpy(&found.type, first() + offsetof(dirent64, d_type), sizeof found.type);
-    found.name = reinterpret_cast<const char*>(first() + offsetof(dirent64, d_name));
-    return found;
+    directory_entry entry{};
+    std::memcpy(&entry.type, first() + offsetof(dirent64, d_type), sizeof entry.type);
+    entry.name = reinterpret_cast<const char*>(first() + offsetof(dirent64, d_name));
+    return entry;
   }
   void pop() noexcept {
     unsigned short length = 0;

@@ -19,8 +19,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
 
-bool no_delay(int fd, bool on) noexcept {
-  const int value = on ? 1 : 0;
+bool no_delay(int fd, bool enable) noexcept {
+  const int value = enable ? 1 : 0;
   return detail::faults::call("setsockopt", ::setsockopt, fd, IPPROTO_TCP, TCP_NODELAY, &value,
                               socklen_t{sizeof value}) == 0;
 }
@@ -53,11 +53,11 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 
 tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
   std::error_code error;
-  endpoint failed;
-  tcp_stream connected = connect_to_first(in_turns(dns::resolve(host, port)), error, failed);
+  endpoint last_peer;
+  tcp_stream connected = connect_to_first(in_turns(dns::resolve(host, port)), error, last_peer);
   if (!error) return connected;
   throw std::system_error(error,
-                          "connect to " + std::string(host) + " (" + failed.to_string() + ")");
+                          "connect to " + std::string(host) + " (" + last_peer.to_string() + ")");
 }
 
 endpoint tcp_stream::local_endpoint() const {
@@ -68,8 +68,8 @@ endpoint tcp_stream::peer_endpoint() const {
   return name_of(native_handle(), "getpeername", ::getpeername);
 }
 
-void tcp_stream::set_no_delay(bool on) {
-  if (!no_delay(native_handle(), on)) {
+void tcp_stream::set_no_delay(bool enable) {
+  if (!no_delay(native_handle(), enable)) {
     detail::throw_errno(errno, "setsockopt(TCP_NODELAY)", native_handle());
   }
 }
