@@ -17,27 +17,27 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 template <typename Answer>
 class early_answer {
  public:
-  early_answer(Answer& made, bool to_head) : answer_(made), to_head_(to_head) {}
+  early_answer(Answer& answer, bool to_head) : answer_(answer), to_head_(to_head) {}
 
   /// Calls `send`, and receives a response that arrives meanwhile.
   /// Returns: the error that stopped the transmission; null if all was sent.
   template <typename Send>
   std::exception_ptr while_sending(Send send) {
     taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
-    std::exception_ptr cut;
-    if (!move_on_when_stopped(refused_.get_token(), [&] { cut = send(); })) {
-      cut = std::make_exception_ptr(std::system_error(std::make_error_code(std::errc::broken_pipe),
-                                                      "the server has refused the request"));
+    std::exception_ptr failure;
+    if (!move_on_when_stopped(refused_.get_token(), [&] { failure = send(); })) {
+      failure = std::make_exception_ptr(std::system_error(
+          std::make_error_code(std::errc::broken_pipe), "the server has refused the request"));
     }
     is_sent_ = true;
-    if (came_ && !over_) stop_reading();
-    return cut;
+    if (came_ && !ended_) stop_reading();
+    return failure;
   }
 
   /// Waits for the head. Returns: whether it came. Throws: as answer::take_head().
   bool await() {
     if (!taker_) return answer_.take_head(to_head_);
-    if (!came_ && !over_) taker_.await();
+    if (!came_ && !ended_) taker_.await();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     return came_;
   }
@@ -56,7 +56,7 @@ class early_answer {
     } catch (...) {
       failure_ = std::current_exception();
     }
-    over_ = true;
+    ended_ = true;
   }
   void stop_reading() {
     taker_.cancel();
@@ -71,7 +71,7 @@ class early_answer {
   std::stop_source refused_;
   bool is_sent_ = false;
   bool came_ = false;
-  bool over_ = false;
+  bool ended_ = false;
   std::exception_ptr failure_;
   group taking_;
   fiber_ref taker_;
