@@ -96,7 +96,8 @@ void thread_state::forget_others(control_block& caller) noexcept {
   exit_waiter_ = nullptr;
   fibers_.abandon();
   fibers_.push_back(caller);
-  for (family* each = &cold(caller).own_family; each != nullptr; each = each->next) abandon(*each);
+  for (family* group = &cold(caller).own_family; group != nullptr; group = group->next)
+    abandon(*group);
   cold(caller).failures = nullptr;
   cold(caller).caller = nullptr;
   caller.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);

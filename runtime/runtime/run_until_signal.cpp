@@ -21,14 +21,14 @@ constexpr int status_of_signalled = 128;  // what a shell adds to a signal's num
 
 /// A mask is inherited: a parent that blocks the signal, as some supervisors do, would leave this
 /// program without an end.
-void warn_of_blocked_signals(const options& chosen) {
+void warn_of_blocked_signals(const options& settings) {
   sigset_t blocked;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
   for (const auto& [number, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
     if (::sigismember(&blocked, number) != 1) continue;
-    notice(chosen, std::string("run_until_signal: ") + name +
-                       " is blocked in this thread (perhaps inherited from the parent process); "
-                       "while every thread blocks it, it cannot end the program");
+    notice(settings, std::string("run_until_signal: ") + name +
+                         " is blocked in this thread (perhaps inherited from the parent process); "
+                         "while every thread blocks it, it cannot end the program");
   }
 }
 
@@ -37,19 +37,19 @@ void warn_of_blocked_signals(const options& chosen) {
 namespace {
 
 /// Nobody waits for signals any more.
-void end(fiber_ref waiting) {
-  waiting.cancel();
+void end(fiber_ref waiter) {
+  waiter.cancel();
   try {
-    waiting.await();
+    waiter.await();
   } catch (const fiber_cancelled&) {
   }
 }
 
 }  // namespace
 
-int run_until_signal(const options& chosen, const signalled_main& f, bool drains) {
-  warn_of_blocked_signals(chosen);
-  return run(chosen, [&] {
+int run_until_signal(const options& settings, const signalled_main& f, bool drains) {
+  warn_of_blocked_signals(settings);
+  return run(settings, [&] {
     int first = 0;
     std::stop_source drain;
     std::stop_source escalate;
