@@ -25,7 +25,7 @@ struct turn {
   format::kind ending;      // how it left: park, snooze, end, leave; none: it still ran at the end
 };
 
-/// A fiber was runnable from `begin` on and ran from `to` on.
+/// A fiber was runnable from `begin` on and ran from `end` on.
 struct delay {
   std::int64_t begin;  // when its timer was due, if that woke it
   std::int64_t end;
