@@ -142,42 +142,40 @@ pipe::~pipe() {
 std::size_t pipe::read(std::span<std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_RD);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& source) {
-    return source.move(verb::read, buffer.data(), buffer.size());
+  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& half) {
+    return half.move(verb::read, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "read", number);
 }
 
 std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(reading_.get(), reading_turn, [&](end& source) {
-      return source.move(verb::read, buffer.data(), buffer.size());
-    });
+    return in_turn(reading_.get(), reading_turn,
+                   [&](end& half) { return half.move(verb::read, buffer.data(), buffer.size()); });
   });
 }
 
 std::size_t pipe::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& target) {
-    return target.move(verb::write, buffer.data(), buffer.size());
+  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
+    return half.move(verb::write, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "write", number);
 }
 
 std::size_t pipe::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn, [&](end& target) {
-      return target.move(verb::write, buffer.data(), buffer.size());
-    });
+    return in_turn(writing_.get(), writing_turn,
+                   [&](end& half) { return half.move(verb::write, buffer.data(), buffer.size()); });
   });
 }
 
 void pipe::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn,
-                                      [&](end& target) { return target.write_whole(buffer); });
+  const std::int32_t result =
+      in_turn(writing_.get(), writing_turn, [&](end& half) { return half.write_whole(buffer); });
   detail::check_result(result, "write_all", number);
 }
 
@@ -188,16 +186,16 @@ void pipe::write_all(std::string_view text) {
 void pipe::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   detail::quietly(error, [&] {
     return in_turn(writing_.get(), writing_turn,
-                   [&](end& target) { return target.write_whole(buffer); });
+                   [&](end& half) { return half.write_whole(buffer); });
   });
 }
 
 void pipe::writev_all(std::span<const iovec> buffers) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& target) {
+  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
     return detail::move_vectors(
-        buffers, [&](std::span<const iovec> part) { return target.write_vectors(part); });
+        buffers, [&](std::span<const iovec> part) { return half.write_vectors(part); });
   });
   detail::check_result(result, "writev_all", number);
 }
@@ -226,8 +224,8 @@ void pipe::close() {
   }
 }
 
-void pipe::shutdown(int direction) {
-  switch (direction) {
+void pipe::shutdown(int side) {
+  switch (side) {
     case SHUT_RD:
       return close(reading_);
     case SHUT_WR:
@@ -240,11 +238,11 @@ void pipe::shutdown(int direction) {
   }
 }
 
-fd pipe::release(int direction) {
-  if (direction != SHUT_RD && direction != SHUT_WR) {
+fd pipe::release(int side) {
+  if (side != SHUT_RD && side != SHUT_WR) {
     throw std::invalid_argument("pipe::release(): the argument must be SHUT_RD or SHUT_WR");
   }
-  detail::owned<end>& slot = direction == SHUT_RD ? reading_ : writing_;
+  detail::owned<end>& slot = side == SHUT_RD ? reading_ : writing_;
   if (slot == nullptr) return fd();
   slot->check_thread();
   detail::owned<end> old_end = std::move(slot);
@@ -293,11 +291,9 @@ detail::stream_direction pipe::output_direction() noexcept {
   return {this, &end_calls<pipe, end, &pipe::writing_, verb::write>::calls};
 }
 
-int pipe::native_handle(int direction) const noexcept {
-  const end* user = direction == SHUT_RD   ? reading_.get()
-                    : direction == SHUT_WR ? writing_.get()
-                                           : nullptr;
-  return user == nullptr ? -1 : user->file.get();
+int pipe::native_handle(int side) const noexcept {
+  const end* half = side == SHUT_RD ? reading_.get() : side == SHUT_WR ? writing_.get() : nullptr;
+  return half == nullptr ? -1 : half->file.get();
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -63,7 +63,7 @@ void read_buffer::grow() {
   capacity_ = enough;
 }
 
-/// Reads once, with room made for `size` bytes. Returns: false at the end.
+/// Reads once, with room made for `minimum` bytes. Returns: false at the end.
 bool read_buffer::fill(std::size_t minimum) {
   make_room(minimum);
   std::error_code error;

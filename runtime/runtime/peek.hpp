@@ -15,8 +15,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: the number of bytes from `source` on copied into `room`; 0 also if the kernel, or a
-/// system
-///          call filter, forbids it.
+///          system call filter, forbids it.
 inline std::size_t peek_bytes(const void* source, std::span<std::byte> room) noexcept {
   iovec local{room.data(), room.size()};
   iovec remote{const_cast<void*>(source), room.size()};

@@ -21,8 +21,8 @@ inline bool has_handler(const struct sigaction& action) noexcept {
 }
 
 /// Installs `new_handler` with the mask that the program had chosen, and calls end early only if
-/// the program wanted that. `old_action` is written before `new_handler` can run. Throws:
-/// std::system_error.
+/// the program wanted that. `old_action` is written before `new_handler` can run.
+/// Throws: std::system_error.
 inline void install(int signal, handler new_handler, struct sigaction& old_action) {
   if (::sigaction(signal, nullptr, &old_action) != 0) throw_errno(errno, "sigaction");
   struct sigaction action{};

@@ -51,7 +51,7 @@ int create(BIO* bio) noexcept {
 
 /// Returns: null if there is no memory.
 const BIO_METHOD* method() noexcept {
-  static BIO_METHOD* const table = [] {
+  static BIO_METHOD* const methods = [] {
     BIO_METHOD* table = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motet memory");
     if (table == nullptr) return table;
     BIO_meth_set_read_ex(table, read_arrived);
@@ -60,7 +60,7 @@ const BIO_METHOD* method() noexcept {
     BIO_meth_set_create(table, create);
     return table;
   }();
-  return table;
+  return methods;
 }
 
 }  // namespace

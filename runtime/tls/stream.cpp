@@ -104,17 +104,17 @@ stream::~stream() {
   close();
 }
 
-stream stream::connect_over(detail::any_stream carrier, const client_context& context,
+stream stream::connect_over(detail::any_stream carrier, const client_context& tls_context,
                             std::string_view host) {
-  detail::owned<state> connection(new state(std::move(carrier), context.state_->get()));
-  connection->be_client(context.state_, host);
+  detail::owned<state> connection(new state(std::move(carrier), tls_context.state_->get()));
+  connection->be_client(tls_context.state_, host);
   connection->handshake();
   return stream(std::move(connection));
 }
 
-stream stream::accept_over(detail::any_stream carrier, const server_context& context) {
-  detail::owned<state> connection(new state(std::move(carrier), context.state_->get()));
-  connection->be_server(context.state_);
+stream stream::accept_over(detail::any_stream carrier, const server_context& tls_context) {
+  detail::owned<state> connection(new state(std::move(carrier), tls_context.state_->get()));
+  connection->be_server(tls_context.state_);
   connection->handshake();
   return stream(std::move(connection));
 }

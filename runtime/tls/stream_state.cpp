@@ -72,9 +72,9 @@ stream::state::state(detail::any_stream carrier, SSL_CTX* ssl_context)
   }
 }
 
-void stream::state::be_client(std::shared_ptr<client_context::state> context,
+void stream::state::be_client(std::shared_ptr<client_context::state> tls_context,
                               std::string_view host) {
-  client_ = std::move(context);
+  client_ = std::move(tls_context);
   host_ = host;
   if (host_.ends_with('.')) host_.pop_back();
   // A dot in front would stand for whatever is below.
@@ -91,8 +91,8 @@ void stream::state::be_client(std::shared_ptr<client_context::state> context,
   SSL_set_connect_state(get());
 }
 
-void stream::state::be_server(std::shared_ptr<server_context::state> context) noexcept {
-  server_ = std::move(context);
+void stream::state::be_server(std::shared_ptr<server_context::state> tls_context) noexcept {
+  server_ = std::move(tls_context);
   SSL_set_accept_state(get());
 }
 

@@ -34,9 +34,10 @@ struct stream::state : detail::stream_turns<stream::state> {
   state(const state&) = delete;
   state& operator=(const state&) = delete;
 
-  /// The server must be `host`, and may offer `context` sessions. Throws: std::invalid_argument.
-  void be_client(std::shared_ptr<client_context::state> context, std::string_view host);
-  void be_server(std::shared_ptr<server_context::state> context) noexcept;
+  /// The server must be `host`, and may offer `tls_context` sessions.
+  /// Throws: std::invalid_argument.
+  void be_client(std::shared_ptr<client_context::state> tls_context, std::string_view host);
+  void be_server(std::shared_ptr<server_context::state> tls_context) noexcept;
   /// Throws: std::system_error; a pending interruption.
   void handshake();
 

@@ -17,7 +17,8 @@ class thread_state;
 inline constexpr char name_of_stall_watch[] = "motet watch";
 
 /// Begins to watch as often as `settings` wants it, if nobody does yet. Threads are watched from
-/// when their place in the thread registry says so. Throws: std::system_error; std::bad_alloc.
+/// when their place in the thread registry says so.
+/// Throws: std::system_error; std::bad_alloc.
 void watch_stalls(const options& settings);
 /// Called before this thread's runtime ends: returns when no report about it is in progress.
 void watch_no_more(const thread_state& thread) noexcept;
