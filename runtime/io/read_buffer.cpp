@@ -40,7 +40,7 @@ read_buffer::read_buffer(const stream_direction& source, std::size_t limit)
 
 read_buffer::~read_buffer() = default;
 
-/// Makes room for at least one more byte and, as far as the capacity allows, for `size` bytes in
+/// Makes room for at least one more byte and, as far as the capacity allows, for `minimum` bytes in
 /// all. The buffer grows with the bytes received, not with the size that a peer has announced.
 void read_buffer::make_room(std::size_t minimum) {
   if (begin_ == end_) begin_ = end_ = 0;
