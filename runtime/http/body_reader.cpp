@@ -139,8 +139,8 @@ bool body_reader::skip(std::uint64_t size_limit, clock::duration limit) {
   may_come_ = size_limit;
   try {
     move_on_after(limit, [&] {
-      std::array<std::byte, 4096> dropped;
-      while (read(dropped) > 0) continue;
+      std::array<std::byte, 4096> scratch;
+      while (read(scratch) > 0) continue;
     });
   } catch (const status_error&) {
   } catch (const unexpected_eof&) {

@@ -54,13 +54,13 @@ void end_writes(const joined_stream& stream) {
 
 struct counted_at_end {
   counted_at_end(const copy_progress& first, const copy_progress& second, proxied& result) noexcept
-      : forth(first), back(second), totals(result) {}
+      : first_progress(first), second_progress(second), totals(result) {}
   counted_at_end(const counted_at_end&) = delete;
   counted_at_end& operator=(const counted_at_end&) = delete;
-  ~counted_at_end() { totals = {forth.bytes, back.bytes}; }
+  ~counted_at_end() { totals = {first_progress.bytes, second_progress.bytes}; }
 
-  const copy_progress& forth;
-  const copy_progress& back;
+  const copy_progress& first_progress;
+  const copy_progress& second_progress;
   proxied& totals;
 };
 
@@ -106,22 +106,22 @@ std::uint64_t copy(const stream_direction& source, const stream_direction& targe
 
 void proxy(const joined_stream& first, const joined_stream& second, std::optional<timespan> idle,
            proxied& totals, call_site site) {
-  copy_progress forth;
-  copy_progress back;
-  const counted_at_end counter(forth, back, totals);
+  copy_progress first_progress;
+  copy_progress second_progress;
+  const counted_at_end counter(first_progress, second_progress, totals);
   const auto join = [&] {
     group directions;
     directions.spin(
         {.name = "proxy, forth"},
         [&] {
-          copy_with(first.in, second.out, forth);
+          copy_with(first.in, second.out, first_progress);
           end_writes(second);
         },
         site);
     directions.spin(
         {.name = "proxy, back"},
         [&] {
-          copy_with(second.in, first.out, back);
+          copy_with(second.in, first.out, second_progress);
           end_writes(first);
         },
         site);
@@ -130,11 +130,11 @@ void proxy(const joined_stream& first, const joined_stream& second, std::optiona
   if (!idle.has_value()) {
     join();
   } else {
-    forth.idle = back.idle = *idle;
+    first_progress.idle = second_progress.idle = *idle;
     with_timeout(
         idle->length,
         [&](deadline& limit) {
-          forth.limit = back.limit = &limit;
+          first_progress.limit = second_progress.limit = &limit;
           join();
         },
         site);

@@ -165,11 +165,11 @@ void directory_walk::state::read_entry(const level& directory, std::string_view 
   path_.resize(directory.path_length);
   path_ += name;
   struct statx attributes{};
-  const int examined = retried([&] {
+  const int result = retried([&] {
     return ::statx(directory.descriptor.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
                    STATX_TYPE | STATX_SIZE, &attributes);
   });
-  if (examined != 0) {
+  if (result != 0) {
     if (!is_gone(errno)) fail("statx", errno);
     return;
   }

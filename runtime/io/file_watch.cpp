@@ -66,12 +66,13 @@ struct file_watch::state {
     std::memcpy(&head, bytes.data() + offset, sizeof head);
     const auto* name = reinterpret_cast<const char*>(bytes.data() + offset + sizeof head);
     std::optional<file_event> event;
-    const auto watched = paths.find(head.wd);
-    if (watched != paths.end()) {
+    const auto watch_entry = paths.find(head.wd);
+    if (watch_entry != paths.end()) {
       if ((head.mask & IN_IGNORED) == 0) {
-        event = {joined(watched->second.name, head.len == 0 ? "" : name), head.mask, head.cookie};
+        event = {joined(watch_entry->second.name, head.len == 0 ? "" : name), head.mask,
+                 head.cookie};
       } else {
-        paths.erase(watched);  // the file was deleted
+        paths.erase(watch_entry);  // the file was deleted
       }
     } else if ((head.mask & IN_Q_OVERFLOW) != 0) {
       event = {{}, head.mask, 0};
@@ -83,18 +84,18 @@ struct file_watch::state {
 
   /// Makes up for lost events IN_IGNORED, without which the paths of files that are gone stay.
   void forget_unwatched() noexcept {
-    for (auto& [number, watched] : paths) watched.listed = false;
+    for (auto& [number, watch_entry] : paths) watch_entry.listed = false;
     const bool complete = each_watched(instance.get(), [this](int number) {
       if (const auto entry = paths.find(number); entry != paths.end()) entry->second.listed = true;
     });
     if (complete) std::erase_if(paths, [](const auto& entry) { return !entry.second.listed; });
   }
 
-  local::mutex adding;  // held while the path of an event may be unknown
+  local::mutex watch_mutex;  // held while the path of an event may be unknown
   fd instance;
   std::map<int, watched_path> paths;
   std::size_t offset = 0;
-  std::size_t filled = 0;
+  std::size_t size = 0;
   alignas(inotify_event) std::array<std::byte, 4'096> bytes;
 };
 
@@ -118,11 +119,11 @@ file_watch::~file_watch() = default;
 void file_watch::watch(std::string_view path, std::uint32_t mask) {
   const std::string name = detail::terminated(path);
   state& watch_state = opened();
-  const std::lock_guard unknown(watch_state.adding);
+  const std::lock_guard lock(watch_state.watch_mutex);
   const int number =
       detail::offload_to(detail::offload_room::own, [&] {  // a network file system answers late
-        const int watched = ::inotify_add_watch(watch_state.instance.get(), name.c_str(), mask);
-        return watched < 0 ? -errno : watched;
+        const int descriptor = ::inotify_add_watch(watch_state.instance.get(), name.c_str(), mask);
+        return descriptor < 0 ? -errno : descriptor;
       });
   if (number < 0) throw std::system_error(-number, std::system_category(), "watch " + name);
   try {
@@ -136,9 +137,10 @@ void file_watch::watch(std::string_view path, std::uint32_t mask) {
 bool file_watch::ignore(std::string_view path) {
   state& watch_state = opened();
   bool found = false;
-  for (auto& [number, watched] : watch_state.paths) {  // a path may have been that of several files
-    if (watched.ignored || watched.name != path) continue;
-    watched.ignored = true;  // next() hears when the last event has come, and forgets the path
+  for (auto& [number, watch_entry] :
+       watch_state.paths) {  // a path may have been that of several files
+    if (watch_entry.ignored || watch_entry.name != path) continue;
+    watch_entry.ignored = true;  // next() hears when the last event has come, and forgets the path
     if (::inotify_rm_watch(watch_state.instance.get(), number) == 0)
       found = true;  // else it was deleted
   }
@@ -149,14 +151,14 @@ std::optional<file_event> file_watch::next() {
   state& watch_state = opened();
   detail::here_core().deliver();
   for (;;) {
-    while (watch_state.offset < watch_state.filled) {
-      const std::lock_guard lock(watch_state.adding);
+    while (watch_state.offset < watch_state.size) {
+      const std::lock_guard lock(watch_state.watch_mutex);
       if (std::optional<file_event> event = watch_state.take()) return event;
     }
     if (watch_state.paths.empty()) return std::nullopt;
-    const std::size_t filled = io::read(watch_state.instance.get(), watch_state.bytes);
+    const std::size_t size = io::read(watch_state.instance.get(), watch_state.bytes);
     watch_state.offset = 0;
-    watch_state.filled = filled;
+    watch_state.size = size;
   }
 }
 

@@ -60,8 +60,8 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
   std::int32_t result = 0;
   try {
     result = call();
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
     return 0;
   } catch (...) {
     result = -EPERM;  // misuse, or the thread's runtime has ended or cannot start

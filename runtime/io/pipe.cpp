@@ -247,9 +247,9 @@ fd pipe::release(int side) {
   slot->check_thread();
   detail::owned<end> old_end = std::move(slot);
   old_end->end_calls();
-  fd released = std::move(old_end->file);
+  fd file = std::move(old_end->file);
   end::let_go(std::move(old_end));
-  return released;
+  return file;
 }
 
 namespace {

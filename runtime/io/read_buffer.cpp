@@ -56,11 +56,11 @@ void read_buffer::make_room(std::size_t minimum) {
 
 /// Gives a buffer that is full, or is none yet, more capacity.
 void read_buffer::grow() {
-  const std::size_t enough = std::max(first_capacity, capacity_ * 2);
-  owned<std::byte[]> larger(new std::byte[enough]);
+  const std::size_t capacity = std::max(first_capacity, capacity_ * 2);
+  owned<std::byte[]> larger(new std::byte[capacity]);
   std::copy_n(bytes_.get(), capacity_, larger.get());
   bytes_ = std::move(larger);
-  capacity_ = enough;
+  capacity_ = capacity;
 }
 
 /// Reads once, with room made for `minimum` bytes. Returns: false at the end.
@@ -150,12 +150,12 @@ std::span<const std::byte> read_buffer::exactly(std::size_t size) {
 void read_buffer::skip(std::size_t size) {
   here().deliver();
   const turn turn_lock(*this);
-  for (std::size_t dropped = 0;;) {
-    const std::size_t part = std::min(size - dropped, end_ - begin_);
+  for (std::size_t bytes_dropped = 0;;) {
+    const std::size_t part = std::min(size - bytes_dropped, end_ - begin_);
     begin_ += part;
-    dropped += part;
-    if (dropped == size) return;
-    if (!fill(1)) throw unexpected_eof(dropped, size);
+    bytes_dropped += part;
+    if (bytes_dropped == size) return;
+    if (!fill(1)) throw unexpected_eof(bytes_dropped, size);
   }
 }
 

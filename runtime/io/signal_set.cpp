@@ -41,7 +41,7 @@ struct signal_receiver {
 std::array<std::atomic<signal_receiver*>, most_signals> receivers;
 std::array<struct sigaction, most_signals> previous;
 std::atomic<int> handlers_at_work{0};
-std::mutex sharing;  // guards `receivers`, from all but the handlers
+std::mutex mutex;  // guards `receivers`, from all but the handlers
 
 constexpr std::uint64_t bit_of(int signal) noexcept {
   return std::uint64_t{1} << (signal - 1);
@@ -72,22 +72,22 @@ void forget_all() noexcept {
 }
 
 void before_fork() noexcept {
-  sharing.lock();
+  mutex.lock();
 }
 void after_fork() noexcept {
-  sharing.unlock();
+  mutex.unlock();
 }
 void after_fork_in_child() noexcept {
   forget_all();
-  sharing.unlock();
+  mutex.unlock();
 }
-[[maybe_unused]] const int hooked =
+[[maybe_unused]] const int registration =
     ::pthread_atfork(&before_fork, &after_fork, &after_fork_in_child);
 
 bool can_be_waited_for(int signal) noexcept {
-  for (const int reserved :
+  for (const int number :
        {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-    if (signal == reserved) return false;
+    if (signal == number) return false;
   }
   return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);
 }
@@ -106,7 +106,7 @@ struct signal_set::state {
     if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) detail::throw_errno(errno, "pipe2");
     read_end = fd(ends[0]);
     write_end = fd(ends[1]);
-    receiving.pipe = write_end.get();
+    receiver.pipe = write_end.get();
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -115,7 +115,7 @@ struct signal_set::state {
   /// The state lasts until the last fiber has left next().
   void end() noexcept {
     if (made_in == detail::this_process()) {
-      const std::lock_guard lock(sharing);
+      const std::lock_guard lock(mutex);
       for (const int number : std::exchange(numbers, {})) give_back(number);
       while (handlers_at_work.load() != 0) ::sched_yield();
     }
@@ -126,16 +126,16 @@ struct signal_set::state {
     if (!can_be_waited_for(signal)) {
       throw std::invalid_argument("signal_set: " + name_of(signal) + " cannot be caught");
     }
-    const std::lock_guard lock(sharing);
+    const std::lock_guard lock(mutex);
     auto& place = receivers[static_cast<std::size_t>(signal)];
-    if (place.load() == &receiving) return;
+    if (place.load() == &receiver) return;
     if (place.load() != nullptr)
       throw std::logic_error("signal_set: another one has " + name_of(signal));
     numbers.reserve(numbers.size() + 1);
     struct sigaction action{};
     action.sa_handler = &on_signal_of_set;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
-    place = &receiving;
+    place = &receiver;
     if (::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
       const int error = errno;
       place = nullptr;
@@ -151,7 +151,7 @@ struct signal_set::state {
 
   const std::uint32_t made_in = detail::this_process();
   std::vector<int> numbers;
-  signal_receiver receiving;
+  signal_receiver receiver;
   fd write_end;
   fd read_end;
 };
@@ -181,7 +181,7 @@ int signal_set::next() {
   std::byte number{};
   if (io::read(native_handle(), {&number, 1}) == 0) detail::throw_errno(EBADF, "read");
   const int signal = std::to_integer<int>(number);
-  set_state->receiving.in_pipe.fetch_and(~bit_of(signal));
+  set_state->receiver.in_pipe.fetch_and(~bit_of(signal));
   return signal;
 }
 

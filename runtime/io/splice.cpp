@@ -149,10 +149,10 @@ flow splice_much(direction_lock& source, direction_lock& target, way& channel,
                  copy_progress& progress) {
   for (;;) {
     checkpoint();
-    const ssize_t loaded = load(source, channel);
-    if (loaded < 0) return flow::refused;
-    if (loaded == 0) return flow::ended;
-    const auto size = static_cast<std::size_t>(loaded);
+    const ssize_t load_size = load(source, channel);
+    if (load_size < 0) return flow::refused;
+    if (load_size == 0) return flow::ended;
+    const auto size = static_cast<std::size_t>(load_size);
     progress.came();
     channel.note_load(size);
     if (!unload(channel, size, target, progress)) return flow::refused;

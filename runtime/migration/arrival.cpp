@@ -31,8 +31,8 @@ migration_attempt::migration_attempt(residence& origin, const executor& destinat
 }
 
 void send_back(const migration_attempt& attempt, std::exception_ptr error) noexcept {
-  attempt.trip.refused = std::move(error);
-  attempt.answers_to.thread.mail().push(attempt.answers_to.returning);
+  attempt.trip.refusal = std::move(error);
+  attempt.answers_to.thread.mail().push(attempt.answers_to.return_post);
 }
 
 /// If the executor has not called the function, the traveller goes back: now it cannot be called.
@@ -48,9 +48,9 @@ namespace {
 /// On a thread without a runtime of its own, but perhaps with that of another visit, from whose
 /// function the executor has called this one.
 void visit_foreign_thread(const migration_attempt& attempt) noexcept {
-  std::optional<visitor_runtime> visited;
+  std::optional<visitor_runtime> runtime;
   try {
-    visited.emplace();
+    runtime.emplace();
   } catch (...) {
     send_back(attempt, std::current_exception());
     return;
@@ -84,7 +84,7 @@ void come_again(const migration_attempt& attempt, residence& place) noexcept {
     send_back(attempt, std::current_exception());
     return;
   }
-  place.returning.handle_post(place.returning, place.thread);
+  place.return_post.handle_post(place.return_post, place.thread);
 }
 
 void receive_apart(const migration_attempt& attempt, thread_state& home) noexcept {

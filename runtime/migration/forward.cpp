@@ -96,19 +96,19 @@ void residence::apply(forwarded&& news) noexcept {
     interrupt_fiber(block, interrupt_cancel);
   }
   if (news.stops) end_stopped_scopes(block);
-  forwarded later;
-  if (news.raised != nullptr && !raise_here(block, news.raised)) later.raised = news.raised;
-  later.failures = std::move(news.failures);
-  if (!later.failures.empty() && raise_here(block, later.failures.front())) {
-    trip.raised_failure = std::move(later.failures.front());
-    later.failures.pop_front();
+  forwarded remainder;
+  if (news.raised != nullptr && !raise_here(block, news.raised)) remainder.raised = news.raised;
+  remainder.failures = std::move(news.failures);
+  if (!remainder.failures.empty() && raise_here(block, remainder.failures.front())) {
+    trip.raised_failure = std::move(remainder.failures.front());
+    remainder.failures.pop_front();
   }
   if (news.token_given) {
     give_token(block, std::move(news.token));
     thread.cleaner.destroy_later(std::move(news.token));
   }
   const std::lock_guard lock(trip.sharing);
-  merge(trip.news, std::move(later));
+  merge(trip.news, std::move(remainder));
 }
 
 void forward_stops(journey& trip) noexcept {

@@ -111,15 +111,15 @@ class opened_home {
 bool leave_for(journey& trip, const executor& target, bool returns) {
   residence& origin = *trip.place;
   auto attempt = std::make_shared<migration_attempt>(origin, target, returns);
-  const opened_home open(trip);
+  const opened_home home_guard(trip);
   attempt->has_room = executor_access::take_room(target, trip);
   if (returns) ++origin.portals;
-  trip.leaving = std::move(attempt);
+  trip.departure = std::move(attempt);
   depart(trip);
   const bool called_back = std::exchange(trip.called_back, false);
-  if (!called_back && trip.refused == nullptr) return true;
+  if (!called_back && trip.refusal == nullptr) return true;
   if (returns) --origin.portals;
-  if (trip.refused != nullptr) std::rethrow_exception(std::exchange(trip.refused, nullptr));
+  if (trip.refusal != nullptr) std::rethrow_exception(std::exchange(trip.refusal, nullptr));
   return false;
 }
 
@@ -137,7 +137,7 @@ residence* go(const executor& target, bool returns) {
   if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);
   residence& origin = *trip.place;
-  if (origin.served && executor_access::same(*origin.served, target)) return nullptr;
+  if (origin.host_executor && executor_access::same(*origin.host_executor, target)) return nullptr;
   if (returns && origin.must_be_left()) {
     throw std::logic_error("portal: it could not return to this foreign thread");
   }
@@ -216,25 +216,24 @@ journey* travels_of(const control_block& fiber) noexcept {
 
 /// A child's failure that was raised in the traveller, but not thrown there yet, counts as well.
 std::exception_ptr failure_while_away(control_block& fiber) noexcept {
-  journey* travelled = travels_of(fiber);
-  if (travelled == nullptr) return nullptr;
-  const std::lock_guard lock(travelled->sharing);
-  if (!travelled->news.failures.empty()) {
-    std::exception_ptr first = std::move(travelled->news.failures.front());
-    travelled->news.failures.pop_front();
+  journey* trip = travels_of(fiber);
+  if (trip == nullptr) return nullptr;
+  const std::lock_guard lock(trip->sharing);
+  if (!trip->news.failures.empty()) {
+    std::exception_ptr first = std::move(trip->news.failures.front());
+    trip->news.failures.pop_front();
     return first;
   }
-  if (travelled->raised_failure == nullptr || travelled->raised_failure != fiber.raised)
-    return nullptr;
+  if (trip->raised_failure == nullptr || trip->raised_failure != fiber.raised) return nullptr;
   fiber.raised = nullptr;
-  return std::exchange(travelled->raised_failure, nullptr);
+  return std::exchange(trip->raised_failure, nullptr);
 }
 
 std::exception_ptr raised_too_late(control_block& fiber) noexcept {
-  journey* travelled = travels_of(fiber);
-  if (travelled == nullptr) return nullptr;
-  const std::lock_guard lock(travelled->sharing);
-  return std::exchange(travelled->news.raised, nullptr);
+  journey* trip = travels_of(fiber);
+  if (trip == nullptr) return nullptr;
+  const std::lock_guard lock(trip->sharing);
+  return std::exchange(trip->news.raised, nullptr);
 }
 
 }  // namespace detail

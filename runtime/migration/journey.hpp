@@ -87,10 +87,10 @@ struct residence {
   journey& trip;
   thread_state& thread;
   control_block& block;
-  residence* next = nullptr;       // in the journey's list of residences
-  unsigned portals = 0;            // portals that lead back here
-  std::optional<executor> served;  // the executor by which the traveller came
-  visit* stay = nullptr;           // the visited fiber goes on when the traveller has left
+  residence* next = nullptr;              // in the journey's list of residences
+  unsigned portals = 0;                   // portals that lead back here
+  std::optional<executor> host_executor;  // the executor by which the traveller came
+  visit* stay = nullptr;                  // the visited fiber goes on when the traveller has left
 
   context own_context;
   portable_state own_state;  // of the residence's code, while the traveller runs here
@@ -101,10 +101,10 @@ struct residence {
   bool cancelled = false;  // the block's own thread has cancelled it
   struct homing : post {
     residence* target = nullptr;
-  } returning;
-  bool back = false;
+  } return_post;
+  bool returned = false;
   bool expected = false;  // the traveller is about to come, to end this residence
-  wait_record* away = nullptr;
+  wait_record* absence = nullptr;
   struct recall_timer : timer {
     residence* owner = nullptr;
   } recall;  // due when the first of the traveller's scopes ends, if it is still on its way then
@@ -163,14 +163,14 @@ struct journey {
   clock::time_point due{};  // by the same clock: its earliest deadline
 
   // Where the traveller wants to go next, and how the try ended.
-  std::shared_ptr<migration_attempt> leaving;
+  std::shared_ptr<migration_attempt> departure;
   residence* back_to = nullptr;
-  std::exception_ptr refused;
+  std::exception_ptr refusal;
   bool called_back = false;
   // The state of the home residence:
   bool home_open = false;
   bool home_closes = false;  // home is closed as soon as the traveller runs there
-  bool away = false;
+  bool absent = false;
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
 

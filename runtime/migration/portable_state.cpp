@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-constexpr auto never = clock::time_point::max();
+constexpr auto no_deadline = clock::time_point::max();
 
 void clear(control_block& block, interrupt kind) noexcept {
   block.interrupts &= static_cast<std::uint8_t>(~kind);
@@ -47,27 +47,27 @@ void residence::unpack_scopes() noexcept {
   for (scope_entry* entry = block.scopes; entry != nullptr; entry = entry->outer) {
     entry->fiber = &block;
     if (entry->kind != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*entry);
-    entered.alarm.fiber = &block;
-    if (std::exchange(entered.alarm.packed, false)) {
-      entered.alarm.due = by_other_clock(entered.alarm.due, shift);
-      arm_or_fire(entered.alarm);
+    auto& limit = static_cast<scope&>(*entry);
+    limit.alarm.fiber = &block;
+    if (std::exchange(limit.alarm.packed, false)) {
+      limit.alarm.due = by_other_clock(limit.alarm.due, shift);
+      arm_or_fire(limit.alarm);
     }
-    if (entered.ended) block.interrupts |= interrupt_scope;
+    if (limit.ended) block.interrupts |= interrupt_scope;
   }
 }
 
 void residence::pack_scopes() noexcept {
   trip.departed_at = thread.time.now();
   trip.departed_virtually = thread.time.virtual_time();
-  trip.due = never;
+  trip.due = no_deadline;
   for (scope_entry* entry = trip.traveller_state.scopes; entry != nullptr; entry = entry->outer) {
     if (entry->kind != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*entry);
-    if (!entered.alarm.armed()) continue;
-    entered.alarm.packed = true;
-    trip.due = std::min(trip.due, entered.alarm.due);
-    thread.time.disarm(entered.alarm);
+    auto& limit = static_cast<scope&>(*entry);
+    if (!limit.alarm.armed()) continue;
+    limit.alarm.packed = true;
+    trip.due = std::min(trip.due, limit.alarm.due);
+    thread.time.disarm(limit.alarm);
   }
   timers = timers_of_scopes(trip.traveller_state.scopes);
   clear(block, interrupt_scope);
@@ -81,7 +81,7 @@ void residence::attach() noexcept {
   cold_part& part = cold(block);
   own_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
   if (is_home()) {
-    trip.away = false;
+    trip.absent = false;
     take_result();
   } else {
     part.hosted = &trip.fiber;
@@ -109,7 +109,7 @@ void residence::detach() noexcept {
   thread.time.disarm(part.grace);
   take_back_end();
   trip.traveller_state.locals = std::exchange(part.locals, std::move(own_state.locals));
-  if (is_home()) trip.away = true;
+  if (is_home()) trip.absent = true;
   block.hosts = false;
   forwarded news;
   news.raised = std::exchange(block.raised, nullptr);

@@ -19,16 +19,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-constexpr auto never = clock::time_point::max();
+constexpr auto no_deadline = clock::time_point::max();
 
 }  // namespace
 
 residence::residence(journey& made_by, thread_state& home_thread, control_block& host) noexcept
     : trip(made_by), thread(home_thread), block(host) {
-  returning.target = this;
-  returning.handle_post = [](post& item, thread_state&) noexcept {
+  return_post.target = this;
+  return_post.handle_post = [](post& item, thread_state&) noexcept {
     residence& target = *static_cast<homing&>(item).target;
-    target.back = true;
+    target.returned = true;
     target.look();
   };
   recall.fiber = &host;
@@ -124,7 +124,7 @@ bool residence::send_on() noexcept {
   if (!stays) unlist();
   if (residence* target = std::exchange(trip.back_to, nullptr)) {
     race_point();
-    target->thread.mail().push(target->returning);
+    target->thread.mail().push(target->return_post);
   } else if (!post_on()) {
     if (!stays) enlist();
     return true;
@@ -137,13 +137,13 @@ bool residence::send_on() noexcept {
 
 /// Returns: false if the traveller has not left.
 bool residence::post_on() noexcept {
-  const std::shared_ptr<migration_attempt> attempt = std::move(trip.leaving);
+  const std::shared_ptr<migration_attempt> attempt = std::move(trip.departure);
   {
     const std::lock_guard lock(trip.sharing);
     attempt->number = ++trip.attempts;
     trip.sender = &attempt->answers_to;
     trip.on_its_way.store(attempt->number, std::memory_order_release);
-    if (&attempt->answers_to != this && (trip.wanted || trip.due != never)) nudge(trip);
+    if (&attempt->answers_to != this && (trip.wanted || trip.due != no_deadline)) nudge(trip);
   }
   race_point();
   cold_part& part = cold(block);
@@ -160,7 +160,7 @@ bool residence::post_on() noexcept {
   attempt->posting = false;
   if (attempt->at_once) return false;
   if (error == nullptr || !attempt->claim()) return true;
-  trip.refused = std::move(error);
+  trip.refusal = std::move(error);
   return false;
 }
 
@@ -181,19 +181,19 @@ bool residence::call_back() noexcept {
 ///          transit.
 clock::time_point residence::recall_at() noexcept {
   const std::lock_guard lock(trip.sharing);
-  if (trip.sender != this) return never;
+  if (trip.sender != this) return no_deadline;
   if (trip.wanted) return clock::time_point::min();
-  return trip.departed_virtually || thread.time.virtual_time() ? never : trip.due;
+  return trip.departed_virtually || thread.time.virtual_time() ? no_deadline : trip.due;
 }
 
 void residence::look() noexcept {
-  if (away != nullptr) thread.resume(*away, wake_reason::handed);
+  if (absence != nullptr) thread.resume(*absence, wake_reason::handed);
 }
 
 void residence::await_news() noexcept {
   wait_record wait(its_stack);
   wait.for_token = true;
-  away = &wait;
+  absence = &wait;
   family& children = cold(block).own_family;
   children.waits_until = until::all_over;
   if (only_for_children()) children.owner_wait = &wait;
@@ -201,13 +201,13 @@ void residence::await_news() noexcept {
   thread.park(wait);
   thread.remove_pending(block);
   children.owner_wait = nullptr;
-  away = nullptr;
+  absence = nullptr;
 }
 
 /// Waits until the traveller is to run here again; forwards requests to the block meanwhile.
 /// Returns: false if the residence has left the journey instead.
 bool residence::await_back() noexcept {
-  while (!back) {
+  while (!returned) {
     pass_on();
     if (only_for_children() && cancelled) {
       cancel_family(cold(block).own_family, asked_by(block, "its thread ends"));
@@ -217,11 +217,11 @@ bool residence::await_back() noexcept {
     const bool late = due <= thread.time.now();
     if (late && call_back()) return true;
     recall.due = due;
-    if (!late && due != never) thread.time.arm(recall);
+    if (!late && due != no_deadline) thread.time.arm(recall);
     await_news();
     thread.time.disarm(recall);
   }
-  back = false;
+  returned = false;
   return true;
 }
 
@@ -237,7 +237,7 @@ bool residence::try_to_leave() noexcept {
 
 /// Out of line: g++ 12 would believe that the executor before, which is none, is looked at.
 void residence::note_server(const executor& server) noexcept {
-  served = server;
+  host_executor = server;
 }
 
 void receive(const migration_attempt& attempt, thread_state& thread, visit* stay) noexcept {

@@ -83,14 +83,14 @@ constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 enum class other_threads : std::uint8_t { none, workers, others };
 
 other_threads other_threads_in_process() noexcept {
-  const blocking_pool::standstill still;
+  const blocking_pool::standstill standstill;
   thread_counts counts = count_threads();
   for (int i = 1; i < most_counts && !counts.whole; ++i) counts = count_threads();
   if (counts.threads == 0) return other_threads::others;
   constexpr std::size_t main_and_sanitizer =
       sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
-  const std::size_t accounted = main_and_sanitizer + counts.workers + still.idle();
-  const std::size_t strangers = counts.threads - std::min(counts.threads, accounted);
+  const std::size_t accounted_threads = main_and_sanitizer + counts.workers + standstill.idle();
+  const std::size_t strangers = counts.threads - std::min(counts.threads, accounted_threads);
   if (strangers <= idle_workers.load()) return other_threads::none;
   return strangers <= worker_threads.load() ? other_threads::workers : other_threads::others;
 }

@@ -150,7 +150,8 @@ void start_over_in_child() {
 
 /// When the library is loaded: the first thread that waits, perhaps one without fibers, holds a
 /// lock.
-[[maybe_unused]] const int hooked = ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
+[[maybe_unused]] const int registration =
+    ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
 
 }  // namespace
 

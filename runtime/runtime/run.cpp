@@ -183,8 +183,8 @@ thread_local std::uint64_t numbers_used = 0;
 }  // namespace
 
 visitor_runtime::visitor_runtime() : saved_slot_(read_self()) {
-  const foreign_thread visited{std::exchange(numbers_used, 0)};
-  set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &visited));
+  const foreign_thread guard{std::exchange(numbers_used, 0)};
+  set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &guard));
 }
 
 visitor_runtime::~visitor_runtime() {
@@ -202,7 +202,7 @@ control_block& begin_session(const options& settings) {
     }
     finish(0, false);
   }
-  [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
+  [[maybe_unused]] static const int registration = std::atexit(&end_with_process);
   start_runtime(settings);
   self()->calls_main = true;
   return self()->main_fiber();

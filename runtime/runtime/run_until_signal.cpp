@@ -22,10 +22,10 @@ constexpr int status_of_signalled = 128;  // what a shell adds to a signal's num
 /// A mask is inherited: a parent that blocks the signal, as some supervisors do, would leave this
 /// program without an end.
 void warn_of_blocked_signals(const options& settings) {
-  sigset_t blocked;
-  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  sigset_t mask;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   for (const auto& [number, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
-    if (::sigismember(&blocked, number) != 1) continue;
+    if (::sigismember(&mask, number) != 1) continue;
     notice(settings, std::string("run_until_signal: ") + name +
                          " is blocked in this thread (perhaps inherited from the parent process); "
                          "while every thread blocks it, it cannot end the program");
@@ -57,7 +57,7 @@ int run_until_signal(const options& settings, const signalled_main& f, bool drai
     {
       std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
       group watch;
-      const fiber_ref signalled = watch.spin({.name = "signals"}, [&] {
+      const fiber_ref watcher = watch.spin({.name = "signals"}, [&] {
         first = signals->next();
         drain.request_stop();
         if (drains) signals->next();
@@ -65,7 +65,7 @@ int run_until_signal(const options& settings, const signalled_main& f, bool drai
         escalate.request_stop();
       });
       status = move_on_when_stopped(escalate.get_token(), [&] { return f(drain.get_token()); });
-      end(signalled);
+      end(watcher);
     }
     if (status.value_or(0) != 0) return *status;
     return first == 0 ? 0 : status_of_signalled + first;

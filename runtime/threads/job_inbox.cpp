@@ -53,7 +53,7 @@ void add(std::atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
 }  // namespace
 
 job_inbox::job_inbox() noexcept {
-  arrived_.keep(kept_chunks);
+  arrivals_.keep(kept_chunks);
   queue_.keep(kept_chunks);
   wake_up_.inbox = this;
   wake_up_.handle_post = [](post& item, thread_state& home) noexcept {
@@ -66,12 +66,12 @@ job_inbox::job_inbox() noexcept {
 job_inbox::pushed job_inbox::push(job_slot&& item) {
   if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock lock(sharing_);
-  make_room(arrived_, lock);
+  make_room(arrivals_, lock);
   if (closed_) return pushed::refused;
-  arrived_.push(std::move(item));
+  arrivals_.push(std::move(item));
   add(came_, 1);
   const bool wakes = std::exchange(awaited_, false);
-  const std::size_t backlog = arrived_.size();
+  const std::size_t backlog = arrivals_.size();
   lock.unlock();
   race_point();
   const bool was_idle = wakes && home_->push_to_idle(wake_up_);
@@ -92,8 +92,8 @@ void job_inbox::give_away(stolen_jobs& target, std::size_t limit) noexcept {
   const std::lock_guard lock(taking_);
   move_out(queue_, target, limit);
   if (target.count == 0) {
-    const std::lock_guard also(sharing_);
-    move_out(arrived_, target, limit);
+    const std::lock_guard sharing_lock(sharing_);
+    move_out(arrivals_, target, limit);
   }
   add(departures_, target.count);
 }
@@ -105,7 +105,7 @@ bool job_inbox::fetch() noexcept {
   const std::lock_guard taking_lock(taking_);
   if (queue_.size() > 0) return true;
   const std::lock_guard sharing_lock(sharing_);
-  if (arrived_.size() > 0) queue_.swap(arrived_);
+  if (arrivals_.size() > 0) queue_.swap(arrivals_);
   const bool ready = queue_.size() > 0 || closed_;
   awaited_ = !ready && (load_ == nullptr || rests_) && !wake_is_under_way_;
   return ready;
@@ -122,7 +122,7 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
     return false;
   }
   stolen_jobs jobs;
-  observed_ = load_->pool->steal_into(*load_, jobs, observed_, home.time.after({}));
+  observation_ = load_->pool->steal_into(*load_, jobs, observation_, home.time.after({}));
   const std::lock_guard lock(taking_);
   for (std::size_t i = 0; i < jobs.count; ++i) queue_.push(std::move(*jobs.jobs[i]));
   departures_.store(departures_.load(std::memory_order_relaxed) - jobs.count,
@@ -154,9 +154,9 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
     job_inbox& inbox;
     wait_record wait{"jobs"};
   } alarm(*this);
-  if (observed_.owner != nullptr) {
+  if (observation_.owner != nullptr) {
     alarm.fiber = &home.running();
-    alarm.due = observed_.overdue_at;
+    alarm.due = observation_.overdue_at;
     alarm.fire = [](timer& due) noexcept {
       auto& look = static_cast<look_again&>(due);
       // Before the mail is read: the wake-up may have been posted already.
@@ -165,10 +165,10 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
     home.time.arm(alarm);
   }
   waiter_ = &alarm.wait;
-  const wake_reason woken = home.park(alarm.wait);
+  const wake_reason reason = home.park(alarm.wait);
   waiter_ = nullptr;
   home.time.disarm(alarm);
-  return woken;
+  return reason;
 }
 
 /// Between fetch() and the wait no other fiber runs, so the wake finds who waits.
@@ -182,7 +182,7 @@ bool job_inbox::await(thread_state& home) noexcept {
     }
     if (wait_for_jobs(home) == wake_reason::interrupted) return false;
   }
-  observed_ = {};
+  observation_ = {};
   end_rest();
   return !closed_;
 }
@@ -213,15 +213,15 @@ bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
 /// Moves the remaining jobs out before it destroys them: destruction may take a while, and no fiber
 /// may start one meanwhile.
 void job_inbox::close(thread_state& home) noexcept {
-  item_queue<job_slot> later;  // destroyed in reverse
-  item_queue<job_slot> sooner;
+  item_queue<job_slot> second_batch;  // destroyed in reverse
+  item_queue<job_slot> first_batch;
   {
     const std::lock_guard taking_lock(taking_);
     const std::lock_guard sharing_lock(sharing_);
     closed_ = true;
     awaited_ = false;
-    sooner.swap(queue_);
-    later.swap(arrived_);
+    first_batch.swap(queue_);
+    second_batch.swap(arrivals_);
   }
   // The jobs that the worker has begun may still end, and the pool may go after that.
   worker_load* const load = std::exchange(load_, nullptr);

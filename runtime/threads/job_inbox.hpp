@@ -99,7 +99,7 @@ class job_inbox {
 
   const std::uint32_t made_in_ = this_process();
   shared_policy sharing_;  // guards:
-  item_queue<job_slot> arrived_;
+  item_queue<job_slot> arrivals_;
   std::atomic<std::uint64_t> came_{0};
   bool awaited_ = false;
   bool closed_ = false;
@@ -112,7 +112,7 @@ class job_inbox {
   // Of the owner:
   worker_load* load_ = nullptr;  // null: not a worker, or closed
   bool rests_ = false;
-  observed_queue observed_;  // of another worker
+  observed_queue observation_;  // of another worker
   mailbox* home_ = nullptr;
   wait_record* waiter_ = nullptr;
   wake_up wake_up_;

@@ -42,7 +42,7 @@ class caller {
     control_block& fiber = home_->running();
     while (could_be_new(*home_) && begin_next()) {
       {
-        const homecoming back(fiber);
+        const homecoming guard(fiber);
         (*function_)();
       }
       if (!could_be_new(*home_)) return;  // its children end before what the function captured
@@ -58,7 +58,7 @@ class caller {
   void end_function(control_block& fiber) {
     ++fiber.shields;
     {
-      const homecoming back(fiber);
+      const homecoming guard(fiber);
       function_.reset();
     }
     --fiber.shields;

@@ -160,10 +160,10 @@ void owned_call::await_end(owned<owned_call>& call) {
   if (await_thread(end, lent)) return;
   if (blocking_pool::withdraw(lent)) thread->throw_pending();
   std::stop_source stop = lent.stop_;
-  phase still = phase::awaited;
+  phase state = phase::awaited;
   blocking_pool::will_leave(lent);
   race_point();
-  if (lent.phase_.compare_exchange_strong(still, phase::left)) {
+  if (lent.phase_.compare_exchange_strong(state, phase::left)) {
     call.release();
     blocking_pool::has_left();
     stop.request_stop();

@@ -17,13 +17,14 @@ namespace {
 /// Workers write `finished` all the time, so each read of it costs a cache miss. A worker with this
 /// many jobs does not become idle within about a microsecond.
 constexpr std::int64_t far_from_idle = 32;
-constexpr std::uint64_t soon = 2'000;  // ticks
+constexpr std::uint64_t short_time = 2'000;  // ticks
 
 std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs) noexcept {
   const std::uint64_t last_count = worker.seen_finished.load(std::memory_order_relaxed);
   const bool far = static_cast<std::int64_t>(jobs - last_count) >= far_from_idle;
   const std::uint64_t present = far ? ticks() : 0;
-  if (far && present - worker.seen_at.load(std::memory_order_relaxed) < soon) return last_count;
+  if (far && present - worker.seen_at.load(std::memory_order_relaxed) < short_time)
+    return last_count;
   const std::uint64_t completions = worker.finished.load(std::memory_order_relaxed);
   worker.seen_finished.store(completions, std::memory_order_relaxed);
   if (far) worker.seen_at.store(present, std::memory_order_relaxed);
@@ -84,39 +85,39 @@ bool pool_state::idle() const noexcept {
 }
 
 /// No wake is lost: a worker that counts a finished job while it rests looks at awaiting_idle
-/// afterwards; one that does not rest will, and both change `resting`.
+/// afterwards; one that does not rest will, and both change `sleepers`.
 void pool_state::await_idle() {
   struct counted {
     std::atomic<unsigned>& count;
     explicit counted(std::atomic<unsigned>& counter) noexcept : count(counter) { ++count; }
     ~counted() { --count; }
   } waiter(awaiting_idle);
-  resting.fetch_add(0);
-  std::unique_lock lock(idling);
-  while (!idle()) idled.wait(lock);
+  sleepers.fetch_add(0);
+  std::unique_lock lock(idle_mutex);
+  while (!idle()) idle_condition.wait(lock);
 }
 
 /// The fiber may wait for the lock, and the pool's last worker end meanwhile.
 void pool_state::announce_idle() noexcept {
   if (awaiting_idle.load() == 0) return;
-  resting.fetch_add(0);
+  sleepers.fetch_add(0);
   if (!idle()) return;
   const std::shared_ptr<pool_state> owner = shared_from_this();
   const internal_shield safe;
   {
-    const std::lock_guard looking(idling);
+    const std::lock_guard lock(idle_mutex);
   }
-  idled.notify_all();
+  idle_condition.notify_all();
 }
 
 void pool_state::begin_rest(worker_load& worker) noexcept {
   worker.dry.store(true, std::memory_order_relaxed);
-  resting.fetch_add(1);
+  sleepers.fetch_add(1);
   announce_idle();
 }
 
 void pool_state::end_rest(worker_load& worker) noexcept {
-  resting.fetch_sub(1);
+  sleepers.fetch_sub(1);
   worker.dry.store(false, std::memory_order_relaxed);
 }
 
@@ -158,7 +159,7 @@ bool take(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_jobs
 }  // namespace
 
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
-/// looks at `given`, and the giver looks at `resting` after the job is in its place.
+/// looks at `given`, and the giver looks at `sleepers` after the job is in its place.
 observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
                                       const observed_queue& last,
                                       clock::time_point present) noexcept {
@@ -185,7 +186,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
 }
 
 void pool_state::rouse_another(const worker_load& busy) noexcept {
-  if (resting.load() == 0) return;
+  if (sleepers.load() == 0) return;
   for (std::size_t i = 0; i < count; ++i) {
     const worker_load& worker = loads[i];
     if (&worker == &busy || !worker.dry.load(std::memory_order_relaxed)) continue;

@@ -74,10 +74,10 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   std::atomic<bool> stopping{false};
   std::atomic<bool> discarding{false};
   event stopped;
-  std::atomic<unsigned> resting{0};
+  std::atomic<unsigned> sleepers{0};
   std::atomic<unsigned> awaiting_idle{0};
-  mutex idling;
-  condition_variable idled;
+  mutex idle_mutex;
+  condition_variable idle_condition;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

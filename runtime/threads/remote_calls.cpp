@@ -39,7 +39,7 @@ bool remote_link::await_end(const char* reason) noexcept {
 namespace {
 
 struct refuse_job {
-  void operator()(remote_job* unused) const noexcept { unused->refuse(stopped()); }
+  void operator()(remote_job* job) const noexcept { job->refuse(stopped()); }
 };
 /// A job that is refused when it is destroyed, unless it was released before.
 using owned_job = std::unique_ptr<remote_job, refuse_job>;
@@ -71,7 +71,7 @@ struct request {
   remote_wait* spinner = nullptr;
   remote_link* link = nullptr;  // in the frame of the proxy
   handle fiber;
-  std::exception_ptr refused;
+  std::exception_ptr refusal;
 };
 
 class proxy_body {
@@ -107,9 +107,9 @@ class proxy_body {
   }
 
  private:
-  void answer(handle fiber, std::exception_ptr refused) noexcept {
+  void answer(handle fiber, std::exception_ptr refusal) noexcept {
     request_->fiber = std::move(fiber);
-    request_->refused = std::move(refused);
+    request_->refusal = std::move(refusal);
     if (request_->spinner != nullptr) request_->spinner->end();
   }
 
@@ -129,7 +129,7 @@ handle spin_from_plain_thread(thread_link& target, owned_job item) {
 
 /// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
 /// throws, unless that fiber has begun.
-void leave_unless_begun(request& spin_request, const fiber_ref& its_proxy, remote_wait& answered) {
+void leave_unless_begun(request& spin_request, const fiber_ref& its_proxy, remote_wait& answer) {
   const bool never_begins =
       spin_request.link == nullptr || spin_request.link->call_off_before_it_begins();
   if (never_begins) {
@@ -137,7 +137,7 @@ void leave_unless_begun(request& spin_request, const fiber_ref& its_proxy, remot
     its_proxy.cancel("its spinner was interrupted", {});
     throw_interruption();
   }
-  answered.await_end();
+  answer.await_end();
 }
 
 }  // namespace
@@ -147,14 +147,14 @@ handle spin_there(const std::shared_ptr<thread_link>& target, remote_job* job) {
   if (self() == nullptr) return spin_from_plain_thread(*target, std::move(item));
   self()->check_may_wait();
   const auto spin_request = std::make_shared<request>();
-  remote_wait answered("the spin of a fiber on another thread");
+  remote_wait answer("the spin of a fiber on another thread");
   adopt(*item);
   const auto its_proxy =
       spin({.name = "proxy"}, proxy_body(target, std::move(item), spin_request), job->site);
   cold(block_of(its_proxy)).is_proxy = true;
-  spin_request->spinner = &answered;
-  if (!answered.await()) leave_unless_begun(*spin_request, its_proxy, answered);
-  if (spin_request->refused != nullptr) std::rethrow_exception(spin_request->refused);
+  spin_request->spinner = &answer;
+  if (!answer.await()) leave_unless_begun(*spin_request, its_proxy, answer);
+  if (spin_request->refusal != nullptr) std::rethrow_exception(spin_request->refusal);
   return std::move(spin_request->fiber);
 }
 

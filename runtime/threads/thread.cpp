@@ -32,7 +32,7 @@ namespace {
 struct beginning_thread {
   std::shared_ptr<thread_link> link;
   remote_wait wait{"the beginning of a thread"};
-  std::exception_ptr refused;
+  std::exception_ptr refusal;
 };
 
 /// Throws: std::bad_alloc.
@@ -52,13 +52,13 @@ void live(thread_state& home, thread_link& link) {
 }
 
 void announce_end(thread_link& link) noexcept {
-  remote_wait* awaiting = nullptr;
+  remote_wait* waiter = nullptr;
   {
     const std::lock_guard lock(link.sharing);
     link.ended = true;
-    awaiting = link.awaiting_end;
+    waiter = link.awaiting_end;
   }
-  if (awaiting != nullptr) awaiting->end();
+  if (waiter != nullptr) waiter->end();
 }
 
 void report_unclaimed_failure(const thread_link& link) noexcept {
@@ -74,7 +74,7 @@ control_block* begin_thread(beginning_thread& beginning, thread_link& link) noex
     main = &hooks.begin_session(link.settings);
     prepare(*self(), beginning.link);
   } catch (...) {
-    beginning.refused = std::current_exception();
+    beginning.refusal = std::current_exception();
     if (main != nullptr) hooks.end_session(*std::exchange(main, nullptr), false);
   }
   beginning.wait.end();
@@ -131,9 +131,9 @@ thread::thread(const options& settings, detail::local_list&& inherited_locals,
     error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &beginning);
   if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
   beginning.wait.await_end();
-  if (beginning.refused == nullptr) return;
+  if (beginning.refusal == nullptr) return;
   ::pthread_join(link_->number, nullptr);
-  std::rethrow_exception(beginning.refused);
+  std::rethrow_exception(beginning.refusal);
 }
 
 thread::~thread() {

@@ -235,9 +235,9 @@ std::vector<thread_pool::worker_stats> thread_pool::stats() const {
   stats.reserve(state_->count);
   for (std::size_t i = 0; i < state_->count; ++i) {
     const detail::worker_load& load = state_->loads[i];
-    const std::uint64_t executed = load.finished.load();
+    const std::uint64_t count = load.finished.load();
     const std::int64_t jobs = detail::load_of(load);
-    stats.push_back({static_cast<std::size_t>(std::max<std::int64_t>(jobs, 0)), executed,
+    stats.push_back({static_cast<std::size_t>(std::max<std::int64_t>(jobs, 0)), count,
                      load.failed.load(std::memory_order_relaxed)});
   }
   if (state_->idle()) {

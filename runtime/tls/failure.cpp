@@ -57,8 +57,8 @@ bool is_alert_of_peer(unsigned long error) noexcept {
 }  // namespace
 
 const std::error_category& category() noexcept {
-  static const tls_category only;
-  return only;
+  static const tls_category instance;
+  return instance;
 }
 
 std::error_code make_error_code(errc code) noexcept {

@@ -19,23 +19,23 @@ memory_bio& of(BIO* user) noexcept {
 
 /// An empty queue means "try again". The end of the stream is reported by the stream below.
 int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* count) noexcept {
-  byte_queue& arrived = of(user).arrived;
+  byte_queue& input = of(user).input;
   BIO_clear_retry_flags(user);
-  *count = std::min(size, arrived.held().size());
+  *count = std::min(size, input.held().size());
   if (*count == 0) {
     BIO_set_retry_read(user);
     return 0;
   }
-  std::copy_n(arrived.held().data(), *count, reinterpret_cast<std::byte*>(room));
-  arrived.take(*count);
+  std::copy_n(input.held().data(), *count, reinterpret_cast<std::byte*>(room));
+  input.take(*count);
   return 1;
 }
 
 int queue_to_send(BIO* user, const char* bytes, std::size_t size, std::size_t* count) noexcept {
   BIO_clear_retry_flags(user);
   *count = 0;
-  if (of(user).queued.held().size() > most_queued) return 0;
-  if (!of(user).queued.put(std::as_bytes(std::span(bytes, size)))) return 0;
+  if (of(user).output.held().size() > most_queued) return 0;
+  if (!of(user).output.put(std::as_bytes(std::span(bytes, size)))) return 0;
   *count = size;
   return 1;
 }

@@ -90,7 +90,7 @@ struct stream::moving {
 
 stream::stream() noexcept = default;
 stream::stream(stream&&) noexcept = default;
-stream::stream(detail::owned<state> connected) noexcept : state_(std::move(connected)) {}
+stream::stream(detail::owned<state> connection) noexcept : state_(std::move(connection)) {}
 
 stream& stream::operator=(stream&& other) noexcept {
   if (this != &other) {

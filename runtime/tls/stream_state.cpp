@@ -147,7 +147,7 @@ std::size_t stream::state::read(std::span<std::byte> room, std::error_code& erro
     std::size_t size = 0;
     const outcome result =
         attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
-    if (!bio_.queued.empty() || !in_flight_.empty()) send_unasked();
+    if (!bio_.output.empty() || !in_flight_.empty()) send_unasked();
     if (result == outcome::done) return size;
     if (result == outcome::ended || must_not(error)) break;
   }
@@ -194,28 +194,28 @@ void stream::state::end_writing(std::error_code& error) noexcept {
 
 /// Fetches bytes for OpenSSL, which has consumed all that had arrived.
 void stream::state::fetch(std::error_code& error) noexcept {
-  byte_queue& arrived = bio_.arrived;
-  const std::size_t capacity = last_was_full_ ? arrived.capacity() * 2 : least_room;
-  if (!arrived.reserve(std::min(capacity, most_room))) {
+  byte_queue& input = bio_.input;
+  const std::size_t capacity = last_was_full_ ? input.capacity() * 2 : least_room;
+  if (!input.reserve(std::min(capacity, most_room))) {
     error = code_of(std::errc::not_enough_memory);
     return;
   }
   detail::direction_lock source(carrier_.input(), error);
   if (error) return;
-  const std::size_t size = source.read(arrived.room(), error);
+  const std::size_t size = source.read(input.room(), error);
   if (error) return;
   if (size == 0) failure_ = {make_error_code(errc::truncated), {}};
-  arrived.added(size);
-  last_was_full_ = arrived.room().empty();
+  input.added(size);
+  last_was_full_ = input.room().empty();
 }
 
 /// Sends all that is sealed. An interruption leaves the rest for the next call.
 void stream::state::send(std::error_code& error) noexcept {
   error = cannot_write_;
-  if (error || (in_flight_.empty() && bio_.queued.empty())) return;
+  if (error || (in_flight_.empty() && bio_.output.empty())) return;
   detail::direction_lock target(carrier_.output(), error);
   while (!error) {
-    if (in_flight_.empty()) in_flight_.swap(bio_.queued);
+    if (in_flight_.empty()) in_flight_.swap(bio_.output);
     if (in_flight_.empty()) return;
     in_flight_.take(target.write(in_flight_.held(), error));
   }

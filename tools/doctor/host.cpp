@@ -175,8 +175,8 @@ std::string why_not(const std::string& backend) {
   try {
     motet::run(settings, [] {});
     return {};
-  } catch (const std::exception& refused) {
-    return refused.what();
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 

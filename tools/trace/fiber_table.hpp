@@ -11,19 +11,19 @@
 
 namespace motet_trace {
 
-constexpr std::int64_t never = INT64_MIN;
+constexpr std::int64_t no_time = INT64_MIN;
 
 struct fiber_state {
   std::uint64_t number = 0;      // 0: a free place
   std::uint64_t waker = 0;       // the id of the fiber that has woken it; 0: none
   std::size_t waker_thread = 0;  // which one
-  std::int64_t waker_at = never;
+  std::int64_t waker_at = no_time;
   std::uint64_t subject = 0;
-  std::int64_t parked_at = never;  // while it waits
-  std::int64_t woken_at = never;   // while it stands in line
-  std::uint64_t guest = 0;         // the traveller that runs as it; 0: none
-  std::uint32_t name = 0;          // the text
-  std::uint32_t wait_text = 0;     // the text of what it waits, or last waited, for
+  std::int64_t parked_at = no_time;  // while it waits
+  std::int64_t woken_at = no_time;   // while it stands in line
+  std::uint64_t guest = 0;           // the traveller that runs as it; 0: none
+  std::uint32_t name = 0;            // the text
+  std::uint32_t wait_text = 0;       // the text of what it waits, or last waited, for
   std::uint32_t late_us = 0;
   format::cause cause = format::cause::fiber;
   bool of_object = false;

@@ -95,7 +95,7 @@ void write_file(const std::string& path, F write) {
 void draw(const motet_trace::timeline& history, const arguments& settings, std::ostream& output) {
   std::int64_t begin = INT64_MAX, end = 0;
   for (const auto& line : history.threads()) {
-    if (line.begin == motet_trace::never) continue;
+    if (line.begin == motet_trace::no_time) continue;
     begin = std::min(begin, line.begin);
     end = std::max(end, line.end);
   }

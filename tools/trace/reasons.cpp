@@ -151,14 +151,14 @@ void tell_contention(const timeline& history, std::ostream& output) {
     if (object.second.longest >= long_enough) objects.push_back(object);
   }
   std::sort(objects.begin(), objects.end(),
-            [](const auto& a, const auto& b) { return a.second.waited > b.second.waited; });
+            [](const auto& a, const auto& b) { return a.second.wait_time > b.second.wait_time; });
   tell(output, "Waited for", objects, [&](const auto& item) {
     const contention& object = item.second;
     char address[32];
     std::snprintf(address, sizeof address, " 0x%llx", static_cast<unsigned long long>(item.first));
     std::string text(history.trace().text(object.wait_text));
     text += address;
-    text += ": " + counted(object.waits, "wait") + ", " + span(object.waited) + " in all, " +
+    text += ": " + counted(object.waits, "wait") + ", " + span(object.wait_time) + " in all, " +
             span(object.longest) + " at the most";
     if (object.keeper != 0)
       text +=

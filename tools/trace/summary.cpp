@@ -21,7 +21,7 @@ void tell_thread(const ring& source, const thread_line& line, std::ostream& outp
   const std::int64_t length = line.end - line.begin;
   output << "thread " << line.thread << ": " << span(length) << ", " << share(line.run_time, length)
          << " of it fibers, " << share(line.asleep, length) << " asleep; "
-         << counted(line.turns.size(), "turn") << ", " << number(line.spun) << " spun, "
+         << counted(line.turns.size(), "turn") << ", " << number(line.spins) << " spun, "
          << number(line.ends) << " ended, " << number(line.interruptions) << " interrupted; "
          << counted(line.polls, "poll") << ", " << counted(line.sleeps, "sleep");
   const auto wakes_by = [&](format::cause cause) {

@@ -110,14 +110,14 @@ struct doing {
 
 doing doing_of(const thread_line& line, std::uint64_t fiber, const window& view) {
   doing result;
-  std::int64_t parked_at = never;
+  std::int64_t parked_at = no_time;
   for (const turn& entry : line.turns) {
     if (entry.fiber != fiber) continue;
-    if (parked_at != never) view.add(result.waits, parked_at, entry.begin);
+    if (parked_at != no_time) view.add(result.waits, parked_at, entry.begin);
     view.add(result.runs, entry.begin, entry.end);
-    parked_at = entry.ending == format::kind::park ? entry.end : never;
+    parked_at = entry.ending == format::kind::park ? entry.end : no_time;
   }
-  if (parked_at != never) view.add(result.waits, parked_at, line.end);
+  if (parked_at != no_time) view.add(result.waits, parked_at, line.end);
   for (const delay& entry : line.delays) {
     if (entry.fiber == fiber) view.add(result.stands, entry.begin, entry.end);
   }

@@ -32,7 +32,7 @@ void thread_reading::read() {
   }
   if (runner_ != 0) end_turn(line_.end, kind::none, 0);
   fibers_.each([&](const fiber_state& fiber) {
-    if (fiber.parked_at != never) line_.waiters.push_back(fiber);
+    if (fiber.parked_at != no_time) line_.waiters.push_back(fiber);
   });
 }
 
@@ -63,9 +63,9 @@ void thread_reading::take(const record& event) {
       asleep_from_ = event.time;
       return;
     case kind::awake:
-      if (asleep_from_ == never) return;
+      if (asleep_from_ == no_time) return;
       ++line_.sleeps;
-      line_.asleep += event.time - std::exchange(asleep_from_, never);
+      line_.asleep += event.time - std::exchange(asleep_from_, no_time);
       return;
     case kind::poll:
       return note_poll(event);
@@ -88,13 +88,13 @@ void thread_reading::end_turn(std::int64_t time, kind ending, std::uint32_t wait
 }
 
 void thread_reading::switch_from(const record& event) {
-  parked_ = 0;
+  parked_fiber_ = 0;
   if (runner_ != 0) {
     const std::uint32_t wait_text = event.type == kind::park ? event.detail() : 0;
     end_turn(event.time, event.type, wait_text);
     fiber_state& fiber = fibers_.of(runner_);
     if (event.type == kind::park) {
-      parked_ = runner_;
+      parked_fiber_ = runner_;
       fiber.parked_at = event.time;
       fiber.wait_text = wait_text;
       fiber.subject = 0;
@@ -121,13 +121,13 @@ void thread_reading::begin_turn(std::uint64_t number, std::int64_t time) {
   fiber_state& fiber = fibers_.of(number);
   guest_ = fiber.guest;
   name_ = guest_ == 0 ? fiber.name : 0;
-  fiber.parked_at = never;
+  fiber.parked_at = no_time;
   fiber.interrupted = false;
-  if (fiber.woken_at == never) return;
+  if (fiber.woken_at == no_time) return;
   note_delay(fiber, time);
   if (history_.wishes_.arrows && fiber.waker != 0)
     history_.arrows_.push_back({fiber.waker_thread, fiber.waker_at, thread_, time});
-  fiber.woken_at = never;
+  fiber.woken_at = no_time;
   fiber.gave_way = false;
 }
 
@@ -145,64 +145,64 @@ void thread_reading::note_delay(const fiber_state& fiber, std::int64_t time) {
 }
 
 void thread_reading::note_subject(const record& event) {
-  if (parked_ == 0) return;
-  fiber_state& fiber = fibers_.of(parked_);
+  if (parked_fiber_ == 0) return;
+  fiber_state& fiber = fibers_.of(parked_fiber_);
   fiber.subject = event.second;
   fiber.of_lock = event.type == kind::lock;
   fiber.of_object = fiber.of_lock || event.type == kind::object;
 }
 
 /// A lock passes from the fiber that wakes to the one that is woken.
-void thread_reading::hand_over(const fiber_state& woken, std::int64_t time) {
-  if (!woken.of_object || woken.parked_at == never) return;
-  contention& object = history_.objects_[woken.subject];
-  object.wait_text = woken.wait_text;
-  const std::int64_t length = time - woken.parked_at;
+void thread_reading::hand_over(const fiber_state& fiber, std::int64_t time) {
+  if (!fiber.of_object || fiber.parked_at == no_time) return;
+  contention& object = history_.objects_[fiber.subject];
+  object.wait_text = fiber.wait_text;
+  const std::int64_t length = time - fiber.parked_at;
   ++object.waits;
-  object.waited = length > INT64_MAX - object.waited ? INT64_MAX : object.waited + length;
+  object.wait_time = length > INT64_MAX - object.wait_time ? INT64_MAX : object.wait_time + length;
   object.longest = std::max(object.longest, length);
-  const bool given_up = woken.interrupted || woken.cause == format::cause::timer;
-  if (!woken.of_lock || given_up) return;
+  const bool given_up = fiber.interrupted || fiber.cause == format::cause::timer;
+  if (!fiber.of_lock || given_up) return;
   // The fiber that gives it up has had it since the wait began, or since it was given it.
-  const std::int64_t hold_time = time - std::max(object.owned_from, woken.parked_at);
-  if (woken.waker != 0 && hold_time > object.hold_time) {
+  const std::int64_t hold_time = time - std::max(object.owned_from, fiber.parked_at);
+  if (fiber.waker != 0 && hold_time > object.hold_time) {
     object.hold_time = hold_time;
-    object.keeper = woken.waker;
+    object.keeper = fiber.waker;
   }
   object.owned_from = time;
 }
 
 void thread_reading::wake(const record& event) {
-  fiber_state& woken = fibers_.of(event.number());
-  woken.cause = static_cast<format::cause>(event.detail() & 15);
-  woken.late_us = event.detail() >> 4;
-  woken.woken_at = event.time;
-  note_waker(woken, event.time);
-  const auto cause = static_cast<std::size_t>(woken.cause);
+  fiber_state& fiber = fibers_.of(event.number());
+  fiber.cause = static_cast<format::cause>(event.detail() & 15);
+  fiber.late_us = event.detail() >> 4;
+  fiber.woken_at = event.time;
+  note_waker(fiber, event.time);
+  const auto cause = static_cast<std::size_t>(fiber.cause);
   if (cause < line_.wakes.size()) ++line_.wakes[cause];
-  hand_over(woken, event.time);
-  woken.parked_at = never;
+  hand_over(fiber, event.time);
+  fiber.parked_at = no_time;
 }
 
-void thread_reading::note_waker(fiber_state& woken, std::int64_t time) {
-  woken.waker = 0;
-  if (woken.cause == format::cause::fiber) {
+void thread_reading::note_waker(fiber_state& fiber, std::int64_t time) {
+  fiber.waker = 0;
+  if (fiber.cause == format::cause::fiber) {
     fresh_ = false;
-    if (runner_ != 0) woken.waker = who_runs();
-    woken.waker_thread = thread_;
-    woken.waker_at = time;
-  } else if (woken.cause == format::cause::mail) {
-    const auto* post = history_.post_to(id_of(woken.number), woken.parked_at, time);
+    if (runner_ != 0) fiber.waker = who_runs();
+    fiber.waker_thread = thread_;
+    fiber.waker_at = time;
+  } else if (fiber.cause == format::cause::mail) {
+    const auto* post = history_.post_to(id_of(fiber.number), fiber.parked_at, time);
     if (post == nullptr) return;
-    woken.waker = post->poster;
-    woken.waker_thread = post->thread;
-    woken.waker_at = post->time;
+    fiber.waker = post->poster;
+    fiber.waker_thread = post->thread;
+    fiber.waker_at = post->time;
   }
 }
 
 void thread_reading::spin(const record& event) {
   fresh_ = false;
-  ++line_.spun;
+  ++line_.spins;
   fiber_state& fiber = fibers_.of(event.number());
   fiber = {};
   fiber.number = event.number();

@@ -28,25 +28,25 @@ class thread_reading {
   void end_turn(std::int64_t time, format::kind ending, std::uint32_t wait_text);
   void note_subject(const record& event);
   void wake(const record& event);
-  void note_waker(fiber_state& woken, std::int64_t time);
+  void note_waker(fiber_state& fiber, std::int64_t time);
   void spin(const record& event);
   void note_poll(const record& event);
   void come_or_go(const record& event);
   void note_delay(const fiber_state& fiber, std::int64_t time);
-  void hand_over(const fiber_state& woken, std::int64_t time);
+  void hand_over(const fiber_state& fiber, std::int64_t time);
 
   timeline& history_;
   const std::size_t thread_;
   const ring& ring_;
   thread_line& line_;
   fiber_table fibers_;
-  std::uint64_t runner_ = 0;  // the number of the fiber whose turn it is; 0: none, or unknown
-  std::uint64_t guest_ = 0;   // the id of the traveller that runs as it; 0: none
-  std::uint32_t name_ = 0;    // the running fiber's name
-  std::uint64_t parked_ = 0;  // the number of the fiber that has just parked
-  std::int64_t turn_from_ = never;
+  std::uint64_t runner_ = 0;        // the number of the fiber whose turn it is; 0: none, or unknown
+  std::uint64_t guest_ = 0;         // the id of the traveller that runs as it; 0: none
+  std::uint32_t name_ = 0;          // the running fiber's name
+  std::uint64_t parked_fiber_ = 0;  // the number of the fiber that has just parked
+  std::int64_t turn_from_ = no_time;
   bool fresh_ = false;  // the fiber has done nothing in its turn yet
-  std::int64_t asleep_from_ = never;
+  std::int64_t asleep_from_ = no_time;
 };
 
 }  // namespace motet_trace

@@ -49,17 +49,17 @@ struct arrow {
 struct contention {
   std::uint32_t wait_text = 0;
   std::size_t waits = 0;
-  std::int64_t waited = 0, longest = 0;
+  std::int64_t wait_time = 0, longest = 0;
   std::uint64_t keeper = 0;  // had it for longest while others waited
   std::int64_t hold_time = 0;
-  std::int64_t owned_from = never;
+  std::int64_t owned_from = no_time;
 };
 
 struct thread_line {
   std::uint64_t thread = 0;
-  std::int64_t begin = never, end = never;
+  std::int64_t begin = no_time, end = no_time;
   std::int64_t asleep = 0, run_time = 0;
-  std::size_t sleeps = 0, polls = 0, spun = 0, ends = 0, interruptions = 0;
+  std::size_t sleeps = 0, polls = 0, spins = 0, ends = 0, interruptions = 0;
   std::vector<std::size_t> wakes = std::vector<std::size_t>(4);  // by cause
   std::vector<turn> turns;
   std::vector<delay> delays;         // the longest ones, in no order

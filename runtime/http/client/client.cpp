@@ -88,8 +88,8 @@ void take_length(client_request& request) {
 void leave(reply answer) {
   try {
     move_on_after(std::chrono::seconds(1), [&] {
-      std::array<std::byte, 4096> dropped;
-      for (int pieces = 0; pieces < 16 && answer.read(dropped) > 0; ++pieces) continue;
+      std::array<std::byte, 4096> scratch;
+      for (int pieces = 0; pieces < 16 && answer.read(scratch) > 0; ++pieces) continue;
     });
   } catch (const std::exception&) {  // then it cannot
   }
@@ -109,14 +109,15 @@ reply client::ask_once(pool& connections, const client_request& request, bool fr
   connection& channel = *lease.operator->();
   auto answer = std::make_unique<reply::state>(std::move(lease), connections.how());
   answer->address = request.target.text();
-  early_answer early(*answer, request.method == "HEAD");
+  early_answer early_response(*answer, request.method == "HEAD");
   const auto send = [&] { return request.send(channel, connections.how().stall); };
-  const std::exception_ptr failure = request.is_long() ? early.while_sending(send) : send();
+  const std::exception_ptr failure =
+      request.is_long() ? early_response.while_sending(send) : send();
   answer->end_sending(failure == nullptr && !has_member(request.headers, "connection", "close"));
   bool came = false;
   nothing_came = true;
   try {
-    if (!move_on_after(connections.how().first_byte, [&] { came = early.await(); })) {
+    if (!move_on_after(connections.how().first_byte, [&] { came = early_response.await(); })) {
       nothing_came = false;
       throw timed_out(call_site::here());
     }

@@ -17,9 +17,9 @@ namespace {
 
 /// Whether the server has left an unused connection, or says what nobody has asked for: a farewell
 /// of TLS, for example.
-bool is_over(const connection& unused) noexcept {
+bool is_over(const connection& candidate) noexcept {
   char byte = 0;
-  const ssize_t size = ::recv(unused.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t size = ::recv(candidate.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return size >= 0 || errno != EAGAIN;
 }
 
@@ -40,7 +40,7 @@ void client::pool::lease::close() noexcept {
 
 void client::pool::lease::give_back() {
   connection_->unused_since = clock::now();
-  host_->unused.push_front(std::move(connection_));
+  host_->idle_connections.push_front(std::move(connection_));
   close();
 }
 
@@ -59,9 +59,9 @@ client::pool::lease client::pool::take(const url& target, bool fresh) {
   if (!fresh) result.connection_ = take_unused(target_host);
   // The new connection replaces the oldest idle one if the limit is reached.
   if (result.connection_ == nullptr &&
-      target_host.unused.size() + target_host.leases > options_.connections_per_host &&
-      !target_host.unused.empty()) {
-    target_host.unused.pop_back();
+      target_host.idle_connections.size() + target_host.leases > options_.connections_per_host &&
+      !target_host.idle_connections.empty()) {
+    target_host.idle_connections.pop_back();
   }
   if (result.connection_ == nullptr) result.connection_ = connect(target);
   return result;
@@ -69,9 +69,9 @@ client::pool::lease client::pool::take(const url& target, bool fresh) {
 
 /// Closes unusable connections. Returns: a usable one, or null.
 std::unique_ptr<connection> client::pool::take_unused(host& target_host) const {
-  while (!target_host.unused.empty()) {
-    std::unique_ptr<connection> candidate = std::move(target_host.unused.front());
-    target_host.unused.pop_front();
+  while (!target_host.idle_connections.empty()) {
+    std::unique_ptr<connection> candidate = std::move(target_host.idle_connections.front());
+    target_host.idle_connections.pop_front();
     if (clock::now() - candidate->unused_since <= options_.idle && !is_over(*candidate))
       return candidate;
   }
@@ -84,12 +84,13 @@ void client::pool::drop_old() {
   if (present - dropped_old_at_ < options_.idle / 4) return;
   dropped_old_at_ = present;
   for (auto& [name, entry] : hosts_) {
-    while (!entry.unused.empty() && present - entry.unused.back()->unused_since > options_.idle) {
-      entry.unused.pop_back();
+    while (!entry.idle_connections.empty() &&
+           present - entry.idle_connections.back()->unused_since > options_.idle) {
+      entry.idle_connections.pop_back();
     }
   }
   std::erase_if(hosts_, [](const auto& entry) {
-    return entry.second.leases == 0 && entry.second.unused.empty();
+    return entry.second.leases == 0 && entry.second.idle_connections.empty();
   });
 }
 

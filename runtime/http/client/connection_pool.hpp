@@ -72,8 +72,9 @@ class client::pool {
     explicit host(std::size_t maximum) : places(static_cast<std::ptrdiff_t>(maximum)) {}
 
     local::semaphore places;
-    std::size_t leases = 0;                         // held, and callers that wait for one
-    std::list<std::unique_ptr<connection>> unused;  // the one that was used last comes first
+    std::size_t leases = 0;  // held, and callers that wait for one
+    std::list<std::unique_ptr<connection>>
+        idle_connections;  // the one that was used last comes first
   };
 
   std::unique_ptr<connection> take_unused(host& target_host) const;

@@ -23,9 +23,9 @@ class early_answer {
   /// Returns: the error that stopped the transmission; null if all was sent.
   template <typename Send>
   std::exception_ptr while_sending(Send send) {
-    taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
+    taker_ = tasks_.spin({.name = "answer", .transient = true}, [this] { take(); });
     std::exception_ptr failure;
-    if (!move_on_when_stopped(refused_.get_token(), [&] { failure = send(); })) {
+    if (!move_on_when_stopped(refusal_.get_token(), [&] { failure = send(); })) {
       failure = std::make_exception_ptr(std::system_error(
           std::make_error_code(std::errc::broken_pipe), "the server has refused the request"));
     }
@@ -47,7 +47,7 @@ class early_answer {
     try {
       came_ = answer_.take_head(to_head_);
       if (came_ && answer_.head.status >= 300) {
-        refused_.request_stop();
+        refusal_.request_stop();
       } else if (came_ && !is_sent_) {
         answer_.read_ahead();
       }
@@ -68,12 +68,12 @@ class early_answer {
 
   Answer& answer_;
   const bool to_head_;
-  std::stop_source refused_;
+  std::stop_source refusal_;
   bool is_sent_ = false;
   bool came_ = false;
   bool ended_ = false;
   std::exception_ptr failure_;
-  group taking_;
+  group tasks_;
   fiber_ref taker_;
 };
 

@@ -126,10 +126,10 @@ url url::parse(std::string_view text) {
 }
 
 url url::resolve(std::string_view text) const {
-  const std::string encoded = with_only_visible(text);
-  std::string_view reference = encoded;
+  const std::string visible_text = with_only_visible(text);
+  std::string_view reference = visible_text;
   const std::string_view own_fragment = cut_off_fragment(reference);
-  if (!has_only_visible(reference)) refuse(encoded);
+  if (!has_only_visible(reference)) refuse(visible_text);
   url result = *this;
   if (reference.find(':') < reference.find_first_of("/?")) {
     result = parse(reference);

@@ -28,15 +28,15 @@ constexpr clock::duration interval = 100ms;
   return of_thread;
 }
 
-bool admission::refuses(clock::duration waited) const noexcept {
-  const bool has_work = admitted_.load(std::memory_order_relaxed) > 0;
-  return has_work && waited > limit(clock::now());
+bool admission::refuses(clock::duration delay) const noexcept {
+  const bool has_work = requests_.load(std::memory_order_relaxed) > 0;
+  return has_work && delay > limit(clock::now());
 }
 
-bool admission::refuses_at_turn(clock::duration waited) noexcept {
+bool admission::refuses_at_turn(clock::duration delay) noexcept {
   const clock::time_point present = clock::now();
-  if (waited <= limit_) short_at_ = present;
-  return in_line_ > 0 && waited > limit(present);
+  if (delay <= limit_) short_at_ = present;
+  return in_line_ > 0 && delay > limit(present);
 }
 
 clock::duration admission::limit(clock::time_point present) const noexcept {

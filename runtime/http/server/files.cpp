@@ -260,20 +260,20 @@ void send_file(request& request, response& answer, const std::string& path) {
     answer.status(304);
     return;
   }
-  std::optional<part> only;
+  std::optional<part> range;
   try {
-    only = part_asked_for(request, metadata);
+    range = part_asked_for(request, metadata);
   } catch (const status_error& error) {
     answer.status(error.status())
         .header("Content-Range", "bytes */" + std::to_string(metadata.size));
     return;
   }
-  if (only.has_value()) {
-    answer.status(206).header("Content-Range", "bytes " + std::to_string(only->begin) + '-' +
-                                                   std::to_string(only->begin + only->size - 1) +
+  if (range.has_value()) {
+    answer.status(206).header("Content-Range", "bytes " + std::to_string(range->begin) + '-' +
+                                                   std::to_string(range->begin + range->size - 1) +
                                                    '/' + std::to_string(metadata.size));
   }
-  const part extent = only.value_or(part{0, metadata.size});
+  const part extent = range.value_or(part{0, metadata.size});
   if (!answer.headers().find("content-type").has_value()) {
     answer.header("Content-Type", kind_of(path));
   }

@@ -31,7 +31,7 @@ void response_writer::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept
   status = 200;
   headers.clear();
   body_.clear();
-  promised_.reset();
+  length_.reset();
   bytes_written_ = 0;
   to_head_ = to_head;
   is_1_1_ = is_1_1;
@@ -59,14 +59,14 @@ void response_writer::drop_body() {
     headers.remove(of_body);
   }
   body_.clear();
-  promised_.reset();
+  length_.reset();
   bytes_written_ = 0;
 }
 
 void response_writer::forget() noexcept {
   headers.clear();
   body_.clear();
-  promised_.reset();
+  length_.reset();
   bytes_written_ = 0;
 }
 
@@ -76,11 +76,11 @@ void response_writer::check_headers() {
     throw std::invalid_argument("response: a handler must not set Transfer-Encoding");
   }
   if (!headers.find("content-length").has_value()) return;
-  promised_ = number_of(only_value(headers, "content-length").value_or(""));
-  if (!promised_.has_value()) {
+  length_ = number_of(only_value(headers, "content-length").value_or(""));
+  if (!length_.has_value()) {
     throw std::invalid_argument("response: Content-Length is not a number, or occurs twice");
   }
-  if (bytes_written_ > *promised_) throw_too_long();
+  if (bytes_written_ > *length_) throw_too_long();
   if (!has_body() && status != 304) headers.remove("content-length");
 }
 
@@ -88,7 +88,7 @@ void response_writer::check_headers() {
 void response_writer::choose_framing(std::optional<std::uint64_t> length) noexcept {
   if (!has_body()) {
     framing_ = framing::none;
-  } else if (promised_.has_value() || length.has_value()) {
+  } else if (length_.has_value() || length.has_value()) {
     framing_ = framing::length;
   } else {
     framing_ = is_1_1_ ? framing::chunked : framing::to_close;
@@ -104,7 +104,7 @@ void response_writer::append_head(bool says_close) {
     output_.append("Date: ").append(date_of_now()).append("\r\n");
   }
   fields_access::append(headers, output_);
-  if (framing_ == framing::length && !promised_.has_value()) {
+  if (framing_ == framing::length && !length_.has_value()) {
     output_.append("Content-Length: ");
     append_number(output_, bytes_written_);
     output_.append("\r\n");
@@ -134,7 +134,7 @@ void response_writer::write(std::span<const std::byte> bytes) {
   if (!has_body() || bytes.empty()) return;
   if (broken()) throw std::system_error(std::make_error_code(std::errc::broken_pipe), "write");
   bytes_written_ += bytes.size();
-  if (promised_.has_value() && bytes_written_ > *promised_) {
+  if (length_.has_value() && bytes_written_ > *length_) {
     cut();
     throw_too_long();
   }
@@ -172,8 +172,8 @@ void response_writer::flush() {
 
 std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t size) {
   flush();
-  if (framing_ == framing::chunked || to_head_ || !promised_.has_value() ||
-      bytes_written_ + size > *promised_)
+  if (framing_ == framing::chunked || to_head_ || !length_.has_value() ||
+      bytes_written_ + size > *length_)
     return 0;
   is_lost_ = true;
   const std::uint64_t count = send_cached(target_, file, begin, size, stall_);
@@ -186,11 +186,11 @@ std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t si
 ///         waits for the rest would take the next answer for it, so what has begun is cut.
 void response_writer::check_length() {
   const auto length_text = begun() ? std::nullopt : headers.find("content-length");
-  const std::optional<std::uint64_t> promised = length_text ? number_of(*length_text) : promised_;
-  if (to_head_ || !has_body() || !promised.has_value() || bytes_written_ >= *promised) return;
+  const std::optional<std::uint64_t> length = length_text ? number_of(*length_text) : length_;
+  if (to_head_ || !has_body() || !length.has_value() || bytes_written_ >= *length) return;
   if (begun()) cut();
   throw std::logic_error("response: the body has " + std::to_string(bytes_written_) +
-                         " bytes, fewer than its Content-Length of " + std::to_string(*promised));
+                         " bytes, fewer than its Content-Length of " + std::to_string(*length));
 }
 
 void response_writer::finish() {

@@ -58,9 +58,9 @@ std::string_view segment_for(const std::string& part, std::string_view path) noe
 /// A name stands for at least one character, unless it stands for all the rest.
 bool matches(const std::string& part, std::string_view segment) {
   if (is_named(part)) return !segment.empty() || is_rest(part);
-  std::string decoded;
-  decode(segment, false, decoded);
-  return decoded == part;
+  std::string value;
+  decode(segment, false, value);
+  return value == part;
 }
 
 /// Whether `method` is answered by a handler for `route_method`.
@@ -117,9 +117,9 @@ bool router::fits(const route& candidate, std::string_view path, request* reques
     const std::string_view segment = segment_for(part, path);
     if (!matches(part, segment)) return false;
     if (is_named(part) && request != nullptr) {
-      std::string decoded;
-      decode(segment, false, decoded);
-      request->of_.parameters().emplace_back(name_of(part), std::move(decoded));
+      std::string value;
+      decode(segment, false, value);
+      request->of_.parameters().emplace_back(name_of(part), std::move(value));
     }
     has_more = segment.size() < path.size();
     path = has_more ? path.substr(segment.size() + 1) : std::string_view();

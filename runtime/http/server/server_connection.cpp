@@ -34,9 +34,9 @@ constexpr std::string_view end_of_head = "\r\n\r\n";
 
 }  // namespace
 
-server_connection::server_connection(detail::any_stream connected, const serve_options& options,
+server_connection::server_connection(detail::any_stream stream, const serve_options& options,
                                      const handler& function)
-    : stream_(std::move(connected)),
+    : stream_(std::move(stream)),
       options_(options),
       function_(function),
       input_(stream_.input(), std::max(options.head, std::size_t{16} * 1024) + end_of_head.size()),
@@ -199,13 +199,13 @@ std::exception_ptr server_connection::handle() {
 void server_connection::admit(request& request, response& answer) {
   const clock::duration patience = options_.shed_when_late;
   if (patience == clock::duration(0)) return call_handler(request, answer);
-  const clock::duration waited = waiting_time(native_handle());
+  const clock::duration delay = waiting_time(native_handle());
   const clock::time_point start = clock::now();
   admission& door = admission::here(patience);
-  if (door.refuses(waited)) return refuse_overload();
-  admission::in_service admitted(door);
-  admitted.let_others_be_decided();
-  if (door.refuses_at_turn(waited + (clock::now() - start))) return refuse_overload();
+  if (door.refuses(delay)) return refuse_overload();
+  admission::in_service service(door);
+  service.let_others_be_decided();
+  if (door.refuses_at_turn(delay + (clock::now() - start))) return refuse_overload();
   call_handler(request, answer);
 }
 
@@ -288,9 +288,9 @@ std::size_t server_connection::read_body(std::span<std::byte> room) {
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void serve_http(any_stream connected, const http::serve_options& options,
+void serve_http(any_stream stream, const http::serve_options& options,
                 const http::handler& function) {
-  http::server_connection(std::move(connected), options, function).serve();
+  http::server_connection(std::move(stream), options, function).serve();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,7 +25,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class server_connection {
  public:
-  server_connection(detail::any_stream connected, const serve_options& options,
+  server_connection(detail::any_stream stream, const serve_options& options,
                     const handler& function);
   server_connection(const server_connection&) = delete;
   server_connection& operator=(const server_connection&) = delete;

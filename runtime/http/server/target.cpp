@@ -125,9 +125,9 @@ bool decode(std::string_view text, bool plus_is_space, std::string& output) {
   for (std::size_t index = 0; index < text.size(); ++index) {
     char c = text[index];
     if (c == '%') {
-      const std::optional<char> decoded = percent_decoded(text.substr(index));
-      if (!decoded.has_value()) return false;
-      c = *decoded;
+      const std::optional<char> byte = percent_decoded(text.substr(index));
+      if (!byte.has_value()) return false;
+      c = *byte;
       index += 2;
     } else if (c == '+' && plus_is_space) {
       c = ' ';
@@ -141,10 +141,10 @@ std::optional<std::string> parameter_of(std::string_view query, std::string_view
   while (!query.empty()) {
     std::string_view value = take_before(query, '&');
     const std::string_view key = take_before(value, '=');
-    std::string decoded;
-    if (!decode(key, true, decoded) || decoded != name) continue;
-    decoded.clear();
-    if (decode(value, true, decoded)) return decoded;
+    std::string result;
+    if (!decode(key, true, result) || result != name) continue;
+    result.clear();
+    if (decode(value, true, result)) return result;
   }
   return std::nullopt;
 }

@@ -72,8 +72,8 @@ void beast_stream::check_whole() const {
 }
 
 void beast_stream::add(std::span<const std::byte> bytes) {
-  if (gathered_.size() + bytes.size() <= most_gathered) {
-    gathered_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (buffer_.size() + bytes.size() <= most_gathered) {
+    buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return;
   }
   send_gathered();
@@ -81,8 +81,8 @@ void beast_stream::add(std::span<const std::byte> bytes) {
 }
 
 void beast_stream::send_gathered() {
-  send(std::as_bytes(std::span(gathered_)));
-  gathered_.clear();
+  send(std::as_bytes(std::span(buffer_)));
+  buffer_.clear();
 }
 
 void beast_stream::send(std::span<const std::byte> bytes) {
@@ -122,7 +122,7 @@ void beast_stream::hang_up() {
 
 void beast_stream::note_cut(std::uint64_t old_count) noexcept {
   is_broken_ = is_broken_ || bytes_sent_ != old_count;
-  gathered_.clear();
+  buffer_.clear();
   if (is_broken_) ::shutdown(stream_.native_handle(), SHUT_RDWR);
 }
 

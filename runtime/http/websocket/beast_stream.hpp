@@ -45,8 +45,8 @@ class beast_stream {
   /// Boost.Beast makes a timer for calls that motet does not make, and a timer needs a context. No
   /// thread ever runs this one; it is never destroyed, as threads may outlive main().
   executor_type get_executor() noexcept {
-    static boost::asio::io_context& unused = *new boost::asio::io_context;
-    return unused.get_executor();
+    static boost::asio::io_context& context = *new boost::asio::io_context;
+    return context.get_executor();
   }
 
   template <typename Buffers>
@@ -139,7 +139,7 @@ class beast_stream {
   const clock::duration stall_;
   response_writer* const answer_;
   local::recursive_mutex write_mutex_;
-  std::string gathered_;
+  std::string buffer_;
   std::function<std::string()> make_beginning_;
   std::string beginning_;  // the rest of it
   clock::duration idle_ = clock::duration::max();

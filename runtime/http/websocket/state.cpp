@@ -211,12 +211,12 @@ void websocket::state::read_message(beast_error& error) {
   if (!error && socket_.got_text() && ends_within_character({message_.data(), size_})) {
     refuse(beast::websocket::close_code::bad_payload, beast::websocket::error::bad_frame_payload);
   }
-  if (refused_) error = refused_;
+  if (refusal_) error = refusal_;
 }
 
 void websocket::state::refuse(beast::websocket::close_code code, beast_error error) {
   is_over_ = true;
-  refused_ = error;
+  refusal_ = error;
   socket_.next_layer().refuse(code);
 }
 

@@ -71,7 +71,7 @@ class websocket::state {
   local::mutex read_mutex_;
   std::string message_;   // with spare capacity
   std::size_t size_ = 0;  // bytes of it received so far
-  error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
+  error_code refusal_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
   bool peer_closed_ = false;  // by a close frame
 };

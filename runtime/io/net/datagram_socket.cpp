@@ -110,16 +110,16 @@ std::int32_t perform_message(verb kind, int fd, msghdr& message, int flags, cons
 }  // namespace
 
 received_datagram datagram_socket::receive_from(std::span<std::byte> buffer) {
-  envelope incoming(buffer);
-  const std::size_t size = io::recvmsg(native_handle(), incoming.message);
-  return opened(incoming.message, size);
+  envelope packet(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), packet.message);
+  return opened(packet.message, size);
 }
 
 received_datagram datagram_socket::receive_from(std::span<std::byte> buffer,
                                                 std::error_code& error) noexcept {
-  envelope incoming(buffer);
-  const std::size_t size = io::recvmsg(native_handle(), incoming.message, 0, error);
-  return error ? received_datagram() : opened(incoming.message, size);
+  envelope packet(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), packet.message, 0, error);
+  return error ? received_datagram() : opened(packet.message, size);
 }
 
 std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
@@ -135,7 +135,7 @@ std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
     headers[i].msg_hdr.msg_name = &addresses[i];
     headers[i].msg_hdr.msg_namelen = sizeof addresses[i];
   }
-  const std::size_t filled = move_some(
+  const std::size_t total = move_some(
       native_handle(), count, "recvmmsg",
       [&](int source) {
         const std::int32_t size =
@@ -147,10 +147,10 @@ std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
         return result_of(faults::call("recvmmsg", ::recvmmsg, source, headers.data() + begin,
                                       static_cast<unsigned>(count - begin), MSG_DONTWAIT, nullptr));
       });
-  for (std::size_t i = 0; i < filled; ++i) {
+  for (std::size_t i = 0; i < total; ++i) {
     slots[i].got = opened(headers[i].msg_hdr, headers[i].msg_len);
   }
-  return filled;
+  return total;
 }
 
 void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& receiver) {

@@ -60,10 +60,10 @@ inline bool means_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/// Returns: a stream on the descriptor `accepted`; none, with the error set, if memory lacks.
+/// Returns: a stream on `descriptor`; none, with the error set, if memory lacks.
 template <typename Stream>
-Stream stream_on(int accepted, std::error_code& error) noexcept {
-  fd socket(accepted);
+Stream stream_on(int descriptor, std::error_code& error) noexcept {
+  fd socket(descriptor);
   try {
     return Stream(std::move(socket));
   } catch (const std::bad_alloc&) {
@@ -171,10 +171,10 @@ class server {
   template <typename Accept>
   std::error_code take_one(Accept& accept, connection_permit permit) {
     peer_address address;
-    const std::int32_t accepted = accept(address);
-    std::error_code error(std::max(-accepted, 0), std::system_category());
+    const std::int32_t descriptor = accept(address);
+    std::error_code error(std::max(-descriptor, 0), std::system_category());
     if (error) return error;
-    Stream peer = stream_on<Stream>(accepted, error);
+    Stream peer = stream_on<Stream>(descriptor, error);
     return error ? error : start(std::move(permit), std::move(peer), address);
   }
 

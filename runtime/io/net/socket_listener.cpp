@@ -22,8 +22,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct socket_listener::state {
-  explicit state(fd listening) noexcept
-      : socket(std::move(listening)),
+  explicit state(fd descriptor) noexcept
+      : socket(std::move(descriptor)),
         nonblocking((::fcntl(socket.get(), F_GETFL) & O_NONBLOCK) != 0) {}
 
   fd socket;
@@ -41,8 +41,8 @@ struct socket_listener::state {
   }
 
   std::int32_t perform(operation& op) {
-    const net::stream_turn accepting(queue, "turn to accept on fd", socket.get());
-    if (accepting.refusal() != 0) return accepting.refusal();
+    const net::stream_turn turn(queue, "turn to accept on fd", socket.get());
+    if (turn.refusal() != 0) return turn.refusal();
     op.fd = socket.get();
     return perform_now(op, "accept on fd");
   }
@@ -64,7 +64,7 @@ struct socket_listener::state {
 socket_listener::socket_listener() noexcept = default;
 socket_listener::socket_listener(socket_listener&&) noexcept = default;
 
-socket_listener::socket_listener(fd listening) : state_(new state(std::move(listening))) {}
+socket_listener::socket_listener(fd descriptor) : state_(new state(std::move(descriptor))) {}
 
 socket_listener& socket_listener::operator=(socket_listener&& other) noexcept {
   if (this != &other) {
@@ -84,9 +84,9 @@ std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {
 
 std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length) noexcept {
   if (state_ == nullptr || !state_->nonblocking) return -EAGAIN;
-  const int accepted =
+  const int descriptor =
       faults::call("accept4", ::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
-  return accepted < 0 ? -errno : accepted;
+  return descriptor < 0 ? -errno : descriptor;
 }
 
 fd socket_listener::accept_fd() {

@@ -22,7 +22,7 @@ socket_stream& socket_stream::operator=(socket_stream&& other) noexcept {
   return *this;
 }
 
-socket_stream::socket_stream(fd connected) : state_(new state(std::move(connected))) {}
+socket_stream::socket_stream(fd descriptor) : state_(new state(std::move(descriptor))) {}
 
 socket_stream::~socket_stream() {
   close();

@@ -27,7 +27,7 @@ inline std::uint64_t next_stream_number() noexcept {
 }
 
 struct socket_stream::state : stream_turns<socket_stream::state> {
-  explicit state(fd connected) noexcept : socket(std::move(connected)) {}
+  explicit state(fd descriptor) noexcept : socket(std::move(descriptor)) {}
 
   fd socket;
   const std::uint64_t number = next_stream_number();

@@ -45,7 +45,7 @@ std::size_t tcp_listener::serve_each(const serve_options& options, const handler
 class tcp_listener::shared_out {
  public:
   shared_out(thread_pool& pool, const handler_function& handler, call_site site)
-      : pool_(pool), handler_(handler), site_(site), open_(pool.workers()) {
+      : pool_(pool), handler_(handler), site_(site), counts_(pool.workers()) {
     pool.check_entered(false);
   }
 
@@ -63,11 +63,11 @@ class tcp_listener::shared_out {
   void hand_over(tcp_stream&& peer) {
     const std::size_t index = least_loaded();
     struct counted {
-      explicit counted(std::size_t& count) noexcept : open(count) { ++open; }
-      ~counted() { --open; }
-      std::size_t& open;
+      explicit counted(std::size_t& count) noexcept : connections(count) { ++connections; }
+      ~counted() { --connections; }
+      std::size_t& connections;
     };
-    const counted connection(open_[index]);
+    const counted connection(counts_[index]);
     fd socket = peer.release();
     call_on(index, [&] { handler_(tcp_stream(std::move(socket))); });
   }
@@ -76,13 +76,13 @@ class tcp_listener::shared_out {
   /// Beside its connections a worker may have jobs.
   std::size_t least_loaded() const noexcept {
     std::size_t best = 0;
-    for (std::size_t i = 1; i < open_.size(); ++i) {
+    for (std::size_t i = 1; i < counts_.size(); ++i) {
       if (load_of(i) < load_of(best)) best = i;
     }
     return best;
   }
   std::int64_t load_of(std::size_t worker) const noexcept {
-    return pool_.load_of(worker) + static_cast<std::int64_t>(open_[worker]);
+    return pool_.load_of(worker) + static_cast<std::int64_t>(counts_[worker]);
   }
 
   template <typename F>
@@ -114,7 +114,7 @@ class tcp_listener::shared_out {
   thread_pool& pool_;
   const handler_function& handler_;
   const call_site site_;
-  std::vector<std::size_t> open_;  // connections of each worker
+  std::vector<std::size_t> counts_;  // connections of each worker
   std::exception_ptr error_;
   std::stop_source stop_;
 };

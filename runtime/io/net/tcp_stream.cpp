@@ -28,7 +28,7 @@ bool no_delay(int fd, bool enable) noexcept {
 }  // namespace
 
 /// A connection that is gone already may refuse the option; the first read will fail then.
-tcp_stream::tcp_stream(fd connected) : socket_stream(std::move(connected)) {
+tcp_stream::tcp_stream(fd descriptor) : socket_stream(std::move(descriptor)) {
   no_delay(native_handle(), true);
 }
 
@@ -43,8 +43,8 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
     fd socket = new_socket(peer.address()->sa_family, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return tcp_stream(std::move(socket));
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
   } catch (...) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }
@@ -54,8 +54,8 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
   std::error_code error;
   endpoint last_peer;
-  tcp_stream connected = connect_to_first(in_turns(dns::resolve(host, port)), error, last_peer);
-  if (!error) return connected;
+  tcp_stream stream = connect_to_first(in_turns(dns::resolve(host, port)), error, last_peer);
+  if (!error) return stream;
   throw std::system_error(error,
                           "connect to " + std::string(host) + " (" + last_peer.to_string() + ")");
 }

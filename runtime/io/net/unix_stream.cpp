@@ -84,8 +84,8 @@ unix_stream unix_stream::connect(const endpoint& peer, std::error_code& error) n
     fd socket = new_socket(AF_UNIX, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return unix_stream(std::move(socket));
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
   } catch (...) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }

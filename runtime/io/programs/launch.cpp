@@ -96,9 +96,9 @@ int find_program(const launch_plan& plan, std::string& result) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const std::string directory = path.substr(begin, end - begin);
     result = (directory.empty() ? "." : directory) + '/' + plan.program;
-    const int refused = check_program(plan, result);
-    if (refused == 0) return 0;
-    if (refused == EACCES) error = EACCES;
+    const int refusal = check_program(plan, result);
+    if (refusal == 0) return 0;
+    if (refusal == EACCES) error = EACCES;
     begin = end + 1;
   }
   return error;
@@ -194,15 +194,15 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   const fd read_end(ends[0]);
   const int last = last_number(plan.descriptors);
   fd write_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
-  const int refused = errno;
+  const int refusal = errno;
   ::close(ends[1]);
-  if (!write_end) return refused;
+  if (!write_end) return refusal;
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
   blocking_pool::keep_this_thread();
   sigset_t signals;
   ::sigfillset(&signals);
-  std::optional<signal_mask> blocked(std::in_place, SIG_SETMASK, signals);
+  std::optional<signal_mask> mask(std::in_place, SIG_SETMASK, signals);
   process_id = ::_Fork();
   if (process_id < 0) return errno;
   if (process_id == 0) {
@@ -211,7 +211,7 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
     [[maybe_unused]] const ssize_t size_written = ::write(write_end.get(), &error, sizeof error);
     ::_exit(127);
   }
-  blocked.reset();
+  mask.reset();
   write_end = fd();
   int error = 0;
   ssize_t size = 0;
@@ -247,7 +247,7 @@ launch_plan::launch_plan(const process_options& options,
       die_with_parent(options.die_with_parent) {}
 
 int launch(const launch_plan& plan, pid_t& process_id) {
-  if (const int refused = faults::next("posix_spawn"); refused != 0) return refused;
+  if (const int refusal = faults::next("posix_spawn"); refusal != 0) return refusal;
   std::string path;
   if (const int error = find_program(plan, path); error != 0) return error;
   return plan.die_with_parent ? fork_bound_to_parent(plan, path, process_id)

@@ -107,9 +107,9 @@ int dump_signal(const options& settings) {
 /// Installed once per signal: a handler that replaces ours may call ours.
 void answer_dump_signal(int signal) {
   static std::mutex lock;
-  static std::array<bool, 65> installed{};
+  static std::array<bool, 65> flags{};
   const std::lock_guard guard(lock);
-  bool& done = installed.at(static_cast<std::size_t>(signal));
+  bool& done = flags.at(static_cast<std::size_t>(signal));
   if (done) return;
   install(signal);
   done = true;

@@ -34,11 +34,11 @@ struct step {
 class leak_search {
  public:
   explicit leak_search(thread_state& thread) : thread_(thread), holders_(thread) {
-    thread.time.each([this](const timer& alarm) { timed_.insert(alarm.fiber); });
+    thread.time.each([this](const timer& alarm) { sleepers_.insert(alarm.fiber); });
   }
 
   reason of(control_block& fiber) {
-    std::vector<control_block*> walked;
+    std::vector<control_block*> path;
     std::unordered_set<const control_block*> on_the_way;
     control_block* position = &fiber;
     reason result = nullptr;
@@ -51,17 +51,17 @@ class leak_search {
         result = in_a_circle;
         break;
       }
-      walked.push_back(position);
+      path.push_back(position);
       const step next = step_from(*position);
       if (next.target == nullptr) {
         reasons_[position] = next.cause;
-        walked.pop_back();
+        path.pop_back();
         result = next.cause == nullptr ? nullptr : behind_another;
         break;
       }
       position = next.target;
     }
-    settle(walked, *position, result);
+    settle(path, *position, result);
     return reasons_.at(&fiber);
   }
 
@@ -69,9 +69,9 @@ class leak_search {
 
  private:
   /// The walk has ended at `end`. Fibers before the start of a cycle wait behind it.
-  void settle(const std::vector<control_block*>& walked, const control_block& end, reason result) {
+  void settle(const std::vector<control_block*>& path, const control_block& end, reason result) {
     bool in_circle = false;
-    for (control_block* member : walked) {
+    for (control_block* member : path) {
       if (result == in_a_circle && member == &end) in_circle = true;
       reasons_[member] = result == in_a_circle && !in_circle ? behind_another : result;
     }
@@ -120,7 +120,7 @@ class leak_search {
 
   /// A limit of the fiber that waits for its end ends it, too.
   bool is_timed(const control_block& fiber) const {
-    if (timed_.contains(&fiber)) return true;
+    if (sleepers_.contains(&fiber)) return true;
     for (const control_block* ancestor = &fiber; ancestor != nullptr; ancestor = ancestor->parent) {
       if (!thread_.is_home_of(*ancestor) || has_limit(*ancestor)) return true;
     }
@@ -139,7 +139,7 @@ class leak_search {
 
   thread_state& thread_;
   lock_holders holders_;
-  std::unordered_set<const control_block*> timed_;
+  std::unordered_set<const control_block*> sleepers_;
   std::unordered_map<const control_block*, reason> reasons_;
 };
 

@@ -70,7 +70,7 @@ bool stall_timer::note(const std::optional<progress>& observation, pid_t thread,
     start_ = time;
     say_at_ = limit;
     times_said_ = 0;
-    if (observation) computed_ = computed_by(thread);
+    if (observation) processor_time_ = computed_by(thread);
     return false;
   }
   if (time - start_ < say_at_) return false;
@@ -78,7 +78,7 @@ bool stall_timer::note(const std::optional<progress>& observation, pid_t thread,
   if (state == 'T' || state == 't') return false;  // it was stopped
   // A thread that waits for a processor holds nobody up, but is held up itself.
   const bool could_run = state == 'R' || state == '?';
-  if (could_run && computed_by(thread) - computed_ < limit / 2) return false;
+  if (could_run && computed_by(thread) - processor_time_ < limit / 2) return false;
   say_at_ = 2 * (time - start_);
   ++times_said_;
   return true;

@@ -52,7 +52,7 @@ class stall_timer {
  private:
   std::optional<progress> observation_;
   clock::time_point start_;
-  std::chrono::nanoseconds computed_{};  // the thread's processor time until then
+  std::chrono::nanoseconds processor_time_{};  // the thread's processor time until then
   clock::duration say_at_{};
   unsigned times_said_ = 0;
 };

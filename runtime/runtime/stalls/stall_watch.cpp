@@ -52,7 +52,7 @@ struct watch_state {
   bool begun = false;
   std::map<place, stall_stats> by_site;
 
-  std::mutex telling;  // held during a report
+  std::mutex report_mutex;  // held during a report
   std::atomic<pid_t> watching_thread{0};
   std::atomic<watcher*> eyes{nullptr};                               // of that thread
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
@@ -97,13 +97,13 @@ void count(const fiber_facts& fiber, const held_thread& thread, const std::strin
   if (!call.empty()) site_stats.call = call;
 }
 
-const char* what_it_does(const blocked_call& blocked) {
-  if (blocked.is == blocked_call::state::in_call) return "is blocked in ";
-  return blocked.is == blocked_call::state::running ? "computes" : "computes, or is blocked";
+const char* what_it_does(const blocked_call& call) {
+  if (call.is == blocked_call::state::in_call) return "is blocked in ";
+  return call.is == blocked_call::state::running ? "computes" : "computes, or is blocked";
 }
 
-std::string describe(const held_thread& thread, const fiber_facts& fiber,
-                     const blocked_call& blocked, std::span<void* const> frames) {
+std::string describe(const held_thread& thread, const fiber_facts& fiber, const blocked_call& call,
+                     std::span<void* const> frames) {
   const auto length =
       std::chrono::duration_cast<std::chrono::milliseconds>(thread.hold_time).count();
   std::string text = "fiber " + std::to_string(fiber.id);
@@ -113,7 +113,7 @@ std::string describe(const held_thread& thread, const fiber_facts& fiber,
     text += ',';
   }
   text += " has held thread " + std::to_string(thread.number) + " for " + std::to_string(length);
-  text += " ms: it " + (what_it_does(blocked) + blocked.text);
+  text += " ms: it " + (what_it_does(call) + call.text);
   if (!frames.empty()) text += ", at";
   frame_names names;
   for (const void* frame : frames) text += "\n  " + names.of(frame);
@@ -139,25 +139,25 @@ void tell(const options& settings, std::string text) {
 }
 
 std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
-                           const blocked_call& blocked, std::span<void*> room) {
-  if (blocked.is == blocked_call::state::in_call) {
-    return blocked_frames(blocked, fiber.runs_on.top, room);
+                           const blocked_call& call, std::span<void*> room) {
+  if (call.is == blocked_call::state::in_call) {
+    return blocked_frames(call, fiber.runs_on.top, room);
   }
-  const bool runs = blocked.is == blocked_call::state::running && state_of(thread.number) == 'R';
+  const bool runs = call.is == blocked_call::state::running && state_of(thread.number) == 'R';
   return runs ? computing_frames(thread.number, room) : room.first(0);
 }
 
 void report(const held_thread& thread) {
   std::array<void*, 64> room;
-  const std::lock_guard guard(state().telling);
+  const std::lock_guard guard(state().report_mutex);
   if (!thread.place->watched.load()) return;
   const fiber_facts fiber = metadata_of(*thread.observation.fiber);
-  const blocked_call blocked = blocked_call_of(thread.number);
+  const blocked_call call = blocked_call_of(thread.number);
   if (progress_of(*thread.runtime) != thread.observation) return;
-  count(fiber, thread, blocked.text);
-  std::span<void*> frames = frames_of(thread, fiber, blocked, room);
+  count(fiber, thread, call.text);
+  std::span<void*> frames = frames_of(thread, fiber, call, room);
   if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
-  tell(thread.runtime->settings(), describe(thread, fiber, blocked, frames));
+  tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
   take_snapshot(snapshot_cause::stall);
 }
 
@@ -233,7 +233,7 @@ void begin(watch_state& watch, const options& settings) {
     notice(settings, "options.stall_report has no effect: process_vm_readv(2) is refused here");
   }
   answer_for_frames();
-  const signal_mask masked(SIG_BLOCK, all_but_faults());
+  const signal_mask mask(SIG_BLOCK, all_but_faults());
   pthread_t watcher{};
   const int error = ::pthread_create(&watcher, nullptr, &watch_main, nullptr);
   if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_create");
@@ -259,7 +259,7 @@ void watch_no_more(const thread_state& thread) noexcept {
   watched = false;
   watch_state& watch = *current.load();
   if (watch.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
-  const std::lock_guard guard(watch.telling);
+  const std::lock_guard guard(watch.report_mutex);
 }
 
 void watch_nobody() noexcept {

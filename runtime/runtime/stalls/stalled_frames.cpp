@@ -42,7 +42,7 @@ struct question {
   std::size_t count = 0;
 };
 
-constinit question asking;
+constinit question request;
 struct sigaction old_action;
 
 /// A main fiber's thread has not learnt the bounds of its stack: any will do.
@@ -68,10 +68,10 @@ void answer(const void* context) noexcept {
   const thread_state* thread = self();
   const pid_t number = ::gettid();
   std::uint64_t state = question::word(number, question::asked);
-  const std::uint64_t answering = question::word(number, question::being_answered);
-  if (thread == nullptr || !asking.state.compare_exchange_strong(state, answering)) return;
-  asking.count = frames_at(context, *thread, asking.frames);
-  asking.state.store(question::word(number, question::answered));
+  const std::uint64_t answer_state = question::word(number, question::being_answered);
+  if (thread == nullptr || !request.state.compare_exchange_strong(state, answer_state)) return;
+  request.count = frames_at(context, *thread, request.frames);
+  request.state.store(question::word(number, question::answered));
 }
 
 /// A signal for which the kernel had no room to note the sender answers as well, and is the
@@ -79,7 +79,7 @@ void answer(const void* context) noexcept {
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved_errno = errno;
   answer(context);
-  if (!shared_signal::carries(*info, &asking))
+  if (!shared_signal::carries(*info, &request))
     shared_signal::call(old_action, signal, info, context);
   errno = saved_errno;
 }
@@ -121,18 +121,18 @@ void answer_for_frames() {
 
 std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
   using namespace std::chrono_literals;
-  const std::uint64_t answered = question::word(thread, question::answered);
-  asking.state.store(question::word(thread, question::asked));
-  if (shared_signal::send(thread, the_signal, &asking)) {
-    for (int i = 0; i < 100 && asking.state.load() != answered; ++i) {
+  const std::uint64_t answer_state = question::word(thread, question::answered);
+  request.state.store(question::word(thread, question::asked));
+  if (shared_signal::send(thread, the_signal, &request)) {
+    for (int i = 0; i < 100 && request.state.load() != answer_state; ++i) {
       std::this_thread::sleep_for(1ms);
     }
   }
   std::uint64_t state = question::word(thread, question::asked);
-  if (asking.state.compare_exchange_strong(state, question::none)) return room.first(0);
-  while (asking.state.load() != answered) std::this_thread::sleep_for(1ms);
-  const std::size_t count = std::min(asking.count, room.size());
-  std::copy_n(asking.frames.begin(), count, room.begin());
+  if (request.state.compare_exchange_strong(state, question::none)) return room.first(0);
+  while (request.state.load() != answer_state) std::this_thread::sleep_for(1ms);
+  const std::size_t count = std::min(request.count, room.size());
+  std::copy_n(request.frames.begin(), count, room.begin());
   return room.first(count);
 }
 
