@@ -24,7 +24,7 @@ constinit const upward_calls hooks = {
     .look_whether_stuck =
         [](deadlock_detector& detector) noexcept { detector.look_whether_stuck(); },
     .write_dump = [](dump_request& request) noexcept { request.write(); },
-    .is_away = [](const journey& trip) noexcept { return trip.away; },
+    .is_away = [](const journey& trip) noexcept { return trip.absent; },
     .come_home = &end_journey,
     .go_to = [](journey& trip, const control_block& owner) noexcept { go_to(trip, owner); },
     .failure_while_away = &failure_while_away,

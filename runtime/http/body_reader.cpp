@@ -21,19 +21,19 @@ constexpr std::size_t longest_line = std::size_t{4} * 1024;
 
 }  // namespace
 
-void body_reader::begin(const message_head& head, std::uint64_t most,
+void body_reader::begin(const message_head& head, std::uint64_t size_limit,
                         clock::duration stall) noexcept {
-  left_ = head.length.value_or(0);
-  kind_ = head.chunked ? kind::chunked : left_ > 0 ? kind::of_length : kind::none;
+  remaining_ = head.length.value_or(0);
+  kind_ = head.chunked ? kind::chunked : remaining_ > 0 ? kind::of_length : kind::none;
   begun_ = lost_ = failed_ = false;
-  may_come_ = most;
+  may_come_ = size_limit;
   stall_ = stall;
 }
 
-void body_reader::begin_to_end(std::uint64_t most, clock::duration stall) noexcept {
+void body_reader::begin_to_end(std::uint64_t size_limit, clock::duration stall) noexcept {
   kind_ = kind::to_end;
   begun_ = lost_ = failed_ = false;
-  may_come_ = most;
+  may_come_ = size_limit;
   stall_ = stall;
 }
 
@@ -69,13 +69,13 @@ std::size_t body_reader::read_piece(std::span<std::byte> room) {
 }
 
 std::size_t body_reader::read_some(std::span<std::byte> room) {
-  if (left_ > may_come_) throw standard_error(413);
-  room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left_)));
+  if (remaining_ > may_come_) throw standard_error(413);
+  room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), remaining_)));
   const std::size_t size = read_stream(room);
-  if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(left_));
+  if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(remaining_));
   count(size);
-  left_ -= size;
-  if (left_ == 0) kind_ = kind::none;
+  remaining_ -= size;
+  if (remaining_ == 0) kind_ = kind::none;
   return size;
 }
 
@@ -88,9 +88,9 @@ std::size_t body_reader::read_to_end(std::span<std::byte> room) {
 
 std::size_t body_reader::read_stream(std::span<std::byte> room) {
   std::size_t size = 0;
-  if (!from_.peek(0).empty()) {
-    size = from_.read(room);
-  } else if (!move_on_after(stall_, [&] { size = from_.read(room); })) {
+  if (!source_.peek(0).empty()) {
+    size = source_.read(room);
+  } else if (!move_on_after(stall_, [&] { size = source_.read(room); })) {
     throw standard_error(408);
   }
   return size;
@@ -98,35 +98,35 @@ std::size_t body_reader::read_stream(std::span<std::byte> room) {
 
 std::size_t body_reader::read_chunk(std::span<std::byte> room) {
   for (;;) {
-    const std::string_view held = text_of(from_.peek(0));
-    if (held.empty()) {
+    const std::string_view text = text_of(source_.peek(0));
+    if (text.empty()) {
       await_more(1);
       continue;
     }
-    const message_parser::step next = chunks_.next_piece(held, room.size());
-    const std::size_t left = held.size() - next.taken;
+    const message_parser::step next = chunks_.next_piece(text, room.size());
+    const std::size_t remaining = text.size() - next.size;
     // Framing that has arrived whole counts, too; otherwise the limit would depend on the
     // segmentation.
-    const std::size_t framing = next.taken - next.piece.size() + (next.needs_more ? left : 0);
-    if (next.bad || framing > std::min(longest_line, from_.limit() - 1)) {
+    const std::size_t framing = next.size - next.piece.size() + (next.needs_more ? remaining : 0);
+    if (next.bad || framing > std::min(longest_line, source_.limit() - 1)) {
       throw standard_error(400);
     }
     std::copy_n(std::as_bytes(std::span(next.piece)).begin(), next.piece.size(), room.begin());
-    from_.skip(next.taken);
+    source_.skip(next.size);
     if (next.done) kind_ = kind::none;
     count(next.piece.size());
     if (next.done || !next.piece.empty()) return next.piece.size();
-    if (next.needs_more) await_more(left + 1);
+    if (next.needs_more) await_more(remaining + 1);
   }
 }
 
-/// Waits until `wanted` bytes are there.
-void body_reader::await_more(std::size_t wanted) {
+/// Waits until `minimum` bytes are there.
+void body_reader::await_more(std::size_t minimum) {
   std::size_t size = 0;
-  if (!move_on_after(stall_, [&] { size = from_.peek(wanted).size(); })) {
+  if (!move_on_after(stall_, [&] { size = source_.peek(minimum).size(); })) {
     throw standard_error(408);
   }
-  if (size < wanted) throw unexpected_eof(size, wanted);
+  if (size < minimum) throw unexpected_eof(size, minimum);
 }
 
 void body_reader::count(std::size_t size) {
@@ -134,13 +134,13 @@ void body_reader::count(std::size_t size) {
   may_come_ -= size;
 }
 
-bool body_reader::skip(std::uint64_t most, clock::duration limit) {
-  if (ended() || !can_skip(most)) return ended();
-  may_come_ = most;
+bool body_reader::skip(std::uint64_t size_limit, clock::duration limit) {
+  if (ended() || !can_skip(size_limit)) return ended();
+  may_come_ = size_limit;
   try {
     move_on_after(limit, [&] {
-      std::array<std::byte, 4096> dropped;
-      while (read(dropped) > 0) continue;
+      std::array<std::byte, 4096> scratch;
+      while (read(scratch) > 0) continue;
     });
   } catch (const status_error&) {
   } catch (const unexpected_eof&) {

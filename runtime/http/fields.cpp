@@ -26,33 +26,33 @@ void check(std::string_view name, std::string_view value) {
 
 void fields::add(std::string_view name, std::string_view value) {
   check(name, value);
-  std::string both;  // a copy, because they may be views of text_
-  both.append(name).append(value);
+  std::string copy;  // a copy, because they may be views of text_
+  copy.append(name).append(value);
   const auto begin = static_cast<std::uint32_t>(text_.size());
   const auto name_size = static_cast<std::uint32_t>(name.size());
   const auto value_size = static_cast<std::uint32_t>(value.size());
-  text_ += both;
+  text_ += copy;
   places_.push_back({begin, name_size, begin + name_size, value_size});
 }
 
 void fields::set(std::string_view name, std::string_view value) {
   if (!find(name).has_value()) return add(name, value);
   check(name, value);
-  fields changed;
-  for (const field& each : *this) {
-    if (!equal_but_for_case(each.name, name)) changed.add(each.name, each.value);
+  fields result;
+  for (const field& entry : *this) {
+    if (!equal_but_for_case(entry.name, name)) result.add(entry.name, entry.value);
   }
-  changed.add(name, value);
-  *this = std::move(changed);
+  result.add(name, value);
+  *this = std::move(result);
 }
 
 void fields::remove(std::string_view name) {
   if (!find(name).has_value()) return;
-  fields left;
-  for (const field& each : *this) {
-    if (!equal_but_for_case(each.name, name)) left.add(each.name, each.value);
+  fields remainder;
+  for (const field& entry : *this) {
+    if (!equal_but_for_case(entry.name, name)) remainder.add(entry.name, entry.value);
   }
-  *this = std::move(left);
+  *this = std::move(remainder);
 }
 
 void fields::clear() noexcept {
@@ -61,14 +61,15 @@ void fields::clear() noexcept {
 }
 
 field fields::at(std::size_t index) const noexcept {
-  const place& one = places_[index];
-  const std::string_view all = text_;
-  return {all.substr(one.name, one.name_size), all.substr(one.value, one.value_size)};
+  const place& position = places_[index];
+  const std::string_view text = text_;
+  return {text.substr(position.name, position.name_size),
+          text.substr(position.value, position.value_size)};
 }
 
 std::optional<std::string_view> fields::find(std::string_view name) const noexcept {
-  for (const field& each : *this) {
-    if (equal_but_for_case(each.name, name)) return each.value;
+  for (const field& entry : *this) {
+    if (equal_but_for_case(entry.name, name)) return entry.value;
   }
   return std::nullopt;
 }

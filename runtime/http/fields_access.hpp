@@ -11,20 +11,20 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 struct fields_access {
   /// For received fields: the complete head that contains them.
-  static std::string& text(fields& of) noexcept { return of.text_; }
+  static std::string& text(fields& headers) noexcept { return headers.text_; }
 
-  static void append(const fields& of, std::string& to) {
-    for (const field& each : of)
-      to.append(each.name).append(": ").append(each.value).append("\r\n");
+  static void append(const fields& headers, std::string& output) {
+    for (const field& entry : headers)
+      output.append(entry.name).append(": ").append(entry.value).append("\r\n");
   }
 
   /// `name` and `value` are in text(of).
-  static void note(fields& of, std::string_view name, std::string_view value) {
-    const char* begin = of.text_.data();
-    of.places_.push_back({static_cast<std::uint32_t>(name.data() - begin),
-                          static_cast<std::uint32_t>(name.size()),
-                          static_cast<std::uint32_t>(value.data() - begin),
-                          static_cast<std::uint32_t>(value.size())});
+  static void note(fields& headers, std::string_view name, std::string_view value) {
+    const char* begin = headers.text_.data();
+    headers.places_.push_back({static_cast<std::uint32_t>(name.data() - begin),
+                               static_cast<std::uint32_t>(name.size()),
+                               static_cast<std::uint32_t>(value.data() - begin),
+                               static_cast<std::uint32_t>(value.size())});
   }
 };
 

@@ -13,10 +13,10 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Whether a list of tokens has `token`, in any case.
 inline bool has_member(const fields& headers, std::string_view name,
                        std::string_view token) noexcept {
-  for (const field& each : headers) {
-    if (!equal_but_for_case(each.name, name)) continue;
-    for (std::string_view left = each.value; !left.empty();) {
-      if (equal_but_for_case(trimmed(take_before(left, ',')), token)) return true;
+  for (const field& entry : headers) {
+    if (!equal_but_for_case(entry.name, name)) continue;
+    for (std::string_view rest = entry.value; !rest.empty();) {
+      if (equal_but_for_case(trimmed(take_before(rest, ',')), token)) return true;
     }
   }
   return false;
@@ -25,13 +25,13 @@ inline bool has_member(const fields& headers, std::string_view name,
 /// Returns: the value of a field that is no list; nothing if it is absent, or on several lines.
 inline std::optional<std::string_view> only_value(const fields& headers,
                                                   std::string_view name) noexcept {
-  std::optional<std::string_view> found;
-  for (const field& each : headers) {
-    if (!equal_but_for_case(each.name, name)) continue;
-    if (found.has_value()) return std::nullopt;
-    found = each.value;
+  std::optional<std::string_view> result;
+  for (const field& entry : headers) {
+    if (!equal_but_for_case(entry.name, name)) continue;
+    if (result.has_value()) return std::nullopt;
+    result = entry.value;
   }
-  return found;
+  return result;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -66,8 +66,8 @@ class framing {
 template <bool IsRequest>
 class parser_of final : public beast::http::basic_parser<IsRequest> {
  public:
-  parser_of(message_head& into, std::size_t most_fields) noexcept
-      : into_(into), most_fields_(most_fields) {
+  parser_of(message_head& head, std::size_t most_fields) noexcept
+      : head_(head), most_fields_(most_fields) {
     this->header_limit(std::numeric_limits<std::uint32_t>::max());
     this->body_limit(
         std::numeric_limits<std::uint64_t>::max());  // the body itself is counted elsewhere
@@ -76,41 +76,41 @@ class parser_of final : public beast::http::basic_parser<IsRequest> {
   bool has_too_many_fields() const noexcept { return has_too_many_fields_; }
   const framing& where_it_ends() const noexcept { return framing_; }
 
-  std::string_view take_piece(std::size_t most, std::string_view held, std::size_t& taken,
+  std::string_view take_piece(std::size_t limit, std::string_view input, std::size_t& size,
                               beast_error& error) {
-    most_ = most;
+    limit_ = limit;
     piece_ = {};
-    taken = this->put(boost::asio::const_buffer(held.data(), held.size()), error);
+    size = this->put(boost::asio::const_buffer(input.data(), input.size()), error);
     return piece_;
   }
 
  private:
   void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target,
                        int version, beast_error&) override {
-    into_.method = of(method);
-    into_.target = of(target);
-    into_.is_1_1 = version == 11;
+    head_.method = of(method);
+    head_.target = of(target);
+    head_.is_1_1 = version == 11;
   }
   void on_response_impl(int status, beast::string_view, int version, beast_error&) override {
-    into_.status = status;
-    into_.is_1_1 = version == 11;
+    head_.status = status;
+    head_.is_1_1 = version == 11;
   }
 
   void on_field_impl(beast::http::field, beast::string_view name, beast::string_view value,
                      beast_error& error) override {
     if (in_trailer_) return;
-    has_too_many_fields_ = into_.headers.size() == most_fields_;
+    has_too_many_fields_ = head_.headers.size() == most_fields_;
     if (has_too_many_fields_ || !framing_.note(of(name), of(value))) {
       error = refusal();
       return;
     }
-    const std::string& text = fields_access::text(into_.headers);
+    const std::string& text = fields_access::text(head_.headers);
     const bool is_here = value.data() >= text.data() && value.data() <= text.data() + text.size();
     if (!is_here && !value.empty()) {
       error = refusal();  // of several lines, put together elsewhere
       return;
     }
-    fields_access::note(into_.headers, of(name), value.empty() ? of(name).substr(0, 0) : of(value));
+    fields_access::note(head_.headers, of(name), value.empty() ? of(name).substr(0, 0) : of(value));
   }
 
   void on_header_impl(beast_error&) override { in_trailer_ = true; }
@@ -122,17 +122,17 @@ class parser_of final : public beast::http::basic_parser<IsRequest> {
     if (extension.size() > 256 || !is_field_value(of(extension))) error = refusal();
   }
   std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view body, beast_error&) override {
-    piece_ = of(body).substr(0, most_);
+    piece_ = of(body).substr(0, limit_);
     return piece_.size();
   }
   void on_finish_impl(beast_error&) override {}
 
-  message_head& into_;
+  message_head& head_;
   const std::size_t most_fields_;
   framing framing_;
   bool has_too_many_fields_ = false;
   bool in_trailer_ = false;
-  std::size_t most_ = 0;
+  std::size_t limit_ = 0;
   std::string_view piece_;
 };
 
@@ -179,30 +179,30 @@ void make_response_regular(std::string& head) {
 
 /// Returns: the error in the head; no error if it is valid.
 template <bool IsRequest>
-beast_error parse(parser_of<IsRequest>& by, std::string_view text, message_head& into) {
-  into.headers.clear();
-  std::string& kept = fields_access::text(into.headers);
-  kept.append(text).append("\r\n\r\n");
-  if (!IsRequest) make_response_regular(kept);
-  std::size_t taken = 0;
+beast_error parse(parser_of<IsRequest>& parser, std::string_view text, message_head& head) {
+  head.headers.clear();
+  std::string& storage = fields_access::text(head.headers);
+  storage.append(text).append("\r\n\r\n");
+  if (!IsRequest) make_response_regular(storage);
+  std::size_t size = 0;
   beast_error error;
-  by.take_piece(0, kept, taken, error);
-  if (!error && (taken != kept.size() || has_folded_line(kept))) error = refusal();
+  parser.take_piece(0, storage, size, error);
+  if (!error && (size != storage.size() || has_folded_line(storage))) error = refusal();
   if (error) return error;
-  into.keep_alive = by.keep_alive();
-  into.chunked = by.where_it_ends().chunked();
-  into.length = by.where_it_ends().length();
+  head.keep_alive = parser.keep_alive();
+  head.chunked = parser.where_it_ends().chunked();
+  head.length = parser.where_it_ends().length();
   return {};
 }
 
 template <bool IsRequest>
-void take_piece(parser_of<IsRequest>& by, std::string_view held, std::size_t most,
-                message_parser::step& made) {
+void take_piece(parser_of<IsRequest>& parser, std::string_view input, std::size_t limit,
+                message_parser::step& result) {
   beast_error error;
-  made.piece = by.take_piece(most, held, made.taken, error);
-  made.needs_more = error == beast::http::error::need_more;
-  made.bad = error && !made.needs_more;
-  made.done = by.is_done();
+  result.piece = parser.take_piece(limit, input, result.size, error);
+  result.needs_more = error == beast::http::error::need_more;
+  result.bad = error && !result.needs_more;
+  result.done = parser.is_done();
 }
 
 }  // namespace
@@ -211,34 +211,35 @@ message_parser::message_parser() : last_(std::make_unique<implementation>()) {}
 message_parser::~message_parser() = default;
 
 int message_parser::parse_request(std::string_view text, std::size_t most_fields,
-                                  message_head& into) {
-  parser_of<true>& parser = last_->request.emplace(into, most_fields);
-  const beast_error error = parse(parser, text, into);
+                                  message_head& head) {
+  parser_of<true>& parser = last_->request.emplace(head, most_fields);
+  const beast_error error = parse(parser, text, head);
   if (parser.has_too_many_fields()) return 431;
   if (error == beast::http::error::bad_version && names_other_version(text)) return 505;
-  return error || !parser.where_it_ends().may_be_request(into.is_1_1) ? 400 : 0;
+  return error || !parser.where_it_ends().may_be_request(head.is_1_1) ? 400 : 0;
 }
 
 bool message_parser::parse_response(std::string_view text, std::size_t most_fields,
-                                    message_head& into) {
-  parser_of<false>& parser = last_->response.emplace(into, most_fields);
+                                    message_head& head) {
+  parser_of<false>& parser = last_->response.emplace(head, most_fields);
   constexpr int least_status = 100;
-  return !parse(parser, text, into) && into.status >= least_status &&
-         parser.where_it_ends().may_be_response(into.is_1_1);
+  return !parse(parser, text, head) && head.status >= least_status &&
+         parser.where_it_ends().may_be_response(head.is_1_1);
 }
 
-message_parser::step message_parser::next_piece(std::string_view held, std::size_t most) noexcept {
-  step made;
+message_parser::step message_parser::next_piece(std::string_view input,
+                                                std::size_t limit) noexcept {
+  step result;
   try {
     if (last_->request.has_value()) {
-      take_piece(*last_->request, held, most, made);
+      take_piece(*last_->request, input, limit, result);
     } else {
-      take_piece(*last_->response, held, most, made);
+      take_piece(*last_->response, input, limit, result);
     }
   } catch (...) {
-    made.bad = true;
+    result.bad = true;
   }
-  return made;
+  return result;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -34,19 +34,19 @@ class message_parser {
 
   /// `text` is a head without the empty line behind it.
   /// Returns: 0, or the status of an answer to a request that is refused.
-  int parse_request(std::string_view text, std::size_t most_fields, message_head& into);
+  int parse_request(std::string_view text, std::size_t most_fields, message_head& head);
   /// The same for a response. Returns: whether `text` is a valid one.
-  bool parse_response(std::string_view text, std::size_t most_fields, message_head& into);
+  bool parse_response(std::string_view text, std::size_t most_fields, message_head& head);
 
   struct step {
-    std::size_t taken = 0;   // bytes that are done with
+    std::size_t size = 0;    // bytes that are done with
     std::string_view piece;  // of the body
     bool done = false;
     bool bad = false;
     bool needs_more = false;
   };
-  /// Takes the next piece, of at most `most` bytes, of a body in chunks.
-  step next_piece(std::string_view held, std::size_t most) noexcept;
+  /// Takes the next piece, of at most `limit` bytes, of a body in chunks.
+  step next_piece(std::string_view input, std::size_t limit) noexcept;
 
  private:
   struct implementation;

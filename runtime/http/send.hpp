@@ -12,26 +12,26 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Sets `left` to the bytes not sent, even if it throws.
+/// Sets `rest` to the bytes not sent, even if it throws.
 /// Throws: std::system_error; timed_out if the peer accepts nothing for `limit`; a pending
 ///         interruption.
-inline void send_rest(const detail::stream_direction& to, std::span<const std::byte>& left,
+inline void send_rest(const detail::stream_direction& target, std::span<const std::byte>& rest,
                       clock::duration limit) {
   const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
-    detail::direction_lock held(to, error);
-    while (!error && !left.empty()) {
-      left = left.subspan(held.write(left, error));
-      if (!left.empty()) pause.reset(limit);
+    detail::direction_lock lock(target, error);
+    while (!error && !rest.empty()) {
+      rest = rest.subspan(lock.write(rest, error));
+      if (!rest.empty()) pause.reset(limit);
     }
     if (error) detail::throw_stream_error(error, "write");
   });
   if (!in_time) throw timed_out(call_site::here());
 }
 
-inline void send_all(const detail::stream_direction& to, std::span<const std::byte> bytes,
+inline void send_all(const detail::stream_direction& target, std::span<const std::byte> bytes,
                      clock::duration limit) {
-  send_rest(to, bytes, limit);
+  send_rest(target, bytes, limit);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

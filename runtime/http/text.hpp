@@ -33,12 +33,12 @@ constexpr bool is_digit(char c) noexcept {
 namespace characters {
 
 inline constexpr std::array<bool, 256> of_tokens = [] {
-  std::array<bool, 256> all{};
+  std::array<bool, 256> table{};
   for (const char c : std::string_view("!#$%&'*+-.^_`|~0123456789"
                                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
-    all[static_cast<unsigned char>(c)] = true;
+    table[static_cast<unsigned char>(c)] = true;
   }
-  return all;
+  return table;
 }();
 
 }  // namespace characters
@@ -71,18 +71,18 @@ inline std::string_view text_of(std::span<const std::byte> bytes) noexcept {
 }
 
 /// `base`: 10 or 16.
-inline void append_number(std::string& to, std::uint64_t number, int base = 10) {
+inline void append_number(std::string& output, std::uint64_t number, int base = 10) {
   std::array<char, 20> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
-  to.append(digits.data(), end);
+  output.append(digits.data(), end);
 }
 
 /// Returns: the part before `separator`, or all of it; `text` keeps the part behind it.
 constexpr std::string_view take_before(std::string_view& text, char separator) noexcept {
   const std::size_t end = std::min(text.find(separator), text.size());
-  const std::string_view taken = text.substr(0, end);
+  const std::string_view piece = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
-  return taken;
+  return piece;
 }
 
 constexpr std::string_view trimmed(std::string_view text) noexcept {
@@ -96,14 +96,14 @@ inline std::optional<clock::duration> seconds_of(std::string_view text) noexcept
   std::string_view digits = text;
   const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));
   if (!whole.has_value() || *whole > 1'000'000'000 || text.ends_with('.')) return std::nullopt;
-  auto left = std::chrono::nanoseconds(std::chrono::seconds(*whole));
+  auto total = std::chrono::nanoseconds(std::chrono::seconds(*whole));
   auto unit = std::chrono::nanoseconds(std::chrono::seconds(1));
   for (const char digit : digits) {
     if (!is_digit(digit)) return std::nullopt;
     unit /= 10;
-    left += unit * (digit - '0');
+    total += unit * (digit - '0');
   }
-  return left;
+  return total;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -18,15 +18,15 @@ namespace motet { inline namespace MOTET_ABI {
 struct directory::page : detail::directory_page {
   /// Reads the next names. A removed directory, for which the kernel reports ENOENT, is empty.
   /// Returns: whether there are any.
-  bool fill(int from) {
+  bool fill(int number) {
     operation op;
     op.kind = verb::getdents;
-    op.fd = from;
+    op.fd = number;
     op.buffer = room().data();
     op.length = static_cast<std::uint32_t>(room().size());
     detail::here().deliver();
     const std::int32_t result = detail::perform_now(op, "getdents64");
-    filled(detail::check_result(result == -ENOENT ? 0 : result, "getdents64", from));
+    filled(detail::check_result(result == -ENOENT ? 0 : result, "getdents64", number));
     return !empty();
   }
 };
@@ -35,7 +35,7 @@ directory::directory(std::string_view path)
     : directory(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(),
                               O_RDONLY | O_DIRECTORY | O_NONBLOCK))) {}
 
-directory::directory(fd opened) : page_(new page), fd_(std::move(opened)) {}
+directory::directory(fd descriptor) : page_(new page), fd_(std::move(descriptor)) {}
 
 directory::directory(directory&&) noexcept = default;
 directory& directory::operator=(directory&&) noexcept = default;
@@ -45,9 +45,9 @@ std::optional<directory_entry> directory::next() {
   if (page_ == nullptr) detail::throw_errno(EBADF, "getdents64", -1);
   for (;;) {
     if (page_->empty() && !page_->fill(fd_.get())) return std::nullopt;
-    const directory_entry found = page_->front();
+    const directory_entry entry = page_->front();
     page_->pop();
-    if (!detail::is_dot_or_dot_dot(found.name)) return found;
+    if (!detail::is_dot_or_dot_dot(entry.name)) return entry;
   }
 }
 

@@ -18,28 +18,28 @@ class directory_page {
   /// Where the kernel is to write names.
   std::span<std::byte> room() noexcept { return bytes_; }
   void filled(std::size_t size) noexcept {
-    filled_ = size;
-    popped_ = 0;
+    size_ = size;
+    position_ = 0;
   }
 
-  bool empty() const noexcept { return popped_ == filled_; }
+  bool empty() const noexcept { return position_ == size_; }
   directory_entry front() const noexcept {
-    directory_entry found{};
-    std::memcpy(&found.type, first() + offsetof(dirent64, d_type), sizeof found.type);
-    found.name = reinterpret_cast<const char*>(first() + offsetof(dirent64, d_name));
-    return found;
+    directory_entry entry{};
+    std::memcpy(&entry.type, first() + offsetof(dirent64, d_type), sizeof entry.type);
+    entry.name = reinterpret_cast<const char*>(first() + offsetof(dirent64, d_name));
+    return entry;
   }
   void pop() noexcept {
     unsigned short length = 0;
     std::memcpy(&length, first() + offsetof(dirent64, d_reclen), sizeof length);
-    popped_ += length;
+    position_ += length;
   }
 
  private:
-  const std::byte* first() const noexcept { return bytes_.data() + popped_; }
+  const std::byte* first() const noexcept { return bytes_.data() + position_; }
 
-  std::size_t filled_ = 0;
-  std::size_t popped_ = 0;
+  std::size_t size_ = 0;
+  std::size_t position_ = 0;
   alignas(dirent64) std::array<std::byte, 32'768> bytes_;
 };
 

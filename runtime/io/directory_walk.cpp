@@ -51,14 +51,14 @@ auto retried(Call call) noexcept {
 }  // namespace
 
 struct directory_walk::state {
-  state(std::string given, std::size_t depth);
+  state(std::string path, std::size_t depth);
 
   /// Reads a batch of entries, on an offload thread. Without memory the batch ends early, and the
   /// next one begins with the same name.
   void fill(const std::stop_token& stop);
   bool at_end() const noexcept { return levels_.empty(); }
 
-  bool has_entry() const noexcept { return taken_ < entries_.size(); }
+  bool has_entry() const noexcept { return next_entry_ < entries_.size(); }
   walk_entry take() noexcept;
 
   /// For what was met behind the batch's entries.
@@ -66,12 +66,12 @@ struct directory_walk::state {
 
  private:
   struct level {
-    fd opened;
+    fd descriptor;
     std::size_t path_length;  // including the slash
     detail::directory_page page;
   };
   struct entry {
-    std::size_t at;  // in the texts
+    std::size_t offset;  // in the texts
     std::size_t path_length;
     std::size_t name_length;
     unsigned char type;
@@ -80,9 +80,9 @@ struct directory_walk::state {
   };
 
   void read_one();
-  bool read_page(level& from);
-  void read_entry(const level& in, std::string_view name);
-  void record(std::string_view name, const struct statx& about);
+  bool read_page(level& directory);
+  void read_entry(const level& directory, std::string_view name);
+  void record(std::string_view name, const struct statx& attributes);
   void fail(const char* call, int error) noexcept {
     error_ = error;
     failed_call_ = call;
@@ -93,15 +93,15 @@ struct directory_walk::state {
   std::string path_;  // of the name that was read last
   std::vector<entry> entries_;
   std::string texts_;
-  std::size_t taken_ = 0;
+  std::size_t next_entry_ = 0;
   int error_ = 0;
   const char* failed_call_ = nullptr;
 };
 
-directory_walk::state::state(std::string given, std::size_t depth)
-    : max_depth_(depth), path_(std::move(given)) {
+directory_walk::state::state(std::string path, std::size_t depth)
+    : max_depth_(depth), path_(std::move(path)) {
   std::unique_ptr<level> root(new level);
-  root->opened = fd(io::openat(AT_FDCWD, path_.c_str(), directory_flags));
+  root->descriptor = fd(io::openat(AT_FDCWD, path_.c_str(), directory_flags));
   if (!path_.ends_with('/')) path_ += '/';
   root->path_length = path_.size();
   levels_.push_back(std::move(root));
@@ -110,7 +110,7 @@ directory_walk::state::state(std::string given, std::size_t depth)
 void directory_walk::state::fill(const std::stop_token& stop) {
   entries_.clear();
   texts_.clear();
-  taken_ = 0;
+  next_entry_ = 0;
   const auto end = std::chrono::steady_clock::now() + longest;
   try {
     while (!at_end() && error_ == 0 && entries_.size() < most_entries && !stop.stop_requested()) {
@@ -123,8 +123,8 @@ void directory_walk::state::fill(const std::stop_token& stop) {
 }
 
 walk_entry directory_walk::state::take() noexcept {
-  const entry& next = entries_[taken_++];
-  const std::string_view path = std::string_view(texts_).substr(next.at, next.path_length);
+  const entry& next = entries_[next_entry_++];
+  const std::string_view path = std::string_view(texts_).substr(next.offset, next.path_length);
   return {path, path.substr(path.size() - next.name_length), next.type, next.size, next.depth};
 }
 
@@ -137,64 +137,65 @@ void directory_walk::state::throw_failure() {
 }
 
 void directory_walk::state::read_one() {
-  level& in = *levels_.back();
-  if (in.page.empty() && !read_page(in)) return;
-  const std::string_view name = in.page.front().name;
-  if (!detail::is_dot_or_dot_dot(name)) read_entry(in, name);
-  in.page.pop();
+  level& directory = *levels_.back();
+  if (directory.page.empty() && !read_page(directory)) return;
+  const std::string_view name = directory.page.front().name;
+  if (!detail::is_dot_or_dot_dot(name)) read_entry(directory, name);
+  directory.page.pop();
 }
 
 /// Leaves the directory at its end. Returns: whether there was another page.
-bool directory_walk::state::read_page(level& from) {
-  path_.resize(from.path_length);
-  const std::span<std::byte> room = from.page.room();
+bool directory_walk::state::read_page(level& directory) {
+  path_.resize(directory.path_length);
+  const std::span<std::byte> room = directory.page.room();
   const ssize_t size =
-      retried([&] { return ::getdents64(from.opened.get(), room.data(), room.size()); });
+      retried([&] { return ::getdents64(directory.descriptor.get(), room.data(), room.size()); });
   if (size < 0 && !is_gone(errno)) fail("getdents64", errno);
   if (size <= 0) {
     levels_.pop_back();
     return false;
   }
-  from.page.filled(static_cast<std::size_t>(size));
+  directory.page.filled(static_cast<std::size_t>(size));
   return true;
 }
 
 /// What may throw comes first: then the name is read again by the next batch.
-void directory_walk::state::read_entry(const level& in, std::string_view name) {
-  path_.reserve(in.path_length + name.size() + 1);
-  path_.resize(in.path_length);
+void directory_walk::state::read_entry(const level& directory, std::string_view name) {
+  path_.reserve(directory.path_length + name.size() + 1);
+  path_.resize(directory.path_length);
   path_ += name;
-  struct statx about{};
-  const int examined = retried([&] {
-    return ::statx(in.opened.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-                   STATX_TYPE | STATX_SIZE, &about);
+  struct statx attributes{};
+  const int result = retried([&] {
+    return ::statx(directory.descriptor.get(), name.data(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+                   STATX_TYPE | STATX_SIZE, &attributes);
   });
-  if (examined != 0) {
+  if (result != 0) {
     if (!is_gone(errno)) fail("statx", errno);
     return;
   }
-  if (!S_ISDIR(about.stx_mode) || levels_.size() > max_depth_) return record(name, about);
+  if (!S_ISDIR(attributes.stx_mode) || levels_.size() > max_depth_) return record(name, attributes);
 
   levels_.reserve(levels_.size() + 1);
-  std::unique_ptr<level> below(new level);
-  below->opened = fd(retried(
-      [&] { return ::openat(in.opened.get(), name.data(), directory_flags | O_NOFOLLOW); }));
-  const int error = below->opened ? 0 : errno;
-  record(name, about);
+  std::unique_ptr<level> child(new level);
+  child->descriptor = fd(retried([&] {
+    return ::openat(directory.descriptor.get(), name.data(), directory_flags | O_NOFOLLOW);
+  }));
+  const int error = child->descriptor ? 0 : errno;
+  record(name, attributes);
   if (error == 0) {
     path_ += '/';
-    below->path_length = path_.size();
-    levels_.push_back(std::move(below));
+    child->path_length = path_.size();
+    levels_.push_back(std::move(child));
   } else if (!is_gone(error)) {
     fail("openat", error);
   }
 }
 
-void directory_walk::state::record(std::string_view name, const struct statx& about) {
-  const std::size_t at = texts_.size();
+void directory_walk::state::record(std::string_view name, const struct statx& attributes) {
+  const std::size_t offset = texts_.size();
   texts_ += path_;
-  entries_.push_back({at, path_.size(), name.size(),
-                      static_cast<unsigned char>(IFTODT(about.stx_mode)), about.stx_size,
+  entries_.push_back({offset, path_.size(), name.size(),
+                      static_cast<unsigned char>(IFTODT(attributes.stx_mode)), attributes.stx_size,
                       levels_.size() - 1});
 }
 

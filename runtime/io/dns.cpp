@@ -37,8 +37,8 @@ class resolver_category final : public std::error_category {
   /// Never destroyed: errors may outlive statics.
   static const resolver_category& get() {
     alignas(resolver_category) static std::byte place[sizeof(resolver_category)];
-    static const resolver_category& one = *::new (place) resolver_category;
-    return one;
+    static const resolver_category& category = *::new (place) resolver_category;
+    return category;
   }
 };
 
@@ -54,27 +54,27 @@ class resolver_category final : public std::error_category {
 class lookup {
  public:
   lookup(const std::string& host, const std::string& service, int flags) {
-    addrinfo wanted{};
-    wanted.ai_family = AF_UNSPEC;
-    wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = flags;
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags;
     addrinfo* list = nullptr;
-    code_ = ::getaddrinfo(host.c_str(), service.c_str(), &wanted, &list);
+    code_ = ::getaddrinfo(host.c_str(), service.c_str(), &hints, &list);
     system_error_ = errno;
-    found_.reset(list);
+    list_.reset(list);
   }
 
   bool succeeded() const noexcept { return code_ == 0; }
 
   endpoints take(const std::string& host) const {
     if (code_ != 0) refuse(code_, system_error_, host);
-    endpoints all;
-    for (const addrinfo* each = found_.get(); each != nullptr; each = each->ai_next) {
-      if (each->ai_family != AF_INET && each->ai_family != AF_INET6) continue;
-      all.emplace_back(each->ai_addr, each->ai_addrlen);
+    endpoints addresses;
+    for (const addrinfo* entry = list_.get(); entry != nullptr; entry = entry->ai_next) {
+      if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+      addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
     }
-    if (all.empty()) refuse(EAI_NONAME, 0, host);
-    return all;
+    if (addresses.empty()) refuse(EAI_NONAME, 0, host);
+    return addresses;
   }
 
  private:
@@ -84,12 +84,12 @@ class lookup {
 
   int code_ = 0;
   int system_error_ = 0;
-  std::unique_ptr<addrinfo, list_freer> found_;
+  std::unique_ptr<addrinfo, list_freer> list_;
 };
 
-void check(std::string_view text, const char* what) {
+void check(std::string_view text, const char* part) {
   if (!text.empty() && text.find('\0') == std::string_view::npos) return;
-  throw std::invalid_argument(std::string("resolve: ") + what + " is empty or contains a NUL");
+  throw std::invalid_argument(std::string("resolve: ") + part + " is empty or contains a NUL");
 }
 
 /// getaddrinfo(3) accepts a number that is too large, but takes another port for it, and a number

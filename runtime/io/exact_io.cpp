@@ -18,14 +18,14 @@ std::int32_t move_part(verb kind, int fd, std::span<const std::byte> bytes) {
 
 detail::progress read_whole(int fd, std::span<std::byte> buffer) {
   if (buffer.empty()) return {0, detail::refused_by_pending() ? -ECANCELED : 0};
-  return detail::move_all(fd, buffer, [](int from, std::span<std::byte> rest) {
-    return move_part(verb::read, from, rest);
+  return detail::move_all(fd, buffer, [](int source, std::span<std::byte> rest) {
+    return move_part(verb::read, source, rest);
   });
 }
 
 detail::progress write_whole(int fd, std::span<const std::byte> buffer) {
-  return detail::write_whole(fd, buffer, [](int to, std::span<const std::byte> rest) {
-    return move_part(verb::write, to, rest);
+  return detail::write_whole(fd, buffer, [](int target, std::span<const std::byte> rest) {
+    return move_part(verb::write, target, rest);
   });
 }
 
@@ -33,9 +33,9 @@ detail::progress write_whole(int fd, std::span<const std::byte> buffer) {
 
 void read_exactly(int fd, std::span<std::byte> buffer) {
   detail::here().deliver();
-  const detail::progress done = read_whole(fd, buffer);
-  detail::check_result(done.error, "read_exactly", fd);
-  if (done.moved < buffer.size()) throw unexpected_eof(done.moved, buffer.size());
+  const detail::progress result = read_whole(fd, buffer);
+  detail::check_result(result.error, "read_exactly", fd);
+  if (result.bytes < buffer.size()) throw unexpected_eof(result.bytes, buffer.size());
 }
 
 std::size_t read_exactly(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {

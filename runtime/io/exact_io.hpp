@@ -36,7 +36,7 @@ class descriptor_guard {
 
 /// How far a call has come, and why not farther: minus an errno value, or 0.
 struct progress {
-  std::size_t moved = 0;
+  std::size_t bytes = 0;
   std::int32_t error = 0;
 };
 
@@ -44,35 +44,35 @@ struct progress {
 /// is moved or a part has moved nothing. Throws: as here(); what `part` throws.
 template <typename Byte, typename Part>
 progress move_all(int fd, std::span<Byte> buffer, Part part) {
-  const descriptor_guard used(fd);
-  progress done;
+  const descriptor_guard guard(fd);
+  progress result;
   do {
-    const std::int32_t more = used.closed() ? -EBADF : part(fd, buffer.subspan(done.moved));
-    if (more < 0) done.error = more;
-    if (more <= 0) break;
-    done.moved += static_cast<std::size_t>(more);
-  } while (done.moved < buffer.size());
-  return done;
+    const std::int32_t count = guard.closed() ? -EBADF : part(fd, buffer.subspan(result.bytes));
+    if (count < 0) result.error = count;
+    if (count <= 0) break;
+    result.bytes += static_cast<std::size_t>(count);
+  } while (result.bytes < buffer.size());
+  return result;
 }
 
 /// Writes all of a buffer, also an empty one: that finds out whether the file can be written to.
 template <typename Part>
 progress write_whole(int fd, std::span<const std::byte> buffer, Part part) {
-  progress done = move_all(fd, buffer, part);
-  if (done.error == 0 && done.moved < buffer.size()) done.error = -EIO;
-  return done;
+  progress result = move_all(fd, buffer, part);
+  if (result.error == 0 && result.bytes < buffer.size()) result.error = -EIO;
+  return result;
 }
 
 /// Calls `call`, which returns its progress, and says in `error` how it went.
 template <typename Call>
 std::size_t progress_quietly(std::error_code& error, Call call) noexcept {
-  std::size_t moved = 0;
+  std::size_t bytes = 0;
   quietly(error, [&] {
-    const progress done = call();
-    moved = done.moved;
-    return done.error;
+    const progress result = call();
+    bytes = result.bytes;
+    return result.error;
   });
-  return moved;
+  return bytes;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

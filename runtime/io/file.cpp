@@ -36,7 +36,8 @@ std::int32_t move_at(detail::thread_state& thread, verb kind, int fd, bool on_di
 
 }  // namespace
 
-file::file(fd opened) noexcept : fd_(std::move(opened)), on_disk_(detail::is_disk(fd_.get())) {}
+file::file(fd descriptor) noexcept
+    : fd_(std::move(descriptor)), on_disk_(detail::is_disk(fd_.get())) {}
 
 file file::open(std::string_view path, int flags, mode_t mode) {
   return file(fd(io::openat(AT_FDCWD, detail::terminated(path).c_str(), flags, mode)));
@@ -127,13 +128,13 @@ constexpr std::size_t worth_reserving = 4096;
 /// Has the disk keep room behind the file's end, as far as the file system can do that.
 /// Returns: 0, or minus the errno value of a disk that has none.
 std::int32_t reserve_room(int number, std::size_t size) {
-  struct stat found{};
-  if (::fstat(number, &found) != 0) return 0;  // the write will fail in the same way
+  struct stat attributes{};
+  if (::fstat(number, &attributes) != 0) return 0;  // the write will fail in the same way
   operation op;
   op.kind = verb::fallocate;
   op.fd = number;
   op.length = FALLOC_FL_KEEP_SIZE;
-  op.offset = static_cast<std::uint64_t>(found.st_size);
+  op.offset = static_cast<std::uint64_t>(attributes.st_size);
   op.size = size;
   const std::int32_t result = detail::perform_now(op, "append");
   const bool full = result == -ENOSPC || result == -EDQUOT || result == -EFBIG;
@@ -141,14 +142,14 @@ std::int32_t reserve_room(int number, std::size_t size) {
 }
 
 detail::progress append_whole(int number, std::span<const std::byte> buffer) {
-  const detail::descriptor_guard used(number);
+  const detail::descriptor_guard guard(number);
   if (buffer.size() >= worth_reserving) {
     const std::int32_t error = reserve_room(number, buffer.size());
     if (error != 0) return {0, error};
-    if (used.closed()) return {0, -EBADF};
+    if (guard.closed()) return {0, -EBADF};
   }
-  return detail::write_whole(number, buffer, [](int to, std::span<const std::byte> rest) {
-    operation op = detail::transfer(verb::pwrite, to, rest);
+  return detail::write_whole(number, buffer, [](int target, std::span<const std::byte> rest) {
+    operation op = detail::transfer(verb::pwrite, target, rest);
     op.flags = RWF_APPEND;
     return detail::perform_now(op, "append");
   });
@@ -159,15 +160,15 @@ detail::progress append_whole(int number, std::span<const std::byte> buffer) {
 void file::append(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = fd_.get();  // the file may be moved while the call waits
-  const detail::progress done = append_whole(number, buffer);
-  if (done.error == 0 || done.error == -ECANCELED) {
-    detail::check_result(done.error, "append", number);
+  const detail::progress result = append_whole(number, buffer);
+  if (result.error == 0 || result.error == -ECANCELED) {
+    detail::check_result(result.error, "append", number);
     return;
   }
-  throw std::system_error(-done.error, std::system_category(),
+  throw std::system_error(-result.error, std::system_category(),
                           "append to fd " + std::to_string(number) + ": " +
-                              std::to_string(done.moved) + " of " + std::to_string(buffer.size()) +
-                              " bytes were appended");
+                              std::to_string(result.bytes) + " of " +
+                              std::to_string(buffer.size()) + " bytes were appended");
 }
 
 std::size_t file::append(std::span<const std::byte> buffer, std::error_code& error) noexcept {
@@ -179,11 +180,11 @@ void file::append(std::string_view text) {
 }
 
 off_t file::size() const {
-  struct ::statx found{};
+  struct ::statx attributes{};
   const int number = fd_.get();
   if (number < 0) detail::throw_errno(EBADF, "size", number);
-  io::statx(number, "", AT_EMPTY_PATH, STATX_SIZE, found);
-  return static_cast<off_t>(found.stx_size);
+  io::statx(number, "", AT_EMPTY_PATH, STATX_SIZE, attributes);
+  return static_cast<off_t>(attributes.stx_size);
 }
 
 void file::resize(off_t size) {
@@ -195,9 +196,9 @@ off_t file::seek(off_t offset, int whence) {
   const int number = fd_.get();
   int error = 0;
   const auto move = [&] {
-    const off_t moved = ::lseek(number, offset, whence);
-    if (moved < 0) error = errno;
-    return moved;
+    const off_t position = ::lseek(number, offset, whence);
+    if (position < 0) error = errno;
+    return position;
   };
   const bool held = detail::here().calls.any_on_thread(number);
   const off_t position = held ? detail::offload_to(detail::offload_room::own, move) : move();
@@ -221,7 +222,7 @@ constexpr detail::direction_calls file_calls{
     detail::plain_direction<file, Writes>.take,
     detail::plain_direction<file, Writes>.pass,
     detail::plain_direction<file, Writes>.move,
-    [](void* held) noexcept { return static_cast<file*>(held)->native_handle(); },
+    [](void* object) noexcept { return static_cast<file*>(object)->native_handle(); },
 };
 
 }  // namespace

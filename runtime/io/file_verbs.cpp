@@ -57,8 +57,8 @@ operation truncation(int fd, off_t size) {
 }
 
 /// The kernel takes -1 for the position of the descriptor.
-void check_offset(off_t offset, const char* what, int fd) {
-  if (offset < 0) throw_errno(EINVAL, what, fd);
+void check_offset(off_t offset, const char* call, int fd) {
+  if (offset < 0) throw_errno(EINVAL, call, fd);
 }
 
 void check_count(std::span<const iovec> buffers) {

@@ -28,10 +28,10 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace {
 
-/// Returns: the path of the file `name` in the directory `in`.
-std::string joined(const std::string& in, const char* name) {
-  if (*name == '\0') return in;
-  return in.ends_with('/') ? in + name : in + '/' + name;
+/// Returns: the path of the file `name` in the directory `directory`.
+std::string joined(const std::string& directory, const char* name) {
+  if (*name == '\0') return directory;
+  return directory.ends_with('/') ? directory + name : directory + '/' + name;
 }
 
 struct watched_path {
@@ -40,11 +40,11 @@ struct watched_path {
   bool listed = false;   // by each_watched
 };
 
-/// Calls `each` with every watch descriptor that the kernel has for `instance`.
+/// Calls `callback` with every watch descriptor that the kernel has for `instance`.
 /// Returns: false if there may be more, because /proc or memory is missing.
 /// Source: proc_pid_fdinfo(5).
 template <typename F>
-bool each_watched(int instance, F each) noexcept {
+bool each_watched(int instance, F callback) noexcept {
   char place[64];
   std::snprintf(place, sizeof place, "/proc/thread-self/fdinfo/%d", instance);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen(place, "re"), std::fclose);
@@ -52,7 +52,7 @@ bool each_watched(int instance, F each) noexcept {
   char line[512];
   while (std::fgets(line, sizeof line, list.get()) != nullptr) {
     unsigned number = 0;
-    if (std::sscanf(line, "inotify wd:%x", &number) == 1) each(static_cast<int>(number));
+    if (std::sscanf(line, "inotify wd:%x", &number) == 1) callback(static_cast<int>(number));
   }
   return std::ferror(list.get()) == 0;
 }
@@ -63,38 +63,39 @@ struct file_watch::state {
   /// Returns: std::nullopt for an event that users do not receive.
   std::optional<file_event> take() {
     inotify_event head;
-    std::memcpy(&head, bytes.data() + taken, sizeof head);
-    const auto* name = reinterpret_cast<const char*>(bytes.data() + taken + sizeof head);
-    std::optional<file_event> found;
-    const auto watched = paths.find(head.wd);
-    if (watched != paths.end()) {
+    std::memcpy(&head, bytes.data() + offset, sizeof head);
+    const auto* name = reinterpret_cast<const char*>(bytes.data() + offset + sizeof head);
+    std::optional<file_event> event;
+    const auto watch_entry = paths.find(head.wd);
+    if (watch_entry != paths.end()) {
       if ((head.mask & IN_IGNORED) == 0) {
-        found = {joined(watched->second.name, head.len == 0 ? "" : name), head.mask, head.cookie};
+        event = {joined(watch_entry->second.name, head.len == 0 ? "" : name), head.mask,
+                 head.cookie};
       } else {
-        paths.erase(watched);  // the file was deleted
+        paths.erase(watch_entry);  // the file was deleted
       }
     } else if ((head.mask & IN_Q_OVERFLOW) != 0) {
-      found = {{}, head.mask, 0};
+      event = {{}, head.mask, 0};
       forget_unwatched();
     }
-    taken += sizeof head + head.len;  // last: without memory for it the event is not lost
-    return found;
+    offset += sizeof head + head.len;  // last: without memory for it the event is not lost
+    return event;
   }
 
   /// Makes up for lost events IN_IGNORED, without which the paths of files that are gone stay.
   void forget_unwatched() noexcept {
-    for (auto& [number, watched] : paths) watched.listed = false;
-    const bool all = each_watched(instance.get(), [this](int number) {
-      if (const auto found = paths.find(number); found != paths.end()) found->second.listed = true;
+    for (auto& [number, watch_entry] : paths) watch_entry.listed = false;
+    const bool complete = each_watched(instance.get(), [this](int number) {
+      if (const auto entry = paths.find(number); entry != paths.end()) entry->second.listed = true;
     });
-    if (all) std::erase_if(paths, [](const auto& each) { return !each.second.listed; });
+    if (complete) std::erase_if(paths, [](const auto& entry) { return !entry.second.listed; });
   }
 
-  local::mutex adding;  // held while the path of an event may be unknown
+  local::mutex watch_mutex;  // held while the path of an event may be unknown
   fd instance;
   std::map<int, watched_path> paths;
-  std::size_t taken = 0;
-  std::size_t filled = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
   alignas(inotify_event) std::array<std::byte, 4'096> bytes;
 };
 
@@ -107,55 +108,57 @@ file_watch::file_watch() : state_(new state) {
   if (!state_->instance) detail::throw_errno(errno, "inotify_init1");
 }
 
-file_watch::file_watch(std::string_view path, std::uint32_t what) : file_watch() {
-  watch(path, what);
+file_watch::file_watch(std::string_view path, std::uint32_t mask) : file_watch() {
+  watch(path, mask);
 }
 
 file_watch::file_watch(file_watch&&) noexcept = default;
 file_watch& file_watch::operator=(file_watch&&) noexcept = default;
 file_watch::~file_watch() = default;
 
-void file_watch::watch(std::string_view path, std::uint32_t what) {
+void file_watch::watch(std::string_view path, std::uint32_t mask) {
   const std::string name = detail::terminated(path);
-  state& in = opened();
-  const std::lock_guard unknown(in.adding);
+  state& watch_state = opened();
+  const std::lock_guard lock(watch_state.watch_mutex);
   const int number =
       detail::offload_to(detail::offload_room::own, [&] {  // a network file system answers late
-        const int watched = ::inotify_add_watch(in.instance.get(), name.c_str(), what);
-        return watched < 0 ? -errno : watched;
+        const int descriptor = ::inotify_add_watch(watch_state.instance.get(), name.c_str(), mask);
+        return descriptor < 0 ? -errno : descriptor;
       });
   if (number < 0) throw std::system_error(-number, std::system_category(), "watch " + name);
   try {
-    in.paths.insert_or_assign(number, watched_path{name});
+    watch_state.paths.insert_or_assign(number, watched_path{name});
   } catch (const std::bad_alloc&) {
-    ::inotify_rm_watch(in.instance.get(), number);
+    ::inotify_rm_watch(watch_state.instance.get(), number);
     throw;
   }
 }
 
 bool file_watch::ignore(std::string_view path) {
-  state& in = opened();
+  state& watch_state = opened();
   bool found = false;
-  for (auto& [number, watched] : in.paths) {  // a path may have been that of several files
-    if (watched.ignored || watched.name != path) continue;
-    watched.ignored = true;  // next() hears when the last event has come, and forgets the path
-    if (::inotify_rm_watch(in.instance.get(), number) == 0) found = true;  // else it was deleted
+  for (auto& [number, watch_entry] :
+       watch_state.paths) {  // a path may have been that of several files
+    if (watch_entry.ignored || watch_entry.name != path) continue;
+    watch_entry.ignored = true;  // next() hears when the last event has come, and forgets the path
+    if (::inotify_rm_watch(watch_state.instance.get(), number) == 0)
+      found = true;  // else it was deleted
   }
   return found;
 }
 
 std::optional<file_event> file_watch::next() {
-  state& in = opened();
+  state& watch_state = opened();
   detail::here_core().deliver();
   for (;;) {
-    while (in.taken < in.filled) {
-      const std::lock_guard known(in.adding);
-      if (std::optional<file_event> found = in.take()) return found;
+    while (watch_state.offset < watch_state.size) {
+      const std::lock_guard lock(watch_state.watch_mutex);
+      if (std::optional<file_event> event = watch_state.take()) return event;
     }
-    if (in.paths.empty()) return std::nullopt;
-    const std::size_t filled = io::read(in.instance.get(), in.bytes);
-    in.taken = 0;
-    in.filled = filled;
+    if (watch_state.paths.empty()) return std::nullopt;
+    const std::size_t size = io::read(watch_state.instance.get(), watch_state.bytes);
+    watch_state.offset = 0;
+    watch_state.size = size;
   }
 }
 

@@ -33,14 +33,14 @@ namespace {
 
 }  // namespace
 
-std::int32_t perform_now(operation& op, const char* what) {
-  return perform_now(here(), op, what);
+std::int32_t perform_now(operation& op, const char* call) {
+  return perform_now(here(), op, call);
 }
 
-std::int32_t perform_now(thread_state& thread, operation& op, const char* what) noexcept {
+std::int32_t perform_now(thread_state& thread, operation& op, const char* call) noexcept {
   if (op.fd < 0 && !has_path(op)) return -EBADF;
   if (refuses(thread)) return -ECANCELED;
-  return thread.calls.perform(op, what);
+  return thread.calls.perform(op, call);
 }
 
 bool refused_by_pending() {
@@ -55,23 +55,23 @@ void deliver_passed_limits() {
   thread.deliver();
 }
 
-std::size_t check_result(std::int32_t result, const char* what, int fd) {
+std::size_t check_result(std::int32_t result, const char* call, int fd) {
   if (result >= 0) return static_cast<std::size_t>(result);
   if (result == -ECANCELED) {
     here().deliver();
     here().check_may_wait();
   }
-  throw_errno(-result, what, fd);
+  throw_errno(-result, call, fd);
 }
 
-std::size_t perform_throwing(operation& op, const char* what) {
+std::size_t perform_throwing(operation& op, const char* call) {
   thread_state& thread = here();
   thread.deliver_before_switch();  // an operation that does not wait counts itself
-  return check_result(perform_now(thread, op, what), what, op.fd);
+  return check_result(perform_now(thread, op, call), call, op.fd);
 }
 
-std::size_t perform_ec(operation& op, const char* what, std::error_code& error) noexcept {
-  return quietly(error, [&] { return perform_now(op, what); });
+std::size_t perform_ec(operation& op, const char* call, std::error_code& error) noexcept {
+  return quietly(error, [&] { return perform_now(op, call); });
 }
 
 namespace {
@@ -95,8 +95,8 @@ operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
   return op;
 }
 
-[[noreturn, gnu::noinline]] void refuse_to_wait_for_all(const char* what) {
-  throw std::invalid_argument(std::string(what) +
+[[noreturn, gnu::noinline]] void refuse_to_wait_for_all(const char* call) {
+  throw std::invalid_argument(std::string(call) +
                               ": MSG_WAITALL could not be interrupted without a loss");
 }
 
@@ -110,9 +110,9 @@ std::int32_t receive_message(int fd, msghdr& message, int flags) {
 }
 
 /// Half of what was asked for would be lost with an interruption.
-void check_interruptible(int flags, const char* what) {
+void check_interruptible(int flags, const char* call) {
   if ((flags & MSG_WAITALL) != 0) [[unlikely]]
-    refuse_to_wait_for_all(what);
+    refuse_to_wait_for_all(call);
 }
 
 /// Returns: `bad`, with the error set.
@@ -245,8 +245,8 @@ void connect(int fd, const sockaddr* address, socklen_t length, std::error_code&
 }
 
 short wait_fd(int fd, short events) {
-  constexpr short allowed = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
-  if (events == 0 || (events & ~allowed) != 0) {
+  constexpr short event_mask = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+  if (events == 0 || (events & ~event_mask) != 0) {
     throw std::invalid_argument(
         "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
   }
@@ -257,8 +257,8 @@ short wait_fd(int fd, short events) {
   return static_cast<short>(perform_throwing(op, "wait_fd"));
 }
 
-void shutdown(int fd, int how) {
-  if (::shutdown(fd, how) != 0) detail::throw_errno(errno, "shutdown", fd);
+void shutdown(int fd, int direction) {
+  if (::shutdown(fd, direction) != 0) detail::throw_errno(errno, "shutdown", fd);
 }
 
 void close(int fd) {

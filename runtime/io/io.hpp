@@ -32,10 +32,10 @@ inline operation transfer(verb kind, int fd, std::span<const std::byte> buffer,
 /// Returns: the operation's result; -ECANCELED without effect if something is pending; -EBADF
 ///          without asking the kernel for a negative descriptor.
 /// Throws: as here().
-std::int32_t perform_now(operation& op, const char* what);
+std::int32_t perform_now(operation& op, const char* call);
 /// The same on `thread`, which is the caller's. Does not throw; waits for the
 /// result.
-std::int32_t perform_now(thread_state& thread, operation& op, const char* what) noexcept;
+std::int32_t perform_now(thread_state& thread, operation& op, const char* call) noexcept;
 
 /// Returns: whether a call must end with -ECANCELED, without effect, because something is pending
 ///          for the fiber.
@@ -48,10 +48,10 @@ void deliver_passed_limits();
 
 /// Returns: `result`, if it is no error.
 /// Throws: std::system_error; for -ECANCELED a pending interruption.
-std::size_t check_result(std::int32_t result, const char* what, int fd);
+std::size_t check_result(std::int32_t result, const char* call, int fd);
 
 /// Throws: std::system_error; a pending interruption.
-std::size_t perform_throwing(operation& op, const char* what);
+std::size_t perform_throwing(operation& op, const char* call);
 
 /// Tells how `call` went, which returns a result or minus an errno value, without throwing. What is
 /// pending stays so: operation_canceled.
@@ -60,8 +60,8 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
   std::int32_t result = 0;
   try {
     result = call();
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
     return 0;
   } catch (...) {
     result = -EPERM;  // misuse, or the thread's runtime has ended or cannot start
@@ -71,6 +71,6 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
   return result < 0 ? 0 : static_cast<std::size_t>(result);
 }
 
-std::size_t perform_ec(operation& op, const char* what, std::error_code& error) noexcept;
+std::size_t perform_ec(operation& op, const char* call, std::error_code& error) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

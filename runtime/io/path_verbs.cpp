@@ -60,30 +60,30 @@ class renaming {
 };
 
 /// As check_result(), but the error names the path.
-std::size_t check_path_result(std::int32_t result, const operation& op, const char* what) {
-  if (result >= 0 || result == -ECANCELED) return check_result(result, what, op.fd);
+std::size_t check_path_result(std::int32_t result, const operation& op, const char* call) {
+  if (result >= 0 || result == -ECANCELED) return check_result(result, call, op.fd);
   const std::string path = op.path == nullptr ? "no path" : "\"" + std::string(op.path) + "\"";
-  throw std::system_error(-result, std::system_category(), std::string(what) + " of " + path);
+  throw std::system_error(-result, std::system_category(), std::string(call) + " of " + path);
 }
 
 /// A null path is refused here: the calls of the C library are declared never to get one.
-std::int32_t perform_path_now(operation& op, const char* what) {
-  return op.path == nullptr ? -EFAULT : perform_now(op, what);
+std::int32_t perform_path_now(operation& op, const char* call) {
+  return op.path == nullptr ? -EFAULT : perform_now(op, call);
 }
 
-std::size_t perform_on_path(operation& op, const char* what) {
+std::size_t perform_on_path(operation& op, const char* call) {
   here().deliver();
-  return check_path_result(perform_path_now(op, what), op, what);
+  return check_path_result(perform_path_now(op, call), op, call);
 }
 
-std::size_t perform_on_path_quietly(operation& op, const char* what,
+std::size_t perform_on_path_quietly(operation& op, const char* call,
                                     std::error_code& error) noexcept {
-  return quietly(error, [&] { return perform_path_now(op, what); });
+  return quietly(error, [&] { return perform_path_now(op, call); });
 }
 
-std::int32_t perform(renaming& wanted) {
-  if (wanted.refusal() != 0) return wanted.refusal();
-  return wanted.op.new_path == nullptr ? -EFAULT : perform_path_now(wanted.op, "renameat");
+std::int32_t perform(renaming& call) {
+  if (call.refusal() != 0) return call.refusal();
+  return call.op.new_path == nullptr ? -EFAULT : perform_path_now(call.op, "renameat");
 }
 
 }}  // namespace detail
@@ -119,14 +119,14 @@ void statx(int directory, const char* path, int flags, unsigned mask, struct ::s
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags) {
   detail::here().deliver();
-  detail::renaming wanted(directory, path, new_directory, new_path, flags);
-  detail::check_path_result(detail::perform(wanted), wanted.op, "renameat");
+  detail::renaming call(directory, path, new_directory, new_path, flags);
+  detail::check_path_result(detail::perform(call), call.op, "renameat");
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags, std::error_code& error) noexcept {
-  detail::renaming wanted(directory, path, new_directory, new_path, flags);
-  detail::quietly(error, [&] { return detail::perform(wanted); });
+  detail::renaming call(directory, path, new_directory, new_path, flags);
+  detail::quietly(error, [&] { return detail::perform(call); });
 }
 
 void unlinkat(int directory, const char* path, int flags) {

@@ -23,7 +23,7 @@ namespace motet { inline namespace MOTET_ABI {
 using net::stream_turn;
 
 struct pipe::end {
-  explicit end(fd opened) noexcept : file(std::move(opened)) {}
+  explicit end(fd descriptor) noexcept : file(std::move(descriptor)) {}
 
   fd file;
   detail::stream_queue queue;
@@ -48,9 +48,9 @@ struct pipe::end {
 
   std::int32_t write_whole(std::span<const std::byte> buffer) {
     do {
-      const std::int32_t written = move(verb::write, buffer.data(), buffer.size());
-      if (written < 0) return written;
-      buffer = buffer.subspan(static_cast<std::size_t>(written));
+      const std::int32_t count = move(verb::write, buffer.data(), buffer.size());
+      if (count < 0) return count;
+      buffer = buffer.subspan(static_cast<std::size_t>(count));
     } while (!buffer.empty());
     return 0;
   }
@@ -72,13 +72,13 @@ struct pipe::end {
   }
 
   /// Destroys an end without calls, or has it destroyed by the fiber that keeps its turn.
-  static void let_go(detail::owned<end> closed) noexcept {
-    if (closed == nullptr || !closed->queue.kept()) return;
+  static void let_go(detail::owned<end> old_end) noexcept {
+    if (old_end == nullptr || !old_end->queue.kept()) return;
     detail::thread_state* thread = detail::self();
     if (thread != nullptr) thread->snooze();  // lets the turn's holder notice the close
-    if (!closed->queue.kept()) return;
-    closed->is_let_go = true;
-    (void)closed.release();
+    if (!old_end->queue.kept()) return;
+    old_end->is_let_go = true;
+    (void)old_end.release();
   }
 };
 
@@ -86,22 +86,22 @@ namespace {
 
 /// Waits for the turn on `end` and makes `call`; -EBADF if there is no such end.
 template <typename End, typename Call>
-std::int32_t in_turn(End* end, const char* what, Call call) {
+std::int32_t in_turn(End* end, const char* turn_name, Call call) {
   if (end == nullptr) return -EBADF;
-  const stream_turn turn(end->queue, what, end->file.get());
+  const stream_turn turn(end->queue, turn_name, end->file.get());
   return turn.refusal() != 0 ? turn.refusal() : call(*end);
 }
 
 /// Where the kernel cannot be told by call not to wait on a pipe, as before Linux 6.4, the pipe is
 /// in non-blocking mode; elsewhere that would cost a ring two operations more for each wait.
-void make_fit_for_fibers(int reading, int writing) noexcept {
-  std::byte nothing{};
-  const iovec room{&nothing, 1};
-  if (detail::faults::call("preadv2", ::preadv2, reading, &room, 1, off_t{-1}, RWF_NOWAIT) >= 0 ||
+void make_fit_for_fibers(int read_fd, int write_fd) noexcept {
+  std::byte byte{};
+  const iovec room{&byte, 1};
+  if (detail::faults::call("preadv2", ::preadv2, read_fd, &room, 1, off_t{-1}, RWF_NOWAIT) >= 0 ||
       errno == EAGAIN) {
     return;
   }
-  for (const int each : {reading, writing}) ::fcntl(each, F_SETFL, O_NONBLOCK);
+  for (const int number : {read_fd, write_fd}) ::fcntl(number, F_SETFL, O_NONBLOCK);
 }
 
 constexpr char reading_turn[] = "turn to read on fd";
@@ -110,20 +110,20 @@ constexpr char writing_turn[] = "turn to write on fd";
 }  // namespace
 
 pipe pipe::open() {
-  std::array<int, 2> made{-1, -1};
-  if (detail::faults::call("pipe2", ::pipe2, made.data(), O_CLOEXEC) != 0) {
+  std::array<int, 2> numbers{-1, -1};
+  if (detail::faults::call("pipe2", ::pipe2, numbers.data(), O_CLOEXEC) != 0) {
     detail::throw_errno(errno, "pipe2");
   }
-  fd reading(made[0]);
-  fd writing(made[1]);
-  make_fit_for_fibers(made[0], made[1]);
-  return pipe(std::move(reading), std::move(writing));
+  fd read_fd(numbers[0]);
+  fd write_fd(numbers[1]);
+  make_fit_for_fibers(numbers[0], numbers[1]);
+  return pipe(std::move(read_fd), std::move(write_fd));
 }
 
 pipe::pipe() noexcept = default;
-pipe::pipe(fd reading, fd writing)
-    : reading_(reading ? new end(std::move(reading)) : nullptr),
-      writing_(writing ? new end(std::move(writing)) : nullptr) {}
+pipe::pipe(fd read_fd, fd write_fd)
+    : reading_(read_fd ? new end(std::move(read_fd)) : nullptr),
+      writing_(write_fd ? new end(std::move(write_fd)) : nullptr) {}
 pipe::pipe(pipe&&) noexcept = default;
 
 pipe& pipe::operator=(pipe&& other) noexcept {
@@ -142,8 +142,8 @@ pipe::~pipe() {
 std::size_t pipe::read(std::span<std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_RD);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& from) {
-    return from.move(verb::read, buffer.data(), buffer.size());
+  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& half) {
+    return half.move(verb::read, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "read", number);
 }
@@ -151,15 +151,15 @@ std::size_t pipe::read(std::span<std::byte> buffer) {
 std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
     return in_turn(reading_.get(), reading_turn,
-                   [&](end& from) { return from.move(verb::read, buffer.data(), buffer.size()); });
+                   [&](end& half) { return half.move(verb::read, buffer.data(), buffer.size()); });
   });
 }
 
 std::size_t pipe::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& to) {
-    return to.move(verb::write, buffer.data(), buffer.size());
+  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
+    return half.move(verb::write, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "write", number);
 }
@@ -167,7 +167,7 @@ std::size_t pipe::write(std::span<const std::byte> buffer) {
 std::size_t pipe::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
     return in_turn(writing_.get(), writing_turn,
-                   [&](end& to) { return to.move(verb::write, buffer.data(), buffer.size()); });
+                   [&](end& half) { return half.move(verb::write, buffer.data(), buffer.size()); });
   });
 }
 
@@ -175,7 +175,7 @@ void pipe::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
   const std::int32_t result =
-      in_turn(writing_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
+      in_turn(writing_.get(), writing_turn, [&](end& half) { return half.write_whole(buffer); });
   detail::check_result(result, "write_all", number);
 }
 
@@ -185,16 +185,17 @@ void pipe::write_all(std::string_view text) {
 
 void pipe::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
+    return in_turn(writing_.get(), writing_turn,
+                   [&](end& half) { return half.write_whole(buffer); });
   });
 }
 
 void pipe::writev_all(std::span<const iovec> buffers) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& to) {
+  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
     return detail::move_vectors(
-        buffers, [&](std::span<const iovec> part) { return to.write_vectors(part); });
+        buffers, [&](std::span<const iovec> part) { return half.write_vectors(part); });
   });
   detail::check_result(result, "writev_all", number);
 }
@@ -202,10 +203,10 @@ void pipe::writev_all(std::span<const iovec> buffers) {
 void pipe::close(detail::owned<end>& closing) {
   if (closing == nullptr) return;
   closing->check_thread();
-  detail::owned<end> closed = std::move(closing);
-  closed->end_calls();
-  closed->file.close();
-  end::let_go(std::move(closed));
+  detail::owned<end> old_end = std::move(closing);
+  old_end->end_calls();
+  old_end->file.close();
+  end::let_go(std::move(old_end));
 }
 
 /// Ends the calls on both ends before it closes an end, which the other end would see as end of
@@ -213,18 +214,18 @@ void pipe::close(detail::owned<end>& closing) {
 void pipe::close() {
   if (reading_ != nullptr) reading_->check_thread();
   if (writing_ != nullptr) writing_->check_thread();
-  std::array<detail::owned<end>, 2> closed{std::move(writing_), std::move(reading_)};
-  for (const detail::owned<end>& each : closed) {
-    if (each != nullptr) each->end_calls();
+  std::array<detail::owned<end>, 2> old_ends{std::move(writing_), std::move(reading_)};
+  for (const detail::owned<end>& old_end : old_ends) {
+    if (old_end != nullptr) old_end->end_calls();
   }
-  for (detail::owned<end>& each : closed) {
-    if (each != nullptr) each->file.close();
-    end::let_go(std::move(each));
+  for (detail::owned<end>& old_end : old_ends) {
+    if (old_end != nullptr) old_end->file.close();
+    end::let_go(std::move(old_end));
   }
 }
 
-void pipe::shutdown(int how) {
-  switch (how) {
+void pipe::shutdown(int side) {
+  switch (side) {
     case SHUT_RD:
       return close(reading_);
     case SHUT_WR:
@@ -237,18 +238,18 @@ void pipe::shutdown(int how) {
   }
 }
 
-fd pipe::release(int how) {
-  if (how != SHUT_RD && how != SHUT_WR) {
+fd pipe::release(int side) {
+  if (side != SHUT_RD && side != SHUT_WR) {
     throw std::invalid_argument("pipe::release(): the argument must be SHUT_RD or SHUT_WR");
   }
-  detail::owned<end>& from = how == SHUT_RD ? reading_ : writing_;
-  if (from == nullptr) return fd();
-  from->check_thread();
-  detail::owned<end> left = std::move(from);
-  left->end_calls();
-  fd released = std::move(left->file);
-  end::let_go(std::move(left));
-  return released;
+  detail::owned<end>& slot = side == SHUT_RD ? reading_ : writing_;
+  if (slot == nullptr) return fd();
+  slot->check_thread();
+  detail::owned<end> old_end = std::move(slot);
+  old_end->end_calls();
+  fd file = std::move(old_end->file);
+  end::let_go(std::move(old_end));
+  return file;
 }
 
 namespace {
@@ -257,24 +258,25 @@ namespace {
 template <typename Pipe, typename End, detail::owned<End> Pipe::* Which, verb Kind>
 struct end_calls {
   static void* take(void* stream, std::error_code& error) noexcept {
-    End* wanted = (static_cast<Pipe*>(stream)->*Which).get();
+    End* user = (static_cast<Pipe*>(stream)->*Which).get();
     detail::quietly(error, [&]() -> std::int32_t {
-      const char* what = Kind == verb::read ? reading_turn : writing_turn;
-      return wanted == nullptr ? -EBADF : net::take_turn(wanted->queue, what, wanted->file.get());
+      const char* turn_name = Kind == verb::read ? reading_turn : writing_turn;
+      return user == nullptr ? -EBADF : net::take_turn(user->queue, turn_name, user->file.get());
     });
-    if (!error) wanted->queue.keep();
-    return wanted;
+    if (!error) user->queue.keep();
+    return user;
   }
-  static void pass(void* held) noexcept {
-    auto* passed = static_cast<End*>(held);
-    passed->queue.pass();
-    if (passed->is_let_go) delete passed;
+  static void pass(void* object) noexcept {
+    auto* user = static_cast<End*>(object);
+    user->queue.pass();
+    if (user->is_let_go) delete user;
   }
-  static std::size_t move(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept {
+  static std::size_t move(void* object, std::span<std::byte> bytes,
+                          std::error_code& error) noexcept {
     return detail::quietly(
-        error, [&] { return static_cast<End*>(held)->move(Kind, bytes.data(), bytes.size()); });
+        error, [&] { return static_cast<End*>(object)->move(Kind, bytes.data(), bytes.size()); });
   }
-  static int descriptor(void* held) noexcept { return static_cast<End*>(held)->file.get(); }
+  static int descriptor(void* object) noexcept { return static_cast<End*>(object)->file.get(); }
 
   static constexpr detail::direction_calls calls{take, pass, move, descriptor};
 };
@@ -289,9 +291,9 @@ detail::stream_direction pipe::output_direction() noexcept {
   return {this, &end_calls<pipe, end, &pipe::writing_, verb::write>::calls};
 }
 
-int pipe::native_handle(int how) const noexcept {
-  const end* asked = how == SHUT_RD ? reading_.get() : how == SHUT_WR ? writing_.get() : nullptr;
-  return asked == nullptr ? -1 : asked->file.get();
+int pipe::native_handle(int side) const noexcept {
+  const end* half = side == SHUT_RD ? reading_.get() : side == SHUT_WR ? writing_.get() : nullptr;
+  return half == nullptr ? -1 : half->file.get();
 }
 
 }}  // namespace motet::MOTET_ABI

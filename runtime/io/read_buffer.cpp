@@ -33,39 +33,39 @@ class read_buffer::turn : net::stream_turn {
   }
 };
 
-read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
-    : from_(from), limit_(limit) {
+read_buffer::read_buffer(const stream_direction& source, std::size_t limit)
+    : from_(source), limit_(limit) {
   if (limit == 0) throw std::invalid_argument("reader: the limit must be at least 1");
 }
 
 read_buffer::~read_buffer() = default;
 
-/// Makes room for at least one more byte and, as far as the capacity allows, for `wanted` bytes in
+/// Makes room for at least one more byte and, as far as the capacity allows, for `minimum` bytes in
 /// all. The buffer grows with the bytes received, not with the size that a peer has announced.
-void read_buffer::make_room(std::size_t wanted) {
+void read_buffer::make_room(std::size_t minimum) {
   if (begin_ == end_) begin_ = end_ = 0;
-  const std::size_t held = end_ - begin_;
-  if (held == capacity_) {
+  const std::size_t content_size = end_ - begin_;
+  if (content_size == capacity_) {
     grow();
-  } else if (begin_ > 0 && (wanted > capacity_ - begin_ || end_ == capacity_)) {
-    std::memmove(bytes_.get(), bytes_.get() + begin_, held);
+  } else if (begin_ > 0 && (minimum > capacity_ - begin_ || end_ == capacity_)) {
+    std::memmove(bytes_.get(), bytes_.get() + begin_, content_size);
     begin_ = 0;
-    end_ = held;
+    end_ = content_size;
   }
 }
 
 /// Gives a buffer that is full, or is none yet, more capacity.
 void read_buffer::grow() {
-  const std::size_t enough = std::max(first_capacity, capacity_ * 2);
-  owned<std::byte[]> larger(new std::byte[enough]);
+  const std::size_t capacity = std::max(first_capacity, capacity_ * 2);
+  owned<std::byte[]> larger(new std::byte[capacity]);
   std::copy_n(bytes_.get(), capacity_, larger.get());
   bytes_ = std::move(larger);
-  capacity_ = enough;
+  capacity_ = capacity;
 }
 
-/// Reads once, with room made for `wanted` bytes. Returns: false at the end.
-bool read_buffer::fill(std::size_t wanted) {
-  make_room(wanted);
+/// Reads once, with room made for `minimum` bytes. Returns: false at the end.
+bool read_buffer::fill(std::size_t minimum) {
+  make_room(minimum);
   std::error_code error;
   const std::size_t size = read_stream({bytes_.get() + end_, capacity_ - end_}, error);
   if (error) throw_stream_error(error, "read");
@@ -74,40 +74,41 @@ bool read_buffer::fill(std::size_t wanted) {
 }
 
 std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
-  direction_lock in(from_, error);
-  return error ? 0 : in.read(room, error);
+  direction_lock lock(from_, error);
+  return error ? 0 : lock.read(room, error);
 }
 
-/// Returns: the first `size` bytes; consumes these and `behind` more.
-std::string_view read_buffer::take(std::size_t size, std::size_t behind) {
-  const std::string_view taken = held().substr(0, size);
-  begin_ += size + behind;
-  return taken;
+/// Returns: the first `size` bytes; consumes these and `trailer_size` more.
+std::string_view read_buffer::take(std::size_t size, std::size_t trailer_size) {
+  const std::string_view bytes = held().substr(0, size);
+  begin_ += size + trailer_size;
+  return bytes;
 }
 
-/// Searches for the delimiter behind at most `most` bytes.
+/// Searches for the delimiter behind at most `maximum` bytes.
 /// Returns: the number of bytes before it; std::nullopt if the end comes first.
 /// Throws: limit_exceeded, with `limit` in its message.
-std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::size_t most,
+std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::size_t maximum,
                                              std::size_t limit) {
   std::size_t looked_at = 0;
   for (;;) {
-    const std::string_view all = held();
-    const std::size_t place = all.find(delimiter, looked_at);
-    if (place != std::string_view::npos && place <= most) return place;
-    const bool too_far = all.size() >= delimiter.size() && all.size() - delimiter.size() >= most;
+    const std::string_view bytes = held();
+    const std::size_t place = bytes.find(delimiter, looked_at);
+    if (place != std::string_view::npos && place <= maximum) return place;
+    const bool too_far =
+        bytes.size() >= delimiter.size() && bytes.size() - delimiter.size() >= maximum;
     if (place != std::string_view::npos || too_far) {
-      throw limit_exceeded(std::min(place, all.size()), limit);
+      throw limit_exceeded(std::min(place, bytes.size()), limit);
     }
-    looked_at = all.size() - std::min(all.size(), delimiter.size() - 1);
-    if (!fill(all.size() + 1)) return std::nullopt;
+    looked_at = bytes.size() - std::min(bytes.size(), delimiter.size() - 1);
+    if (!fill(bytes.size() + 1)) return std::nullopt;
   }
 }
 
 std::optional<std::string_view> read_buffer::until(std::string_view delimiter, std::size_t limit) {
   if (delimiter.empty()) throw std::invalid_argument("reader::until(): the delimiter is empty");
   here().deliver();
-  const turn mine(*this);
+  const turn turn_lock(*this);
   const std::optional<std::size_t> size = find(delimiter, limit, limit);
   if (size.has_value()) return take(*size, delimiter.size());
   if (held().empty()) return std::nullopt;
@@ -117,19 +118,19 @@ std::optional<std::string_view> read_buffer::until(std::string_view delimiter, s
 /// The "\r" of an end of a line does not count.
 std::optional<std::string_view> read_buffer::line(std::size_t limit) {
   here().deliver();
-  const turn mine(*this);
-  const std::size_t most = limit + (limit == std::numeric_limits<std::size_t>::max() ? 0 : 1);
-  const std::optional<std::size_t> size = find("\n", most, limit);
+  const turn turn_lock(*this);
+  const std::size_t maximum = limit + (limit == std::numeric_limits<std::size_t>::max() ? 0 : 1);
+  const std::optional<std::size_t> size = find("\n", maximum, limit);
   if (!size.has_value() && held().empty()) return std::nullopt;
   const std::string_view whole = held().substr(0, size.value_or(std::string_view::npos));
-  const std::size_t returned = size.has_value() && whole.ends_with('\r') ? 1 : 0;
-  if (whole.size() - returned > limit) throw limit_exceeded(whole.size(), limit);
-  return take(whole.size() - returned, returned + (size.has_value() ? 1 : 0));
+  const std::size_t carriage_return = size.has_value() && whole.ends_with('\r') ? 1 : 0;
+  if (whole.size() - carriage_return > limit) throw limit_exceeded(whole.size(), limit);
+  return take(whole.size() - carriage_return, carriage_return + (size.has_value() ? 1 : 0));
 }
 
 std::span<const std::byte> read_buffer::peek(std::size_t size) {
   here().deliver();
-  const turn mine(*this);
+  const turn turn_lock(*this);
   if (size > limit_) throw limit_exceeded(size, limit_);
   while (end_ - begin_ < size && fill(size)) {
   }
@@ -138,7 +139,7 @@ std::span<const std::byte> read_buffer::peek(std::size_t size) {
 
 std::span<const std::byte> read_buffer::exactly(std::size_t size) {
   here().deliver();
-  const turn mine(*this);
+  const turn turn_lock(*this);
   if (size > limit_) throw limit_exceeded(size, limit_);
   while (end_ - begin_ < size) {
     if (!fill(size)) throw unexpected_eof(end_ - begin_, size);
@@ -148,13 +149,13 @@ std::span<const std::byte> read_buffer::exactly(std::size_t size) {
 
 void read_buffer::skip(std::size_t size) {
   here().deliver();
-  const turn mine(*this);
-  for (std::size_t dropped = 0;;) {
-    const std::size_t part = std::min(size - dropped, end_ - begin_);
+  const turn turn_lock(*this);
+  for (std::size_t bytes_dropped = 0;;) {
+    const std::size_t part = std::min(size - bytes_dropped, end_ - begin_);
     begin_ += part;
-    dropped += part;
-    if (dropped == size) return;
-    if (!fill(1)) throw unexpected_eof(dropped, size);
+    bytes_dropped += part;
+    if (bytes_dropped == size) return;
+    if (!fill(1)) throw unexpected_eof(bytes_dropped, size);
   }
 }
 

@@ -41,25 +41,25 @@ struct signal_receiver {
 std::array<std::atomic<signal_receiver*>, most_signals> receivers;
 std::array<struct sigaction, most_signals> previous;
 std::atomic<int> handlers_at_work{0};
-std::mutex sharing;  // guards `receivers`, from all but the handlers
+std::mutex mutex;  // guards `receivers`, from all but the handlers
 
 constexpr std::uint64_t bit_of(int signal) noexcept {
   return std::uint64_t{1} << (signal - 1);
 }
 
 void on_signal_of_set(int signal) noexcept {
-  const int kept = errno;
+  const int saved_errno = errno;
   ++handlers_at_work;
-  signal_receiver* to = receivers[static_cast<std::size_t>(signal)].load();
+  signal_receiver* receiver = receivers[static_cast<std::size_t>(signal)].load();
   // A forked child has the receivers for a moment, and shares the pipe.
-  if (to != nullptr && to->process == ::getpid()) {
+  if (receiver != nullptr && receiver->process == ::getpid()) {
     const auto number = static_cast<std::uint8_t>(signal);
-    if ((to->in_pipe.fetch_or(bit_of(signal)) & bit_of(signal)) == 0) {
-      [[maybe_unused]] const ssize_t size = ::write(to->pipe, &number, 1);
+    if ((receiver->in_pipe.fetch_or(bit_of(signal)) & bit_of(signal)) == 0) {
+      [[maybe_unused]] const ssize_t size = ::write(receiver->pipe, &number, 1);
     }
   }
   --handlers_at_work;
-  errno = kept;
+  errno = saved_errno;
 }
 
 /// Called in a forked child: the sets are its parent's.
@@ -72,22 +72,22 @@ void forget_all() noexcept {
 }
 
 void before_fork() noexcept {
-  sharing.lock();
+  mutex.lock();
 }
 void after_fork() noexcept {
-  sharing.unlock();
+  mutex.unlock();
 }
 void after_fork_in_child() noexcept {
   forget_all();
-  sharing.unlock();
+  mutex.unlock();
 }
-[[maybe_unused]] const int hooked =
+[[maybe_unused]] const int registration =
     ::pthread_atfork(&before_fork, &after_fork, &after_fork_in_child);
 
 bool can_be_waited_for(int signal) noexcept {
-  for (const int other :
+  for (const int number :
        {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-    if (signal == other) return false;
+    if (signal == number) return false;
   }
   return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);
 }
@@ -102,11 +102,11 @@ std::string name_of(int signal) {
 
 struct signal_set::state {
   state() {
-    std::array<int, 2> made{-1, -1};
-    if (::pipe2(made.data(), O_CLOEXEC | O_NONBLOCK) != 0) detail::throw_errno(errno, "pipe2");
-    from = fd(made[0]);
-    to = fd(made[1]);
-    receiving.pipe = to.get();
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) detail::throw_errno(errno, "pipe2");
+    read_end = fd(ends[0]);
+    write_end = fd(ends[1]);
+    receiver.pipe = write_end.get();
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -115,33 +115,33 @@ struct signal_set::state {
   /// The state lasts until the last fiber has left next().
   void end() noexcept {
     if (made_in == detail::this_process()) {
-      const std::lock_guard in(sharing);
-      for (const int each : std::exchange(caught, {})) give_back(each);
+      const std::lock_guard lock(mutex);
+      for (const int number : std::exchange(numbers, {})) give_back(number);
       while (handlers_at_work.load() != 0) ::sched_yield();
     }
-    from.close();
+    read_end.close();
   }
 
   void take(int signal) {
     if (!can_be_waited_for(signal)) {
       throw std::invalid_argument("signal_set: " + name_of(signal) + " cannot be caught");
     }
-    const std::lock_guard in(sharing);
+    const std::lock_guard lock(mutex);
     auto& place = receivers[static_cast<std::size_t>(signal)];
-    if (place.load() == &receiving) return;
+    if (place.load() == &receiver) return;
     if (place.load() != nullptr)
       throw std::logic_error("signal_set: another one has " + name_of(signal));
-    caught.reserve(caught.size() + 1);
-    struct sigaction ours{};
-    ours.sa_handler = &on_signal_of_set;
-    ours.sa_flags = SA_RESTART | SA_ONSTACK;
-    place = &receiving;
-    if (::sigaction(signal, &ours, &previous[static_cast<std::size_t>(signal)]) != 0) {
+    numbers.reserve(numbers.size() + 1);
+    struct sigaction action{};
+    action.sa_handler = &on_signal_of_set;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+    place = &receiver;
+    if (::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
       const int error = errno;
       place = nullptr;
       detail::throw_errno(error, "sigaction");
     }
-    caught.push_back(signal);
+    numbers.push_back(signal);
   }
 
   static void give_back(int signal) noexcept {
@@ -150,14 +150,14 @@ struct signal_set::state {
   }
 
   const std::uint32_t made_in = detail::this_process();
-  std::vector<int> caught;
-  signal_receiver receiving;
-  fd to;
-  fd from;
+  std::vector<int> numbers;
+  signal_receiver receiver;
+  fd write_end;
+  fd read_end;
 };
 
 signal_set::signal_set(std::initializer_list<int> signals) : state_(std::make_shared<state>()) {
-  for (const int each : signals) state_->take(each);
+  for (const int number : signals) state_->take(number);
 }
 
 signal_set::signal_set(signal_set&&) noexcept = default;
@@ -174,19 +174,19 @@ signal_set::~signal_set() {
 }
 
 int signal_set::next() {
-  const std::shared_ptr<state> used = state_;  // the set may be moved or destroyed meanwhile
-  if (used != nullptr && used->made_in != detail::this_process()) {
+  const std::shared_ptr<state> set_state = state_;  // the set may be moved or destroyed meanwhile
+  if (set_state != nullptr && set_state->made_in != detail::this_process()) {
     throw std::logic_error("signal_set: used in a forked child");
   }
   std::byte number{};
   if (io::read(native_handle(), {&number, 1}) == 0) detail::throw_errno(EBADF, "read");
   const int signal = std::to_integer<int>(number);
-  used->receiving.in_pipe.fetch_and(~bit_of(signal));
+  set_state->receiver.in_pipe.fetch_and(~bit_of(signal));
   return signal;
 }
 
 int signal_set::native_handle() const noexcept {
-  return state_ == nullptr ? -1 : state_->from.get();
+  return state_ == nullptr ? -1 : state_->read_end.get();
 }
 
 }}  // namespace motet::MOTET_ABI

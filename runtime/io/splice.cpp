@@ -35,10 +35,10 @@ class way {
  public:
   /// Returns: false if there are no descriptors left.
   bool open() noexcept {
-    std::array<int, 2> made{-1, -1};
-    if (faults::call("pipe2", ::pipe2, made.data(), O_CLOEXEC) != 0) return false;
-    exit_ = fd(made[0]);
-    entry_ = fd(made[1]);
+    std::array<int, 2> ends{-1, -1};
+    if (faults::call("pipe2", ::pipe2, ends.data(), O_CLOEXEC) != 0) return false;
+    exit_ = fd(ends[0]);
+    entry_ = fd(ends[1]);
     capacity_ = static_cast<std::size_t>(::fcntl(entry_.get(), F_GETPIPE_SZ));
     return true;
   }
@@ -60,9 +60,9 @@ class way {
 
 /// A socket in blocking mode has the thread wait, whatever splice(2) is told. Pipes do not.
 bool made_nonblocking(int descriptor) noexcept {
-  struct stat found{};
-  if (::fstat(descriptor, &found) != 0) return false;
-  if (S_ISFIFO(found.st_mode)) return true;
+  struct stat attributes{};
+  if (::fstat(descriptor, &attributes) != 0) return false;
+  if (S_ISFIFO(attributes.st_mode)) return true;
   const int mode = ::fcntl(descriptor, F_GETFL);
   if (mode < 0) return false;
   return (mode & O_NONBLOCK) != 0 || ::fcntl(descriptor, F_SETFL, mode | O_NONBLOCK) == 0;
@@ -71,70 +71,70 @@ bool made_nonblocking(int descriptor) noexcept {
 constexpr unsigned without_wait = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
 
 /// Returns: bytes moved, or minus an errno value.
-ssize_t splice_now(int from, int to, std::size_t size) noexcept {
-  const ssize_t moved =
-      faults::call("splice", ::splice, from, nullptr, to, nullptr, size, without_wait);
-  return moved < 0 ? -errno : moved;
+ssize_t splice_now(int source, int target, std::size_t size) noexcept {
+  const ssize_t count =
+      faults::call("splice", ::splice, source, nullptr, target, nullptr, size, without_wait);
+  return count < 0 ? -errno : count;
 }
 
 /// A socket with something in its error queue is ready for as long as the program leaves it there.
 /// Source: recv(2), MSG_ERRQUEUE.
 constexpr std::chrono::milliseconds pause_in_vain{1};
 
-/// Calls `splice`, which splices from or to `awaited`, as soon as that is ready.
+/// Calls `splice`, which splices from or to `stream`, as soon as that is ready.
 /// Returns: bytes moved; 0 at the end; minus an errno value that says that this kernel cannot.
 /// Throws: std::system_error; a pending interruption.
 template <typename Splice>
-ssize_t splice_when_ready(const direction_lock& awaited, short events, Splice splice) {
+ssize_t splice_when_ready(const direction_lock& stream, short events, Splice splice) {
   for (;;) {
-    if (awaited.descriptor() < 0) throw_errno(EBADF, "copy");
-    const ssize_t moved = splice();
-    if (moved >= 0 || moved == -EINVAL || moved == -ENOSYS) return moved;
-    if (moved != -EAGAIN && moved != -EINTR) throw_errno(static_cast<int>(-moved), "copy");
-    if (moved == -EAGAIN && (io::wait_fd(awaited.descriptor(), events) & events) == 0) {
+    if (stream.descriptor() < 0) throw_errno(EBADF, "copy");
+    const ssize_t count = splice();
+    if (count >= 0 || count == -EINVAL || count == -ENOSYS) return count;
+    if (count != -EAGAIN && count != -EINTR) throw_errno(static_cast<int>(-count), "copy");
+    if (count == -EAGAIN && (io::wait_fd(stream.descriptor(), events) & events) == 0) {
       sleep_for(pause_in_vain);
     }
   }
 }
 
-/// Writes what has entered `through` but cannot be spliced out of it.
-void empty_by_hand(const way& through, std::size_t size, direction_lock& to,
+/// Writes what has entered `channel` but cannot be spliced out of it.
+void empty_by_hand(const way& channel, std::size_t size, direction_lock& target,
                    copy_progress& progress) {
   std::array<std::byte, 4096> part;
   while (size > 0) {
-    const std::size_t got =
-        io::read(through.exit(), std::span(part).first(std::min(size, part.size())));
-    size -= got;
-    for (std::span<const std::byte> rest = std::span(part).first(got); !rest.empty();) {
+    const std::size_t count =
+        io::read(channel.exit(), std::span(part).first(std::min(size, part.size())));
+    size -= count;
+    for (std::span<const std::byte> rest = std::span(part).first(count); !rest.empty();) {
       std::error_code error;
-      const std::size_t written = to.write(rest, error);
-      progress.delivered(written);
-      rest = rest.subspan(written);
+      const std::size_t bytes_written = target.write(rest, error);
+      progress.delivered(bytes_written);
+      rest = rest.subspan(bytes_written);
       if (error) throw_stream_error(error, "write");
     }
   }
 }
 
 /// The pipe is never without a reader, so nothing raises SIGPIPE.
-ssize_t load(direction_lock& from, const way& through) {
-  return splice_when_ready(from, POLLIN, [&] {
-    return splice_now(from.descriptor(), through.entry(), through.capacity());
+ssize_t load(direction_lock& source, const way& channel) {
+  return splice_when_ready(source, POLLIN, [&] {
+    return splice_now(source.descriptor(), channel.entry(), channel.capacity());
   });
 }
 
-/// Returns: false if this kernel cannot splice to `to`; then all has been written by hand.
-bool unload(const way& through, std::size_t size, direction_lock& to, copy_progress& progress) {
+/// Returns: false if this kernel cannot splice to `target`; then all has been written by hand.
+bool unload(const way& channel, std::size_t size, direction_lock& target, copy_progress& progress) {
   while (size > 0) {
-    const ssize_t sent = splice_when_ready(to, POLLOUT, [&] {
+    const ssize_t count = splice_when_ready(target, POLLOUT, [&] {
       const sigpipe_guard guard;
-      return splice_now(through.exit(), to.descriptor(), size);
+      return splice_now(channel.exit(), target.descriptor(), size);
     });
-    if (sent <= 0) {
-      empty_by_hand(through, size, to, progress);
+    if (count <= 0) {
+      empty_by_hand(channel, size, target, progress);
       return false;
     }
-    progress.delivered(static_cast<std::size_t>(sent));
-    size -= static_cast<std::size_t>(sent);
+    progress.delivered(static_cast<std::size_t>(count));
+    size -= static_cast<std::size_t>(count);
   }
   return true;
 }
@@ -145,22 +145,24 @@ constexpr std::size_t small_part = std::size_t{16}
 enum class flow { ended, little, refused };
 
 /// Splices until there is little to splice.
-flow splice_much(direction_lock& from, direction_lock& to, way& through, copy_progress& progress) {
+flow splice_much(direction_lock& source, direction_lock& target, way& channel,
+                 copy_progress& progress) {
   for (;;) {
     checkpoint();
-    const ssize_t loaded = load(from, through);
-    if (loaded < 0) return flow::refused;
-    if (loaded == 0) return flow::ended;
-    const auto size = static_cast<std::size_t>(loaded);
+    const ssize_t load_size = load(source, channel);
+    if (load_size < 0) return flow::refused;
+    if (load_size == 0) return flow::ended;
+    const auto size = static_cast<std::size_t>(load_size);
     progress.came();
-    through.note_load(size);
-    if (!unload(through, size, to, progress)) return flow::refused;
+    channel.note_load(size);
+    if (!unload(channel, size, target, progress)) return flow::refused;
     if (size < small_part) return flow::little;
   }
 }
 
-bool open_way(way& through, direction_lock& from, direction_lock& to) {
-  return made_nonblocking(from.descriptor()) && made_nonblocking(to.descriptor()) && through.open();
+bool open_way(way& channel, direction_lock& source, direction_lock& target) {
+  return made_nonblocking(source.descriptor()) && made_nonblocking(target.descriptor()) &&
+         channel.open();
 }
 
 /// Returns: bytes copied, or minus an errno value.
@@ -181,34 +183,34 @@ bool is_of_the_disk(ssize_t result) noexcept {
 
 /// A pipe uses two descriptors, and splicing through it takes more calls than a read and a write,
 /// so it pays only for streams on which much arrives at a time.
-bool copy_by_splice(direction_lock& from, direction_lock& to, copy_progress& progress) {
+bool copy_by_splice(direction_lock& source, direction_lock& target, copy_progress& progress) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(small_part);
-  std::optional<way> through;
+  std::optional<way> channel;
   for (;;) {
-    const std::size_t size = copy_part(from, to, {buffer.get(), small_part}, progress);
+    const std::size_t size = copy_part(source, target, {buffer.get(), small_part}, progress);
     if (size == 0) return true;
     if (size < small_part) continue;
-    if (!through && !open_way(through.emplace(), from, to)) return false;
-    const flow now = splice_much(from, to, *through, progress);
-    if (now != flow::little) return now == flow::ended;
+    if (!channel && !open_way(channel.emplace(), source, target)) return false;
+    const flow result = splice_much(source, target, *channel, progress);
+    if (result != flow::little) return result == flow::ended;
   }
 }
 
 /// The copy has descriptors of its own, because the numbers of the files may be others' before a
 /// thread gets to the call. A file of /proc and the like seems to end at once.
 /// Source: copy_file_range(2), BUGS.
-bool copy_by_file_range(direction_lock& from, direction_lock& to, copy_progress& progress) {
-  const fd source(::fcntl(from.descriptor(), F_DUPFD_CLOEXEC, 0));
-  const fd target(::fcntl(to.descriptor(), F_DUPFD_CLOEXEC, 0));
+bool copy_by_file_range(direction_lock& reader, direction_lock& writer, copy_progress& progress) {
+  const fd source(::fcntl(reader.descriptor(), F_DUPFD_CLOEXEC, 0));
+  const fd target(::fcntl(writer.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!source || !target) return false;
   for (;;) {
-    const ssize_t moved = copy_part_of_file(source.get(), target.get());
-    if (moved == -EINTR) continue;
-    if (is_of_the_disk(moved)) throw_errno(static_cast<int>(-moved), "copy");
-    if (moved < 0 || (moved == 0 && progress.bytes == 0)) return false;
-    if (moved == 0) return true;
+    const ssize_t count = copy_part_of_file(source.get(), target.get());
+    if (count == -EINTR) continue;
+    if (is_of_the_disk(count)) throw_errno(static_cast<int>(-count), "copy");
+    if (count < 0 || (count == 0 && progress.bytes == 0)) return false;
+    if (count == 0) return true;
     progress.came();
-    progress.delivered(static_cast<std::size_t>(moved));
+    progress.delivered(static_cast<std::size_t>(count));
   }
 }
 

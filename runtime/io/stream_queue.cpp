@@ -9,7 +9,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct stream_wait : tagged_link<stream_wait_tag> {
-  stream_wait(const char* what, int fd) noexcept : wait(what, fd) {}
+  stream_wait(const char* call, int fd) noexcept : wait(call, fd) {}
   wait_record wait;
   bool closed = false;
 };
@@ -25,7 +25,7 @@ thread_state* stream_queue::holder() noexcept {
   return holder_.load(std::memory_order_relaxed);
 }
 
-queue_result stream_queue::take(const char* what, int fd) {
+queue_result stream_queue::take(const char* call, int fd) {
   thread_state& thread = here();
   if (closed_) return queue_result::closed;
   thread_state* owner = holder();
@@ -35,17 +35,17 @@ queue_result stream_queue::take(const char* what, int fd) {
     return queue_result::taken;
   }
   if (owner != &thread) {
-    throw std::logic_error("a fiber of another thread has the " + std::string(what) + " " +
+    throw std::logic_error("a fiber of another thread has the " + std::string(call) + " " +
                            std::to_string(fd));
   }
-  stream_wait waiting(what, fd);
-  waiting.wait.target = &user_;
-  waiting_.push_back(waiting);
-  if (thread.park(waiting.wait) == wake_reason::interrupted) {
-    waiting.unlink();
+  stream_wait waiter(call, fd);
+  waiter.wait.target = &user_;
+  waiting_.push_back(waiter);
+  if (thread.park(waiter.wait) == wake_reason::interrupted) {
+    waiter.unlink();
     return queue_result::interrupted;
   }
-  return waiting.closed ? queue_result::closed : queue_result::taken;
+  return waiter.closed ? queue_result::closed : queue_result::taken;
 }
 
 /// A waiter that has just been interrupted is skipped: the next one gets the turn.

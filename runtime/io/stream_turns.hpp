@@ -14,12 +14,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename State>
 class stream_turns {
  public:
-  stream_queue reading;
-  stream_queue writing;
+  stream_queue read_queue;
+  stream_queue write_queue;
 
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void check_threads() {
-    if (reading.taken_elsewhere() || writing.taken_elsewhere()) {
+    if (read_queue.taken_elsewhere() || write_queue.taken_elsewhere()) {
       throw std::logic_error(
           "stream: a fiber of another thread is reading from it or writing to it");
     }
@@ -27,34 +27,34 @@ class stream_turns {
 
   /// The fibers that wait for their turns get bad_file_descriptor, and so do all that come later.
   void end_queues() noexcept {
-    reading.close();
-    writing.close();
+    read_queue.close();
+    write_queue.close();
   }
 
   /// The fibers in a call on the stream must have left it before the state is destroyed.
   void await_leave() noexcept {
     thread_state* thread = self();
     if (thread == nullptr) return;
-    while (reading.in_use() || writing.in_use()) thread->snooze();
+    while (read_queue.in_use() || write_queue.in_use()) thread->snooze();
   }
 
   /// Destroys the state of a stream that is closed, or has it destroyed by whichever fiber keeps a
   /// turn last.
-  static void let_go(owned<State> closed) noexcept {
-    closed->await_leave();
+  static void let_go(owned<State> state) noexcept {
+    state->await_leave();
     thread_state* thread = self();
-    if (closed->kept() && thread != nullptr)
+    if (state->kept() && thread != nullptr)
       thread->snooze();  // the fiber that has the turn sees that the stream is closed
-    closed->is_let_go_ = closed->kept();
-    if (closed->is_let_go_) (void)closed.release();
+    state->is_let_go_ = state->kept();
+    if (state->is_let_go_) (void)state.release();
   }
-  static void pass(State* held, stream_queue& turn) noexcept {
+  static void pass(State* state, stream_queue& turn) noexcept {
     turn.pass();
-    if (held->is_let_go_ && !held->kept()) delete held;
+    if (state->is_let_go_ && !state->kept()) delete state;
   }
 
  private:
-  bool kept() noexcept { return reading.kept() || writing.kept(); }
+  bool kept() noexcept { return read_queue.kept() || write_queue.kept(); }
 
   bool is_let_go_ = false;  // the stream is closed, but a turn is kept
 };

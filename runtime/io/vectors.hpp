@@ -20,20 +20,20 @@ template <typename Part>
 std::int32_t move_vectors(std::span<const iovec> buffers, Part part) {
   constexpr std::size_t most_at_once = 64;
   std::array<iovec, most_at_once> window;
-  std::size_t moved = 0;  // of the first buffer, or more
+  std::size_t offset = 0;  // of the first buffer, or more
   for (;;) {
-    while (!buffers.empty() && moved >= buffers.front().iov_len) {
-      moved -= buffers.front().iov_len;
+    while (!buffers.empty() && offset >= buffers.front().iov_len) {
+      offset -= buffers.front().iov_len;
       buffers = buffers.subspan(1);
     }
     if (buffers.empty()) return 0;
     const std::size_t count = std::min(buffers.size(), window.size());
     std::copy_n(buffers.begin(), count, window.begin());
-    window[0].iov_base = static_cast<std::byte*>(window[0].iov_base) + moved;
-    window[0].iov_len -= moved;
-    const std::int32_t more = part(std::span<const iovec>(window).first(count));
-    if (more <= 0) return more < 0 ? more : -EIO;
-    moved += static_cast<std::size_t>(more);
+    window[0].iov_base = static_cast<std::byte*>(window[0].iov_base) + offset;
+    window[0].iov_len -= offset;
+    const std::int32_t result = part(std::span<const iovec>(window).first(count));
+    if (result <= 0) return result < 0 ? result : -EIO;
+    offset += static_cast<std::size_t>(result);
   }
 }
 

@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds last_moment(10);
 
 }  // namespace
 
-write_buffer::write_buffer(const stream_direction& to, std::size_t capacity, call_site site)
-    : to_(to), capacity_(capacity), site_(site), unwinding_(std::uncaught_exceptions()) {
+write_buffer::write_buffer(const stream_direction& target, std::size_t capacity, call_site site)
+    : to_(target), capacity_(capacity), site_(site), unwinding_(std::uncaught_exceptions()) {
   if (capacity == 0) throw std::invalid_argument("writer: the capacity must be at least 1");
   filling_.bytes = owned<std::byte[]>(new std::byte[capacity]);
   sending_.bytes = owned<std::byte[]>(new std::byte[capacity]);
@@ -36,7 +36,7 @@ write_buffer::write_buffer(const stream_direction& to, std::size_t capacity, cal
 write_buffer::~write_buffer() {
   if (buffered() == 0 || std::uncaught_exceptions() > unwinding_) return;
   try {
-    const std::lock_guard in(calls_);
+    const std::lock_guard lock(calls_);
     const std::lock_guard alone(sends_);
     if (failure_ || send_all() != std::errc::operation_canceled) return;
     const internal_shield safe;
@@ -52,7 +52,7 @@ void write_buffer::write_text(std::string_view text) {
 }
 
 void write_buffer::write(std::span<const std::byte> bytes) {
-  const std::lock_guard in(calls_);
+  const std::lock_guard lock(calls_);
   check_failure();
   if (bytes.empty()) return;
   const bool flushed_later = begin();
@@ -82,7 +82,7 @@ void write_buffer::flush_gathered() {
 }
 
 void write_buffer::flush() {
-  const std::lock_guard in(calls_);
+  const std::lock_guard lock(calls_);
   const std::lock_guard alone(sends_);
   check_failure();
   settle(send_all());

@@ -21,17 +21,18 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-migration_attempt::migration_attempt(residence& from, const executor& where, bool returns) noexcept
-    : trip(from.trip),
-      to(where),
-      poster(&from.block),
-      answers_to(returns || from.portals > 0 ? from : trip.home) {
+migration_attempt::migration_attempt(residence& origin, const executor& destination,
+                                     bool returns) noexcept
+    : trip(origin.trip),
+      target(destination),
+      poster(&origin.block),
+      answers_to(returns || origin.portals > 0 ? origin : trip.home) {
   retain(trip);
 }
 
-void send_back(const migration_attempt& failed, std::exception_ptr why) noexcept {
-  failed.trip.refused = std::move(why);
-  failed.answers_to.thread.mail().push(failed.answers_to.returning);
+void send_back(const migration_attempt& attempt, std::exception_ptr error) noexcept {
+  attempt.trip.refusal = std::move(error);
+  attempt.answers_to.thread.mail().push(attempt.answers_to.return_post);
 }
 
 /// If the executor has not called the function, the traveller goes back: now it cannot be called.
@@ -47,9 +48,9 @@ namespace {
 /// On a thread without a runtime of its own, but perhaps with that of another visit, from whose
 /// function the executor has called this one.
 void visit_foreign_thread(const migration_attempt& attempt) noexcept {
-  std::optional<visitor_runtime> visited;
+  std::optional<visitor_runtime> runtime;
   try {
-    visited.emplace();
+    runtime.emplace();
   } catch (...) {
     send_back(attempt, std::current_exception());
     return;
@@ -63,11 +64,11 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
   thread_state& home = *stay.home;
   control_block& host = home.running();
   std::uint8_t waits = 0;
-  while (!stay.over && !home.in_exit(runs_it)) {
+  while (!stay.ended && !home.in_exit(runs_it)) {
     wait_record wait("a fiber that visits it");
-    stay.waiting = &wait;
+    stay.waiter = &wait;
     home.park(wait);
-    stay.waiting = nullptr;
+    stay.waiter = nullptr;
     if ((host.interrupts & interrupt_cancel) != 0 && !in_shield(host)) {
       cancel_here(runs_it, asked_by(host, "who let it run there ends"));
     }
@@ -83,11 +84,11 @@ void come_again(const migration_attempt& attempt, residence& place) noexcept {
     send_back(attempt, std::current_exception());
     return;
   }
-  place.returning.handle_post(place.returning, place.thread);
+  place.return_post.handle_post(place.return_post, place.thread);
 }
 
 void receive_apart(const migration_attempt& attempt, thread_state& home) noexcept {
-  visit stay{.by = &attempt, .home = &home};
+  visit stay{.attempt = &attempt, .home = &home};
   handle runs_it;
   try {
     fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<visit_body, void>::kind, {});
@@ -113,11 +114,11 @@ enum class calling_place : std::uint8_t {
 };
 
 calling_place place_of_call(const migration_attempt& attempt, bool alone) noexcept {
-  const thread_state* here = self();
-  if (here == nullptr) return calling_place::foreign_thread;
-  if (&here->running() == attempt.poster && attempt.posting) return calling_place::in_post;
-  if (residence_on(attempt.trip, *here) != nullptr) return calling_place::known_residence;
-  if (here->foreign) return calling_place::foreign_thread;
+  const thread_state* thread = self();
+  if (thread == nullptr) return calling_place::foreign_thread;
+  if (&thread->running() == attempt.poster && attempt.posting) return calling_place::in_post;
+  if (residence_on(attempt.trip, *thread) != nullptr) return calling_place::known_residence;
+  if (thread->foreign) return calling_place::foreign_thread;
   return alone ? calling_place::own_fiber : calling_place::serving_fiber;
 }
 

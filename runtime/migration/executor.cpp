@@ -17,24 +17,24 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-bool runs_here(const thread& where) {
-  return runs_here(*where.link());
+bool runs_here(const thread& worker) {
+  return runs_here(*worker.link());
 }
 
-bool runs_here(const thread_pool& where) {
-  return where.on_own_thread();
+bool runs_here(const thread_pool& pool) {
+  return pool.on_own_thread();
 }
 
-bool runs_here(const strand& where) noexcept {
-  return runs_here(where.pool_->worker(where.worker_));
+bool runs_here(const strand& target) noexcept {
+  return runs_here(target.pool_->worker(target.worker_));
 }
 
-bool take_room(const thread_pool& where, const journey& traveller) {
-  return where.enter_unless_inside(traveller);
+bool take_room(const thread_pool& pool, const journey& traveller) {
+  return pool.enter_unless_inside(traveller);
 }
 
-bool take_room(const strand& where, const journey& traveller) {
-  return where.pool_->enter_unless_inside(traveller);
+bool take_room(const strand& target, const journey& traveller) {
+  return target.pool_->enter_unless_inside(traveller);
 }
 
 /// The job with which a traveller arrives at a worker or a thread. It does nothing else, so the
@@ -55,27 +55,27 @@ class arrival_job {
   std::shared_ptr<migration_attempt> attempt_;
 };
 
-void give(const thread_pool& where, const arrival& fiber) {
+void give(const thread_pool& pool, const arrival& fiber) {
   arrival_job job(fiber);
-  where.check_entered(job.has_room());
-  where.give_to(where.choose(), std::move(job), {}, call_site::here());
-}
-
-void give(const strand& where, const arrival& fiber) {
-  arrival_job job(fiber);
-  const thread_pool& pool = *where.pool_;
   pool.check_entered(job.has_room());
-  pool.give_to(pool.choose(where.worker_), std::move(job), {}, call_site::here());
+  pool.give_to(pool.choose(), std::move(job), {}, call_site::here());
 }
 
-void give(const thread& where, const arrival& fiber) {
-  leave(*where.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
+void give(const strand& target, const arrival& fiber) {
+  arrival_job job(fiber);
+  const thread_pool& pool = *target.pool_;
+  pool.check_entered(job.has_room());
+  pool.give_to(pool.choose(target.worker_), std::move(job), {}, call_site::here());
+}
+
+void give(const thread& worker, const arrival& fiber) {
+  leave(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
 }
 
 namespace {
 
-job_inbox& inbox_at(void* where) noexcept {
-  return *static_cast<job_inbox*>(where);
+job_inbox& inbox_at(void* inbox) noexcept {
+  return *static_cast<job_inbox*>(inbox);
 }
 
 /// What a post() needs after the runtime has ended: a reference to a fiber keeps the mailbox.
@@ -86,24 +86,24 @@ struct runtime_inbox {
 };
 
 std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
-  auto made = std::make_shared<runtime_inbox>(refer_to(home.main_fiber()));
-  return {made, &made->jobs};
+  auto inbox = std::make_shared<runtime_inbox>(refer_to(home.main_fiber()));
+  return {inbox, &inbox->jobs};
 }
 
 /// How a runtime is an executor.
 constexpr executor_kind of_a_runtime{
-    [](void* where, std::function<void()>&& f) {
+    [](void* inbox, std::function<void()>&& f) {
       local_list inherited_locals = inherited_here();
       leave_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
-                 [&](job_slot&& item) { leave(inbox_at(where), std::move(item)); });
+                 [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
     },
-    [](const void* where) {
+    [](const void* inbox) {
       const thread_state* thread = self();
-      return thread != nullptr && thread->jobs.inbox.get() == where;
+      return thread != nullptr && thread->jobs.inbox.get() == inbox;
     },
     nullptr,
-    [](void* where, const arrival& fiber) {
-      leave(inbox_at(where), job_slot::holding(arrival_job(fiber), call_site::here()));
+    [](void* inbox, const arrival& fiber) {
+      leave(inbox_at(inbox), job_slot::holding(arrival_job(fiber), call_site::here()));
     }};
 
 }  // namespace

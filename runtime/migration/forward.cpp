@@ -17,18 +17,18 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// The first raised exception and the last token stand, as with a fiber that is at home; the
 /// children's failures are all kept. A second raised exception goes to on_unhandled, for the
 /// raise() that gave it has returned true.
-void merge(forwarded& into, forwarded&& more) noexcept {
-  if (into.raised == nullptr) std::swap(into.raised, more.raised);
-  if (more.raised != nullptr) {
+void merge(forwarded& target, forwarded&& news) noexcept {
+  if (target.raised == nullptr) std::swap(target.raised, news.raised);
+  if (news.raised != nullptr) {
     thread_state& thread = *self();
     thread.cleaner.destroy_later(
-        value_slot::holding(undelivered(thread.settings(), std::move(more.raised))));
+        value_slot::holding(undelivered(thread.settings(), std::move(news.raised))));
   }
-  into.failures.splice(into.failures.end(), more.failures);
-  if (more.token_given) std::swap(into.token, more.token);
-  into.token_given = into.token_given || more.token_given;
-  into.stops = into.stops || more.stops;
-  if (more.end.asked) into.end = more.end;
+  target.failures.splice(target.failures.end(), news.failures);
+  if (news.token_given) std::swap(target.token, news.token);
+  target.token_given = target.token_given || news.token_given;
+  target.stops = target.stops || news.stops;
+  if (news.end.asked) target.end = news.end;
 }
 
 namespace {
@@ -43,23 +43,23 @@ bool any(const forwarded& news) noexcept {
 }
 
 /// Runs on the thread that was nudged, which had the traveller then, or could call it back.
-void look(journey& trip, thread_state& here) noexcept {
+void look(journey& trip, thread_state& thread) noexcept {
   forwarded news;
-  residence* at = nullptr;
+  residence* place = nullptr;
   residence* sender = nullptr;
   {
-    const std::lock_guard in(trip.sharing);
+    const std::lock_guard lock(trip.sharing);
     trip.nudged = false;
-    if (trip.at != nullptr && &trip.at->thread == &here) {
-      at = trip.at;
+    if (trip.place != nullptr && &trip.place->thread == &thread) {
+      place = trip.place;
       news = std::exchange(trip.news, {});
-    } else if (trip.at == nullptr && trip.sender != nullptr && &trip.sender->thread == &here) {
+    } else if (trip.place == nullptr && trip.sender != nullptr && &trip.sender->thread == &thread) {
       sender = trip.sender;
-    } else if (trip.at == nullptr || any(trip.news)) {
+    } else if (trip.place == nullptr || any(trip.news)) {
       nudge(trip);
     }
   }
-  if (at != nullptr) at->apply(std::move(news));
+  if (place != nullptr) place->apply(std::move(news));
   if (sender != nullptr) sender->look();
   release(trip);
 }
@@ -67,25 +67,25 @@ void look(journey& trip, thread_state& here) noexcept {
 }  // namespace
 
 void nudge(journey& trip) noexcept {
-  residence* place = trip.at != nullptr ? trip.at : trip.sender;
+  residence* place = trip.place != nullptr ? trip.place : trip.sender;
   if (trip.nudged || place == nullptr) return;
   trip.nudge.trip = &trip;
-  trip.nudge.handle_post = [](post& item, thread_state& here) noexcept {
-    look(*static_cast<journey::nudge_post&>(item).trip, here);
+  trip.nudge.handle_post = [](post& item, thread_state& thread) noexcept {
+    look(*static_cast<journey::nudge_post&>(item).trip, thread);
   };
   trip.nudged = place->thread.mail().push(trip.nudge);
   if (trip.nudged) retain(trip);
 }
 
-void forward(journey& to, forwarded&& news) noexcept {
+void forward(journey& trip, forwarded&& news) noexcept {
   if (!any(news)) return;
   const bool urgent = interrupts(news);
   race_point();
-  const std::lock_guard in(to.sharing);
-  merge(to.news, std::move(news));
-  if (to.at == nullptr && !urgent) return;
-  if (to.at == nullptr) to.wanted = true;
-  nudge(to);
+  const std::lock_guard lock(trip.sharing);
+  merge(trip.news, std::move(news));
+  if (trip.place == nullptr && !urgent) return;
+  if (trip.place == nullptr) trip.wanted = true;
+  nudge(trip);
 }
 
 void residence::apply(forwarded&& news) noexcept {
@@ -96,19 +96,19 @@ void residence::apply(forwarded&& news) noexcept {
     interrupt_fiber(block, interrupt_cancel);
   }
   if (news.stops) end_stopped_scopes(block);
-  forwarded later;
-  if (news.raised != nullptr && !raise_here(block, news.raised)) later.raised = news.raised;
-  later.failures = std::move(news.failures);
-  if (!later.failures.empty() && raise_here(block, later.failures.front())) {
-    trip.raised_failure = std::move(later.failures.front());
-    later.failures.pop_front();
+  forwarded remainder;
+  if (news.raised != nullptr && !raise_here(block, news.raised)) remainder.raised = news.raised;
+  remainder.failures = std::move(news.failures);
+  if (!remainder.failures.empty() && raise_here(block, remainder.failures.front())) {
+    trip.raised_failure = std::move(remainder.failures.front());
+    remainder.failures.pop_front();
   }
   if (news.token_given) {
     give_token(block, std::move(news.token));
     thread.cleaner.destroy_later(std::move(news.token));
   }
-  const std::lock_guard in(trip.sharing);
-  merge(trip.news, std::move(later));
+  const std::lock_guard lock(trip.sharing);
+  merge(trip.news, std::move(remainder));
 }
 
 void forward_stops(journey& trip) noexcept {
@@ -119,7 +119,7 @@ void forward_stops(journey& trip) noexcept {
 
 /// The result that stop() gave takes its place when the fiber is at home again.
 void forward_result(journey& trip, value_slot&& value) noexcept {
-  const std::lock_guard in(trip.sharing);
+  const std::lock_guard lock(trip.sharing);
   trip.result = std::move(value);
 }
 

@@ -17,18 +17,18 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-void retain(journey& kept) noexcept {
-  kept.references.fetch_add(1, std::memory_order_relaxed);
+void retain(journey& trip) noexcept {
+  trip.references.fetch_add(1, std::memory_order_relaxed);
 }
 
-void release(journey& used) noexcept {
-  if (used.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &used;
+void release(journey& trip) noexcept {
+  if (trip.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &trip;
 }
 
 void dispose_journey(journey& trip) noexcept {
   if (in_this_process(trip)) {
-    const std::lock_guard in(trip.sharing);
-    trip.at = nullptr;
+    const std::lock_guard lock(trip.sharing);
+    trip.place = nullptr;
   }
   release(trip);
 }
@@ -37,17 +37,17 @@ journey::journey(control_block& traveller) noexcept
     : fiber(traveller), home(*this, home_of(traveller), traveller) {}
 
 residence* residence_on(journey& trip, const thread_state& thread) noexcept {
-  const std::lock_guard in(trip.sharing);
-  residence* each = trip.residences;
-  while (each != nullptr && &each->thread != &thread) each = each->next;
-  return each;
+  const std::lock_guard lock(trip.sharing);
+  residence* place = trip.residences;
+  while (place != nullptr && &place->thread != &thread) place = place->next;
+  return place;
 }
 
 bool has_residence_in(const journey& trip, const pool_state* pool) noexcept {
-  const std::lock_guard in(trip.sharing);
-  const residence* each = trip.residences;
-  while (each != nullptr && each->thread.pool != pool) each = each->next;
-  return each != nullptr;
+  const std::lock_guard lock(trip.sharing);
+  const residence* place = trip.residences;
+  while (place != nullptr && place->thread.pool != pool) place = place->next;
+  return place != nullptr;
 }
 
 namespace {
@@ -55,10 +55,10 @@ namespace {
 /// Leaves the thread for the journey's destination. A pointer to this thread that was read before
 /// is stale afterwards.
 void depart(journey& trip) noexcept {
-  residence& from = *trip.at;
-  from.thread.check_may_leave();
-  trip.where.watched = from.block.where.watched;
-  switch_context(trip.where, from.waiting);
+  residence& origin = *trip.place;
+  origin.thread.check_may_leave();
+  trip.saved_context.watched = origin.block.where.watched;
+  switch_context(trip.saved_context, origin.own_context);
   if (trip.home_closes) trip.home.close();
 }
 
@@ -73,20 +73,20 @@ void check_comes_home(const control_block& fiber) {
 
 /// Whether the fiber's thread takes no posts any more, so that the fiber could not come back.
 bool takes_no_mail(const control_block& fiber) noexcept {
-  const std::lock_guard in(fiber.mail->lock());
+  const std::lock_guard lock(fiber.mail->lock());
   return fiber.mail->closed();
 }
 
 /// Replaces a journey made in the parent process, whose other threads do not exist here.
 journey& journey_of(control_block& fiber) {
-  journey*& made = cold(fiber).travels.trip;
-  if (made != nullptr && !in_this_process(*made)) {
+  journey*& trip = cold(fiber).travels.trip;
+  if (trip != nullptr && !in_this_process(*trip)) {
     if (&self()->running() != &fiber)
       throw std::logic_error("teleport(): the fiber has forked away from its home");
-    release(*std::exchange(made, nullptr));
+    release(*std::exchange(trip, nullptr));
   }
-  if (made == nullptr) made = new journey(fiber);
-  return *made;
+  if (trip == nullptr) trip = new journey(fiber);
+  return *trip;
 }
 
 /// Opens the home residence, and closes it again if the fiber does not leave home after all.
@@ -98,7 +98,7 @@ class opened_home {
   opened_home(const opened_home&) = delete;
   opened_home& operator=(const opened_home&) = delete;
   ~opened_home() {
-    if (trip_.home_open && trip_.at->is_home() && trip_.home.ends_here()) trip_.home.close();
+    if (trip_.home_open && trip_.place->is_home() && trip_.home.ends_here()) trip_.home.close();
   }
 
  private:
@@ -108,26 +108,26 @@ class opened_home {
 /// Leaves for an executor.
 /// Returns: whether the traveller has arrived; false if it was called back.
 /// Throws: the exception with which the executor has refused it.
-bool leave_for(journey& trip, const executor& to, bool returns) {
-  residence& from = *trip.at;
-  auto how = std::make_shared<migration_attempt>(from, to, returns);
-  const opened_home open(trip);
-  how->has_room = executor_access::take_room(to, trip);
-  if (returns) ++from.portals;
-  trip.leaving = std::move(how);
+bool leave_for(journey& trip, const executor& target, bool returns) {
+  residence& origin = *trip.place;
+  auto attempt = std::make_shared<migration_attempt>(origin, target, returns);
+  const opened_home home_guard(trip);
+  attempt->has_room = executor_access::take_room(target, trip);
+  if (returns) ++origin.portals;
+  trip.departure = std::move(attempt);
   depart(trip);
   const bool called_back = std::exchange(trip.called_back, false);
-  if (!called_back && trip.refused == nullptr) return true;
-  if (returns) --from.portals;
-  if (trip.refused != nullptr) std::rethrow_exception(std::exchange(trip.refused, nullptr));
+  if (!called_back && trip.refusal == nullptr) return true;
+  if (returns) --origin.portals;
+  if (trip.refusal != nullptr) std::rethrow_exception(std::exchange(trip.refusal, nullptr));
   return false;
 }
 
 /// Returns: the residence that the fiber has left; null if it was at the executor already.
-residence* go(const executor& to, bool returns) {
+residence* go(const executor& target, bool returns) {
   thread_state& thread = here();
   thread.deliver();
-  if (executor_access::is_here(to)) return nullptr;
+  if (executor_access::is_here(target)) return nullptr;
   const cold_part* part = cold_if_any(thread.running());
   if (part != nullptr && part->sends) {
     throw std::logic_error("teleport(): called in an executor's post()");
@@ -136,18 +136,18 @@ residence* go(const executor& to, bool returns) {
   if (!returns) check_comes_home(fiber);
   if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);
-  residence& from = *trip.at;
-  if (from.served && executor_access::same(*from.served, to)) return nullptr;
-  if (returns && from.must_be_left()) {
+  residence& origin = *trip.place;
+  if (origin.host_executor && executor_access::same(*origin.host_executor, target)) return nullptr;
+  if (returns && origin.must_be_left()) {
     throw std::logic_error("portal: it could not return to this foreign thread");
   }
-  while (!leave_for(trip, to, returns)) self()->deliver();
-  return &from;
+  while (!leave_for(trip, target, returns)) self()->deliver();
+  return &origin;
 }
 
 void come_back(residence& origin) noexcept {
   journey& trip = origin.trip;
-  if (trip.at != &origin && in_this_process(trip)) {
+  if (trip.place != &origin && in_this_process(trip)) {
     trip.back_to = &origin;
     depart(trip);
   }
@@ -155,18 +155,18 @@ void come_back(residence& origin) noexcept {
 }
 
 bool has_residences(journey& trip) noexcept {
-  const std::lock_guard in(trip.sharing);
+  const std::lock_guard lock(trip.sharing);
   return trip.residences != &trip.home;
 }
 
 /// Returns: another residence than the present one where the traveller has left children or
 ///          portals; if there is none, home.
 residence& last_residence_of(journey& trip) noexcept {
-  const std::lock_guard in(trip.sharing);
-  residence* each = trip.residences;
-  while (each == trip.at && !each->is_home()) each = each->next;
-  each->expected = true;
-  return *each;
+  const std::lock_guard lock(trip.sharing);
+  residence* place = trip.residences;
+  while (place == trip.place && !place->is_home()) place = place->next;
+  place->expected = true;
+  return *place;
 }
 
 }  // namespace
@@ -174,11 +174,11 @@ residence& last_residence_of(journey& trip) noexcept {
 /// Goes to the traveller's residence whose block is `owner`, for example to end a group there.
 void go_to(journey& trip, const control_block& owner) noexcept {
   {
-    const std::lock_guard in(trip.sharing);
-    residence* each = trip.residences;
-    while (each != nullptr && &each->block != &owner) each = each->next;
-    if (each == nullptr) return;
-    trip.back_to = each;
+    const std::lock_guard lock(trip.sharing);
+    residence* place = trip.residences;
+    while (place != nullptr && &place->block != &owner) place = place->next;
+    if (place == nullptr) return;
+    trip.back_to = place;
   }
   depart(trip);
 }
@@ -193,9 +193,9 @@ void end_journey(control_block& fiber) noexcept {
   ++self()->running().shields;
   while (has_residences(trip)) {
     if (&self()->running() != &fiber) {
-      trip.at->portals = 0;
-      end_children(trip.at->block);
-      trip.at->pass_on();
+      trip.place->portals = 0;
+      end_children(trip.place->block);
+      trip.place->pass_on();
     }
     trip.back_to = &last_residence_of(trip);
     depart(trip);
@@ -216,34 +216,33 @@ journey* travels_of(const control_block& fiber) noexcept {
 
 /// A child's failure that was raised in the traveller, but not thrown there yet, counts as well.
 std::exception_ptr failure_while_away(control_block& fiber) noexcept {
-  journey* travelled = travels_of(fiber);
-  if (travelled == nullptr) return nullptr;
-  const std::lock_guard in(travelled->sharing);
-  if (!travelled->news.failures.empty()) {
-    std::exception_ptr first = std::move(travelled->news.failures.front());
-    travelled->news.failures.pop_front();
+  journey* trip = travels_of(fiber);
+  if (trip == nullptr) return nullptr;
+  const std::lock_guard lock(trip->sharing);
+  if (!trip->news.failures.empty()) {
+    std::exception_ptr first = std::move(trip->news.failures.front());
+    trip->news.failures.pop_front();
     return first;
   }
-  if (travelled->raised_failure == nullptr || travelled->raised_failure != fiber.raised)
-    return nullptr;
+  if (trip->raised_failure == nullptr || trip->raised_failure != fiber.raised) return nullptr;
   fiber.raised = nullptr;
-  return std::exchange(travelled->raised_failure, nullptr);
+  return std::exchange(trip->raised_failure, nullptr);
 }
 
 std::exception_ptr raised_too_late(control_block& fiber) noexcept {
-  journey* travelled = travels_of(fiber);
-  if (travelled == nullptr) return nullptr;
-  const std::lock_guard in(travelled->sharing);
-  return std::exchange(travelled->news.raised, nullptr);
+  journey* trip = travels_of(fiber);
+  if (trip == nullptr) return nullptr;
+  const std::lock_guard lock(trip->sharing);
+  return std::exchange(trip->news.raised, nullptr);
 }
 
 }  // namespace detail
 
-void teleport(executor to) {
-  detail::go(to, false);
+void teleport(executor target) {
+  detail::go(target, false);
 }
 
-portal::portal(executor to) : origin_(detail::go(to, true)) {}
+portal::portal(executor target) : origin_(detail::go(target, true)) {}
 
 portal::~portal() {
   if (origin_ != nullptr) detail::come_back(*origin_);

@@ -40,14 +40,14 @@ struct portable_state {
 struct end_request {
   bool asked = false;
   bool escalated = false;
-  lasting_interruption about;
+  lasting_interruption cause;
 };
 
 /// A block on which the traveller runs, or has run and left state: its home block, or the block of
 /// a fiber of another thread, in whose frame the residence then is. While the traveller runs here,
 /// the residence's own code waits on its own stack.
 struct residence {
-  residence(journey& made_by, thread_state& there, control_block& as) noexcept;
+  residence(journey& made_by, thread_state& home_thread, control_block& host) noexcept;
   residence(const residence&) = delete;
   residence& operator=(const residence&) = delete;
 
@@ -56,7 +56,7 @@ struct residence {
   bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
   /// Whether the traveller must leave this residence for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
-  bool must_be_left() const noexcept { return thread.foreign || of != nullptr; }
+  bool must_be_left() const noexcept { return thread.foreign || stay != nullptr; }
 
   // Of the home residence, whose code needs a stack while the traveller has other residences.
   /// Throws: stack_unavailable, std::bad_alloc.
@@ -73,7 +73,7 @@ struct residence {
   /// traveller is back, or is to be called back.
   void look() noexcept;
 
-  [[gnu::noinline]] void note_server(const executor& to) noexcept;
+  [[gnu::noinline]] void note_server(const executor& server) noexcept;
   void enlist() noexcept;
   void unlist() noexcept;
   /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.
@@ -87,12 +87,12 @@ struct residence {
   journey& trip;
   thread_state& thread;
   control_block& block;
-  residence* next = nullptr;       // in the journey's list of residences
-  unsigned portals = 0;            // portals that lead back here
-  std::optional<executor> served;  // the executor by which the traveller came
-  visit* of = nullptr;             // the visited fiber goes on when the traveller has left
+  residence* next = nullptr;              // in the journey's list of residences
+  unsigned portals = 0;                   // portals that lead back here
+  std::optional<executor> host_executor;  // the executor by which the traveller came
+  visit* stay = nullptr;                  // the visited fiber goes on when the traveller has left
 
-  context waiting;
+  context own_context;
   portable_state own_state;  // of the residence's code, while the traveller runs here
   bool lent_end = false;
 
@@ -100,13 +100,13 @@ struct residence {
   std::size_t timers = 0;  // kept for the traveller's scopes
   bool cancelled = false;  // the block's own thread has cancelled it
   struct homing : post {
-    residence* to = nullptr;
-  } returning;
-  bool back = false;
+    residence* target = nullptr;
+  } return_post;
+  bool returned = false;
   bool expected = false;  // the traveller is about to come, to end this residence
-  wait_record* away = nullptr;
+  wait_record* absence = nullptr;
   struct recall_timer : timer {
-    residence* from = nullptr;
+    residence* owner = nullptr;
   } recall;  // due when the first of the traveller's scopes ends, if it is still on its way then
 
  private:
@@ -155,7 +155,7 @@ struct journey {
   std::exception_ptr raised_failure;  // a child's failure that was raised in the traveller
 
   // The traveller's state while it does not run; otherwise that is in the block it runs on.
-  context where;
+  context saved_context;
   portable_state traveller_state;
   end_request end;
   clock::time_point departed_at{};  // when it left its last thread, by the clock of that thread
@@ -163,14 +163,14 @@ struct journey {
   clock::time_point due{};  // by the same clock: its earliest deadline
 
   // Where the traveller wants to go next, and how the try ended.
-  std::shared_ptr<migration_attempt> leaving;
+  std::shared_ptr<migration_attempt> departure;
   residence* back_to = nullptr;
-  std::exception_ptr refused;
+  std::exception_ptr refusal;
   bool called_back = false;
   // The state of the home residence:
   bool home_open = false;
   bool home_closes = false;  // home is closed as soon as the traveller runs there
-  bool away = false;
+  bool absent = false;
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
 
@@ -178,7 +178,7 @@ struct journey {
   std::uint64_t attempts = 0;
   forwarded news;
   value_slot result;            // given by stop()
-  residence* at = &home;        // null: the traveller is in transit
+  residence* place = &home;     // null: the traveller is in transit
   residence* sender = nullptr;  // on its way: the residence that can call it back, or null
   bool wanted = false;          // the sender should call the traveller back
   struct nudge_post : post {
@@ -189,7 +189,7 @@ struct journey {
 
 /// One try of a traveller to get to an executor.
 struct migration_attempt {
-  migration_attempt(residence& from, const executor& where, bool returns) noexcept;
+  migration_attempt(residence& origin, const executor& destination, bool returns) noexcept;
   migration_attempt(const migration_attempt&) = delete;
   migration_attempt& operator=(const migration_attempt&) = delete;
   ~migration_attempt();
@@ -197,13 +197,13 @@ struct migration_attempt {
   /// Takes the traveller, unless the attempt is over or another thread has taken it.
   /// Returns: whether the caller has the traveller now.
   bool claim() noexcept {
-    std::uint64_t expected = number;
-    return expected != 0 &&
-           trip.on_its_way.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+    std::uint64_t attempt = number;
+    return attempt != 0 &&
+           trip.on_its_way.compare_exchange_strong(attempt, 0, std::memory_order_acq_rel);
   }
 
   journey& trip;
-  const executor to;
+  const executor target;
   const control_block* const poster;
   residence& answers_to;     // the traveller's destination if no executor accepts it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
@@ -217,17 +217,19 @@ struct executor_access {
   static bool same(const executor& a, const executor& b) noexcept {
     return a.where_ == b.where_ && a.kind_ == b.kind_;
   }
-  static bool is_here(const executor& to) { return to.kind_->is_here(to.where_); }
-  static bool take_room(const executor& to, const journey& traveller) {
-    return to.kind_->take_room != nullptr && to.kind_->take_room(to.where_, traveller);
+  static bool is_here(const executor& target) { return target.kind_->is_here(target.where_); }
+  static bool take_room(const executor& target, const journey& traveller) {
+    return target.kind_->take_room != nullptr && target.kind_->take_room(target.where_, traveller);
   }
-  static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.where_, fiber); }
+  static void send(const executor& target, const arrival& fiber) {
+    target.kind_->send(target.where_, fiber);
+  }
 };
 
-void retain(journey& kept) noexcept;
+void retain(journey& trip) noexcept;
 /// Returns: the traveller's residence on `thread`, or null.
 residence* residence_on(journey& trip, const thread_state& thread) noexcept;
-void release(journey& used) noexcept;
+void release(journey& trip) noexcept;
 
 inline bool in_this_process(const journey& trip) noexcept {
   return trip.made_in == this_process();
@@ -238,15 +240,16 @@ bool has_residence_in(const journey& trip, const pool_state* pool) noexcept;
 /// Called in the function posted to an executor; `alone`: on a fiber made for it.
 void arrive(migration_attempt& attempt, bool alone) noexcept;
 /// Leaves `news` for the traveller, and nudges its thread, or the one that can call it back.
-void forward(journey& to, forwarded&& news) noexcept;
-/// Merges `more` into `into`. Called under the journey's lock.
-void merge(forwarded& into, forwarded&& more) noexcept;
+void forward(journey& trip, forwarded&& news) noexcept;
+/// Merges `news` into `target`. Called under the journey's lock.
+void merge(forwarded& target, forwarded&& news) noexcept;
 /// Posts to the thread that the traveller is on, or that can call it back, to look for news. Called
 /// under the journey's lock.
 void nudge(journey& trip) noexcept;
 /// Runs the traveller in the calling fiber, which was made for it, until it leaves; then ends the
-/// visit `of`.
-void receive(const migration_attempt& attempt, thread_state& here, visit* of = nullptr) noexcept;
+/// visit `stay`.
+void receive(const migration_attempt& attempt, thread_state& thread,
+             visit* stay = nullptr) noexcept;
 
 // What the rooms below call; see core/hooks.hpp.
 

@@ -15,10 +15,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-constexpr auto never = clock::time_point::max();
+constexpr auto no_deadline = clock::time_point::max();
 
-void clear(control_block& block, interrupt what) noexcept {
-  block.interrupts &= static_cast<std::uint8_t>(~what);
+void clear(control_block& block, interrupt kind) noexcept {
+  block.interrupts &= static_cast<std::uint8_t>(~kind);
 }
 
 }  // namespace
@@ -44,30 +44,30 @@ void residence::unpack_scopes() noexcept {
   const bool other_time = thread.time.virtual_time() || trip.departed_virtually;
   const clock::duration shift =
       other_time ? thread.time.now() - trip.departed_at : clock::duration::zero();
-  for (scope_entry* each = block.scopes; each != nullptr; each = each->outer) {
-    each->fiber = &block;
-    if (each->kind != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*each);
-    entered.alarm.fiber = &block;
-    if (std::exchange(entered.alarm.packed, false)) {
-      entered.alarm.due = by_other_clock(entered.alarm.due, shift);
-      arm_or_fire(entered.alarm);
+  for (scope_entry* entry = block.scopes; entry != nullptr; entry = entry->outer) {
+    entry->fiber = &block;
+    if (entry->kind != scope_kind::ends) continue;
+    auto& limit = static_cast<scope&>(*entry);
+    limit.alarm.fiber = &block;
+    if (std::exchange(limit.alarm.packed, false)) {
+      limit.alarm.due = by_other_clock(limit.alarm.due, shift);
+      arm_or_fire(limit.alarm);
     }
-    if (entered.ended) block.interrupts |= interrupt_scope;
+    if (limit.ended) block.interrupts |= interrupt_scope;
   }
 }
 
 void residence::pack_scopes() noexcept {
   trip.departed_at = thread.time.now();
   trip.departed_virtually = thread.time.virtual_time();
-  trip.due = never;
-  for (scope_entry* each = trip.traveller_state.scopes; each != nullptr; each = each->outer) {
-    if (each->kind != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*each);
-    if (!entered.alarm.armed()) continue;
-    entered.alarm.packed = true;
-    trip.due = std::min(trip.due, entered.alarm.due);
-    thread.time.disarm(entered.alarm);
+  trip.due = no_deadline;
+  for (scope_entry* entry = trip.traveller_state.scopes; entry != nullptr; entry = entry->outer) {
+    if (entry->kind != scope_kind::ends) continue;
+    auto& limit = static_cast<scope&>(*entry);
+    if (!limit.alarm.armed()) continue;
+    limit.alarm.packed = true;
+    trip.due = std::min(trip.due, limit.alarm.due);
+    thread.time.disarm(limit.alarm);
   }
   timers = timers_of_scopes(trip.traveller_state.scopes);
   clear(block, interrupt_scope);
@@ -81,7 +81,7 @@ void residence::attach() noexcept {
   cold_part& part = cold(block);
   own_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
   if (is_home()) {
-    trip.away = false;
+    trip.absent = false;
     take_result();
   } else {
     part.hosted = &trip.fiber;
@@ -92,8 +92,8 @@ void residence::attach() noexcept {
   refresh_failures(block);
   forwarded news;
   {
-    const std::lock_guard in(trip.sharing);
-    trip.at = this;
+    const std::lock_guard lock(trip.sharing);
+    trip.place = this;
     trip.sender = nullptr;
     trip.wanted = false;
     news = std::exchange(trip.news, {});
@@ -109,17 +109,17 @@ void residence::detach() noexcept {
   thread.time.disarm(part.grace);
   take_back_end();
   trip.traveller_state.locals = std::exchange(part.locals, std::move(own_state.locals));
-  if (is_home()) trip.away = true;
+  if (is_home()) trip.absent = true;
   block.hosts = false;
-  forwarded pending;
-  pending.raised = std::exchange(block.raised, nullptr);
+  forwarded news;
+  news.raised = std::exchange(block.raised, nullptr);
   clear(block, interrupt_raised);
-  pending.token_given = part.token.filled();
-  pending.token = std::move(part.token);
-  const std::lock_guard in(trip.sharing);
-  trip.at = nullptr;
-  merge(pending, std::move(trip.news));  // `trip.news` is newer
-  trip.news = std::move(pending);
+  news.token_given = part.token.filled();
+  news.token = std::move(part.token);
+  const std::lock_guard lock(trip.sharing);
+  trip.place = nullptr;
+  merge(news, std::move(trip.news));  // `trip.news` is newer
+  trip.news = std::move(news);
 }
 
 /// At home, puts in place the result that stop() has given the fiber while it was away.
@@ -137,7 +137,7 @@ void residence::lend_end() noexcept {
     block.to_end_for = &cold(block).cancellation.why;
   }
   cold_part& part = cold(block);
-  if (!std::exchange(lent_end, true)) part.cancellation = trip.end.about;
+  if (!std::exchange(lent_end, true)) part.cancellation = trip.end.cause;
   block.interrupts |= interrupt_cancel;
   if (!part.escalated && trip.end.escalated) {
     part.escalated = true;

@@ -14,19 +14,20 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// One visit, in the frame of the function that the executor has called, until the traveller has
 /// left.
 struct visit {
-  const migration_attempt* by;
+  const migration_attempt* attempt;
   thread_state* home;
-  bool over = false;
-  wait_record* waiting = nullptr;
+  bool ended = false;
+  wait_record* waiter = nullptr;
 
   void end() noexcept {
-    over = true;
-    if (waiting != nullptr) home->resume(*waiting, wake_reason::handed);
+    ended = true;
+    if (waiter != nullptr) home->resume(*waiter, wake_reason::handed);
   }
 };
 
-/// Sends the traveller of `failed` back to where the attempt began, and throws `why` in it there.
-void send_back(const migration_attempt& failed, std::exception_ptr why) noexcept;
+/// Sends the traveller of `attempt` back to where the attempt began, and throws `error` in it
+/// there.
+void send_back(const migration_attempt& attempt, std::exception_ptr error) noexcept;
 
 /// The body of the fiber made for a visit. That fiber may be ended before the body has begun.
 class visit_body {
@@ -36,13 +37,13 @@ class visit_body {
   visit_body& operator=(const visit_body&) = delete;
   ~visit_body() {
     if (stay_ == nullptr) return;
-    send_back(*stay_->by, made_exception<executor_stopped>());
+    send_back(*stay_->attempt, made_exception<executor_stopped>());
     stay_->end();
   }
 
   void operator()() noexcept {
     visit& stay = *std::exchange(stay_, nullptr);
-    receive(*stay.by, *stay.home, &stay);
+    receive(*stay.attempt, *stay.home, &stay);
   }
 
  private:

@@ -42,9 +42,9 @@ bool wakes_nobody(const char* thread) noexcept {
   const ssize_t size = ::read(file, name.data(), name.size());
   ::close(file);
   if (size <= 0) return false;
-  const std::string_view found(name.data(), static_cast<std::size_t>(size));
-  return found.starts_with("iou-") || found.starts_with(blocking_pool::name_of_ended) ||
-         found.starts_with(name_of_stall_watch);
+  const std::string_view text(name.data(), static_cast<std::size_t>(size));
+  return text.starts_with("iou-") || text.starts_with(blocking_pool::name_of_ended) ||
+         text.starts_with(name_of_stall_watch);
 }
 
 /// The process's threads, as its directory lists them.
@@ -59,17 +59,17 @@ struct thread_counts {
 /// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
 thread_counts count_threads() noexcept {
   constexpr const char* place = "/proc/self/task";
-  thread_counts found;
+  thread_counts counts;
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(place), &::closedir);
-  if (threads == nullptr) return found;
+  if (threads == nullptr) return counts;
   while (const dirent* entry = ::readdir(threads.get())) {
     if (entry->d_name[0] == '.') continue;
-    ++found.threads;
-    if (wakes_nobody(entry->d_name)) ++found.workers;
+    ++counts.threads;
+    if (wakes_nobody(entry->d_name)) ++counts.workers;
   }
-  struct stat now{};
-  found.whole = ::stat(place, &now) == 0 && now.st_nlink == 2 + found.threads;
-  return found;
+  struct stat status{};
+  counts.whole = ::stat(place, &status) == 0 && status.st_nlink == 2 + counts.threads;
+  return counts;
 }
 
 constexpr int most_counts = 5;
@@ -83,36 +83,36 @@ constexpr auto longest_between_looks = std::chrono::milliseconds(1'600);
 enum class other_threads : std::uint8_t { none, workers, others };
 
 other_threads other_threads_in_process() noexcept {
-  const blocking_pool::standstill still;
-  thread_counts found = count_threads();
-  for (int i = 1; i < most_counts && !found.whole; ++i) found = count_threads();
-  if (found.threads == 0) return other_threads::others;
+  const blocking_pool::standstill standstill;
+  thread_counts counts = count_threads();
+  for (int i = 1; i < most_counts && !counts.whole; ++i) counts = count_threads();
+  if (counts.threads == 0) return other_threads::others;
   constexpr std::size_t main_and_sanitizer =
       sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
-  const std::size_t accounted = main_and_sanitizer + found.workers + still.idle();
-  const std::size_t strangers = found.threads - std::min(found.threads, accounted);
+  const std::size_t accounted_threads = main_and_sanitizer + counts.workers + standstill.idle();
+  const std::size_t strangers = counts.threads - std::min(counts.threads, accounted_threads);
   if (strangers <= idle_workers.load()) return other_threads::none;
   return strangers <= worker_threads.load() ? other_threads::workers : other_threads::others;
 }
 
 std::string deadlock_report(thread_state& thread) {
-  std::ostringstream out;
-  out << "every fiber of this thread waits and nothing pends that could wake one:\n";
-  dump(thread, out, {});
-  return out.str();
+  std::ostringstream output;
+  output << "every fiber of this thread waits and nothing pends that could wake one:\n";
+  dump(thread, output, {});
+  return output.str();
 }
 
 /// In a poll: what is told may wait in options.on_notice.
 void notice_later(thread_state& thread, std::string line) {
   const options& settings = thread.settings();
-  thread.cleaner.spin([&settings, kept = std::move(line)] { notice(settings, kept); },
+  thread.cleaner.spin([&settings, text = std::move(line)] { notice(settings, text); },
                       "motet's notices");
 }
 
 }  // namespace
 
 bool deadlock_detector::end_idle() noexcept {
-  const kept_errno here(thread_.error_number());
+  const kept_errno errno_guard(thread_.error_number());
   wait_record* wait = thread_.main_fiber().wait;
   if (wait != nullptr && wait->ends_when_idle && thread_.resume(*wait, wake_reason::idle)) {
     return true;
@@ -137,8 +137,8 @@ bool deadlock_detector::end_idle() noexcept {
 
 /// All fibers wait for one another, unless there are other threads.
 bool deadlock_detector::end_stuck(clock::time_point present) {
-  const other_threads with = other_threads_in_process();
-  if (with == other_threads::none) {
+  const other_threads threads = other_threads_in_process();
+  if (threads == other_threads::none) {
     if (thread_.mail().filled()) return false;  // by a thread that ended after we had looked
     return raise_deadlock();
   }
@@ -146,7 +146,7 @@ bool deadlock_detector::end_stuck(clock::time_point present) {
   between_looks_ = std::clamp<clock::duration>(2 * between_looks_, shortest_between_looks,
                                                longest_between_looks);
   look_for_others_at_ = present + between_looks_;
-  if (with == other_threads::workers) {  // one may be about to answer, or to become idle
+  if (threads == other_threads::workers) {  // one may be about to answer, or to become idle
     idle_until_ = look_for_others_at_;
     return false;
   }

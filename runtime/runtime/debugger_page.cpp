@@ -47,9 +47,9 @@ void write_debugger_page(thread_state& thread) noexcept {
   const control_block& block = thread.main_fiber();
   const tagged_link<fibers_tag>& links = block;
   const wait_record wait("");
-  const saved_context& where = block.where;
+  const saved_context& registers = block.where;
   std::size_t next = 1;
-  for (const std::uint64_t each : {
+  for (const std::uint64_t word : {
            std::uint64_t{reinterpret_cast<std::uintptr_t>(&motet_thread_registry)},
            std::uint64_t{offsetof(thread_entry, thread)},
            std::uint64_t{offsetof(thread_entry, runtime)},
@@ -64,10 +64,10 @@ void write_debugger_page(thread_state& thread) noexcept {
            place_in(block, block.named),
            place_in(block, block.site.file),
            place_in(block, block.site.line),
-           place_in(block, where.stack_pointer),
-           place_in(block, where.resume_at),
-           place_in(block, where.frame),
-           place_in(block, where.base),
+           place_in(block, registers.stack_pointer),
+           place_in(block, registers.resume_at),
+           place_in(block, registers.frame),
+           place_in(block, registers.base),
            place_in(wait, wait.what),
            place_in(wait, wait.subject),
            place_in(wait, wait.target),
@@ -79,7 +79,7 @@ void write_debugger_page(thread_state& thread) noexcept {
            std::uint64_t{block_slab::cold_room},
            place_of_name(),
        })
-    page[next++].store(each, std::memory_order_relaxed);
+    page[next++].store(word, std::memory_order_relaxed);
   page[0].store(next - 1, std::memory_order_release);
 }
 

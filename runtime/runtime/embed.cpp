@@ -37,7 +37,7 @@ class outside_wait {
   explicit outside_wait(detail::thread_state& home)
       : home_(home),
         made_in_(detail::this_process()),
-        all_(made(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+        epoll_(made(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
         timer_(made(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
     instant due;
     errno = 0;
@@ -49,7 +49,8 @@ class outside_wait {
       throw std::logic_error("poll_descriptor(): no foreign loop can wait for the backend " +
                              std::string(home.kernel().name()));
     }
-    for (const int each : {backend, home.mail().wake_descriptor(), timer_.get()}) watch(each);
+    for (const int descriptor : {backend, home.mail().wake_descriptor(), timer_.get()})
+      watch(descriptor);
   }
 
   outside_wait(const outside_wait&) = delete;
@@ -58,7 +59,7 @@ class outside_wait {
     if (of_this_process()) home_.wakes_go_to(-1);
   }
 
-  int descriptor() const noexcept { return all_.get(); }
+  int descriptor() const noexcept { return epoll_.get(); }
   bool of_this_process() const noexcept { return made_in_ == detail::this_process(); }
 
   void run_fibers() {
@@ -98,17 +99,17 @@ class outside_wait {
     return descriptor;
   }
 
-  void watch(int each) {
-    epoll_event what{};
-    what.events = EPOLLIN;
-    if (::epoll_ctl(all_.get(), EPOLL_CTL_ADD, each, &what) != 0) {
-      detail::throw_errno(errno, "epoll_ctl", each);
+  void watch(int number) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, number, &event) != 0) {
+      detail::throw_errno(errno, "epoll_ctl", number);
     }
   }
 
   detail::thread_state& home_;
   const std::uint32_t made_in_;
-  fd all_;
+  fd epoll_;
   fd timer_;
 };
 
@@ -118,9 +119,9 @@ outside_wait& of_main_fiber() {
   if (&home.running() != &home.main_fiber()) {
     throw std::logic_error("run_ready(): called outside of the thread's main fiber");
   }
-  std::optional<outside_wait>& mine = waits.get();
-  if (!mine || !mine->of_this_process()) mine.emplace(home);
-  return *mine;
+  std::optional<outside_wait>& slot = waits.get();
+  if (!slot || !slot->of_this_process()) slot.emplace(home);
+  return *slot;
 }
 
 }  // namespace

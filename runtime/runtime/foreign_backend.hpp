@@ -19,17 +19,17 @@ class foreign_backend final : public backend {
   bool submit(operation&) noexcept override { return false; }
   void cancel(operation& op) noexcept override {
     op.result = -ECANCELED;
-    over_.push(op);
+    results_.push(op);
   }
-  void poll(time_point deadline, completions& done) override {
-    if (over_.empty()) std::this_thread::sleep_until(std::min(deadline, now() + nap));
-    done.append(over_);
+  void poll(time_point deadline, completions& results) override {
+    if (results_.empty()) std::this_thread::sleep_until(std::min(deadline, now() + nap));
+    results.append(results_);
   }
   void listen(int) override {}
 
  private:
   static constexpr std::chrono::milliseconds nap{1};
-  completions over_;
+  completions results_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -96,7 +96,8 @@ void thread_state::forget_others(control_block& caller) noexcept {
   exit_waiter_ = nullptr;
   fibers_.abandon();
   fibers_.push_back(caller);
-  for (family* each = &cold(caller).own_family; each != nullptr; each = each->next) abandon(*each);
+  for (family* group = &cold(caller).own_family; group != nullptr; group = group->next)
+    abandon(*group);
   cold(caller).failures = nullptr;
   cold(caller).caller = nullptr;
   caller.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
@@ -149,7 +150,8 @@ void start_over_in_child() {
 
 /// When the library is loaded: the first thread that waits, perhaps one without fibers, holds a
 /// lock.
-[[maybe_unused]] const int hooked = ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
+[[maybe_unused]] const int registration =
+    ::pthread_atfork(&lock_all, &unlock_all, &start_over_in_child);
 
 }  // namespace
 

@@ -16,9 +16,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Makes the backend that `chosen` and the environment name.
+/// Makes the backend that `settings` and the environment name.
 /// Throws: as make_backend().
-std::unique_ptr<backend> kernel_for(const options& chosen);
+std::unique_ptr<backend> kernel_for(const options& settings);
 
 /// The first switchpoint of the child makes the real one, and throws if that fails. Until then, and
 /// where nothing can be thrown, operations fail and polls are pauses between two attempts.
@@ -26,18 +26,18 @@ class lazy_backend final : public backend {
  public:
   /// Of a thread with these options, which outlive it. The mailbox gets its descriptor with the
   /// real backend.
-  void belongs_to(mailbox& inbox, const options& chosen) noexcept {
+  void belongs_to(mailbox& inbox, const options& settings) noexcept {
     inbox_ = &inbox;
-    options_ = &chosen;
+    options_ = &settings;
   }
   /// Throws: as kernel_for(), mailbox::open() and backend::listen().
   void make() {
     if (real_ != nullptr) return;
-    const being_made now(making_);
+    const being_made guard(making_);
     if (inbox_->wake_descriptor() < 0) inbox_->open();
-    auto made = kernel_for(*options_);
-    made->listen(inbox_->wake_descriptor());
-    real_ = std::move(made);
+    auto kernel = kernel_for(*options_);
+    kernel->listen(inbox_->wake_descriptor());
+    real_ = std::move(kernel);
   }
 
   std::string_view name() const noexcept override {
@@ -62,13 +62,13 @@ class lazy_backend final : public backend {
   void abandon() noexcept override {
     if (real_ != nullptr) real_->abandon();
   }
-  void poll(time_point deadline, completions& done) override {
-    if (made_now()) return real_->poll(deadline, done);
+  void poll(time_point deadline, completions& results) override {
+    if (made_now()) return real_->poll(deadline, results);
     const time_point next_attempt = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
     std::this_thread::sleep_until(std::min(deadline, next_attempt));
   }
-  void keep_pace(bool on) noexcept override {
-    if (real_ != nullptr) real_->keep_pace(on);
+  void keep_pace(bool enable) noexcept override {
+    if (real_ != nullptr) real_->keep_pace(enable);
   }
   void listen(int) override {}
 

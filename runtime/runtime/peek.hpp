@@ -14,20 +14,20 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: the number of bytes from `at` on copied into `room`; 0 also if the kernel, or a system
-///          call filter, forbids it.
-inline std::size_t peek_bytes(const void* at, std::span<std::byte> room) noexcept {
-  iovec to{room.data(), room.size()};
-  iovec from{const_cast<void*>(at), room.size()};
-  const ssize_t got = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0);
-  return got < 0 ? 0 : static_cast<std::size_t>(got);
+/// Returns: the number of bytes from `source` on copied into `room`; 0 also if the kernel, or a
+///          system call filter, forbids it.
+inline std::size_t peek_bytes(const void* source, std::span<std::byte> room) noexcept {
+  iovec local{room.data(), room.size()};
+  iovec remote{const_cast<void*>(source), room.size()};
+  const ssize_t size = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  return size < 0 ? 0 : static_cast<std::size_t>(size);
 }
 
-/// Returns: whether the whole of `*at` was copied into `to`.
+/// Returns: whether the whole of `*at` was copied into `target`.
 template <typename T>
-bool peek(const T* at, T& to) noexcept {
+bool peek(const T* source, T& target) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);
-  return peek_bytes(at, std::as_writable_bytes(std::span(&to, 1))) == sizeof(T);
+  return peek_bytes(source, std::as_writable_bytes(std::span(&target, 1))) == sizeof(T);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -38,8 +38,8 @@ namespace detail {
 
 namespace {
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
+void require(bool holds, const char* message) {
+  if (!holds) throw std::invalid_argument(message);
 }
 
 bool power_of_two(unsigned value) {
@@ -51,27 +51,27 @@ bool within(const T& value, const Low& low, const High& high) {
   return low <= value && value <= high;
 }
 
-void check(const options& chosen) {
+void check(const options& settings) {
   using namespace std::chrono_literals;
-  stack_pool::check_size(chosen.stack_size);
-  require(within(chosen.switches_between_polls, 1U, 1'000'000U),
+  stack_pool::check_size(settings.stack_size);
+  require(within(settings.switches_between_polls, 1U, 1'000'000U),
           "options.switches_between_polls must be 1 to 1,000,000");
-  require(within(chosen.time_between_polls, 1us, 1s),
+  require(within(settings.time_between_polls, 1us, 1s),
           "options.time_between_polls must be 1 us to 1 s");
-  require(within(chosen.busy_wait, 0us, 10ms), "options.busy_wait must be 0 to 10 ms");
-  require(within(chosen.timer_slack, 0us, 100ms), "options.timer_slack must be 0 to 100 ms");
-  require(power_of_two(chosen.ring_submissions) && chosen.ring_submissions <= 32768,
+  require(within(settings.busy_wait, 0us, 10ms), "options.busy_wait must be 0 to 10 ms");
+  require(within(settings.timer_slack, 0us, 100ms), "options.timer_slack must be 0 to 100 ms");
+  require(power_of_two(settings.ring_submissions) && settings.ring_submissions <= 32768,
           "options.ring_submissions must be a power of two up to 32768");
-  require(power_of_two(chosen.ring_completions) && within(chosen.ring_completions, 2U, 65536U),
+  require(power_of_two(settings.ring_completions) && within(settings.ring_completions, 2U, 65536U),
           "options.ring_completions must be a power of two from 2 to 65536");
-  require(chosen.ring_completions >= chosen.ring_submissions,
+  require(settings.ring_completions >= settings.ring_submissions,
           "options.ring_completions must not be below options.ring_submissions");
-  require(chosen.handler_grace.count() >= 0, "options.handler_grace must not be negative");
-  require(chosen.stall_report == 0ms || within(chosen.stall_report, 5ms, 1h),
+  require(settings.handler_grace.count() >= 0, "options.handler_grace must not be negative");
+  require(settings.stall_report == 0ms || within(settings.stall_report, 5ms, 1h),
           "options.stall_report must be 0, or 5 ms to 1 h");
-  require(chosen.offload_limit <= 65'536, "options.offload_limit must be 0 to 65,536");
-  check_trace(chosen.trace);
-  require(chosen.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
+  require(settings.offload_limit <= 65'536, "options.offload_limit must be 0 to 65,536");
+  check_trace(settings.trace);
+  require(settings.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
 }
 
 bool is_built(std::string_view name) {
@@ -81,18 +81,18 @@ bool is_built(std::string_view name) {
 
 }  // namespace
 
-std::unique_ptr<backend> kernel_for(const options& chosen) {
-  std::string name = chosen.backend;
-  const char* wanted = std::getenv("MOTET_BACKEND");
-  if (name.empty() && wanted != nullptr) name = wanted;
+std::unique_ptr<backend> kernel_for(const options& settings) {
+  std::string name = settings.backend;
+  const char* variable = std::getenv("MOTET_BACKEND");
+  if (name.empty() && variable != nullptr) name = variable;
   backend_options sizes;
-  sizes.submissions = chosen.ring_submissions;
-  sizes.completions = chosen.ring_completions;
-  sizes.on_notice = chosen.on_notice;
-  if (chosen.make_backend) {
-    std::unique_ptr<backend> made = chosen.make_backend(sizes);
-    require(made != nullptr, "options.make_backend returned null");
-    return made;
+  sizes.submissions = settings.ring_submissions;
+  sizes.completions = settings.ring_completions;
+  sizes.on_notice = settings.on_notice;
+  if (settings.make_backend) {
+    std::unique_ptr<backend> result = settings.make_backend(sizes);
+    require(result != nullptr, "options.make_backend returned null");
+    return result;
   }
   // Valgrind knows few operations of a ring.
   if ((name.empty() || name == "auto") && valgrind::watches() && is_built("libev")) name = "libev";
@@ -102,21 +102,21 @@ std::unique_ptr<backend> kernel_for(const options& chosen) {
 
 namespace {
 
-void start_runtime(const options& chosen) {
-  check(chosen);
+void start_runtime(const options& settings) {
+  check(settings);
   check_disabled();
-  const int signal = dump_signal(chosen);
+  const int signal = dump_signal(settings);
   if (signal != 0) answer_dump_signal(signal);
-  if (chosen.offload_limit > 0) blocking_pool::most.store(chosen.offload_limit);
-  const bool watched = chosen.stall_report.count() > 0;
-  if (watched) watch_stalls(chosen);
-  auto recording = recorder_for(chosen);
-  auto* made = new thread_state(chosen, kernel_for(chosen), new_fork_reserve());
-  write_debugger_page(*made);
-  if (recording != nullptr) record(*made, std::move(recording));
-  if (signal != 0) made->dumps.learn_own_stack();
-  set_self(made);
-  if (watched) made->dumps.watched() = true;
+  if (settings.offload_limit > 0) blocking_pool::most.store(settings.offload_limit);
+  const bool watched = settings.stall_report.count() > 0;
+  if (watched) watch_stalls(settings);
+  auto recording = recorder_for(settings);
+  auto* thread = new thread_state(settings, kernel_for(settings), new_fork_reserve());
+  write_debugger_page(*thread);
+  if (recording != nullptr) record(*thread, std::move(recording));
+  if (signal != 0) thread->dumps.learn_own_stack();
+  set_self(thread);
+  if (watched) thread->dumps.watched() = true;
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.
@@ -182,17 +182,17 @@ thread_local std::uint64_t numbers_used = 0;
 
 }  // namespace
 
-visitor_runtime::visitor_runtime() : before_(read_self()) {
-  const foreign_thread visited{std::exchange(numbers_used, 0)};
-  set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &visited));
+visitor_runtime::visitor_runtime() : saved_slot_(read_self()) {
+  const foreign_thread guard{std::exchange(numbers_used, 0)};
+  set_self(new thread_state({}, std::make_unique<foreign_backend>(), nullptr, &guard));
 }
 
 visitor_runtime::~visitor_runtime() {
   numbers_used = self()->store.numbers_used();
-  finish(before_, false);
+  finish(saved_slot_, false);
 }
 
-control_block& begin_session(const options& chosen) {
+control_block& begin_session(const options& settings) {
   if (read_self() == ended_mark) throw std::logic_error("run(): this thread's runtime has ended");
   if (self() != nullptr) {
     if (const char* use = self()->in_use()) {
@@ -202,8 +202,8 @@ control_block& begin_session(const options& chosen) {
     }
     finish(0, false);
   }
-  [[maybe_unused]] static const int hooked = std::atexit(&end_with_process);
-  start_runtime(chosen);
+  [[maybe_unused]] static const int registration = std::atexit(&end_with_process);
+  start_runtime(settings);
   self()->calls_main = true;
   return self()->main_fiber();
 }
@@ -213,7 +213,7 @@ std::exception_ptr end_session(control_block& main, bool leave_first) noexcept {
   return finish(0, leave_first);
 }
 
-session::session(const options& chosen) : main_(&begin_session(chosen)) {}
+session::session(const options& settings) : main_(&begin_session(settings)) {}
 
 void session::end() {
   ended_ = true;

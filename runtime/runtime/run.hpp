@@ -16,7 +16,7 @@ class thread_state;
 // runtime/run.cpp
 
 thread_core& begin_runtime();
-control_block& begin_session(const options& chosen);
+control_block& begin_session(const options& settings);
 std::exception_ptr end_session(control_block& main, bool leave_first) noexcept;
 
 // runtime/fork.cpp

@@ -21,14 +21,14 @@ constexpr int status_of_signalled = 128;  // what a shell adds to a signal's num
 
 /// A mask is inherited: a parent that blocks the signal, as some supervisors do, would leave this
 /// program without an end.
-void warn_of_blocked_signals(const options& chosen) {
-  sigset_t blocked;
-  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+void warn_of_blocked_signals(const options& settings) {
+  sigset_t mask;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   for (const auto& [number, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
-    if (::sigismember(&blocked, number) != 1) continue;
-    notice(chosen, std::string("run_until_signal: ") + name +
-                       " is blocked in this thread (perhaps inherited from the parent process); "
-                       "while every thread blocks it, it cannot end the program");
+    if (::sigismember(&mask, number) != 1) continue;
+    notice(settings, std::string("run_until_signal: ") + name +
+                         " is blocked in this thread (perhaps inherited from the parent process); "
+                         "while every thread blocks it, it cannot end the program");
   }
 }
 
@@ -37,19 +37,19 @@ void warn_of_blocked_signals(const options& chosen) {
 namespace {
 
 /// Nobody waits for signals any more.
-void end(fiber_ref waiting) {
-  waiting.cancel();
+void end(fiber_ref waiter) {
+  waiter.cancel();
   try {
-    waiting.await();
+    waiter.await();
   } catch (const fiber_cancelled&) {
   }
 }
 
 }  // namespace
 
-int run_until_signal(const options& chosen, const signalled_main& f, bool drains) {
-  warn_of_blocked_signals(chosen);
-  return run(chosen, [&] {
+int run_until_signal(const options& settings, const signalled_main& f, bool drains) {
+  warn_of_blocked_signals(settings);
+  return run(settings, [&] {
     int first = 0;
     std::stop_source drain;
     std::stop_source escalate;
@@ -57,7 +57,7 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
     {
       std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
       group watch;
-      const fiber_ref signalled = watch.spin({.name = "signals"}, [&] {
+      const fiber_ref watcher = watch.spin({.name = "signals"}, [&] {
         first = signals->next();
         drain.request_stop();
         if (drains) signals->next();
@@ -65,7 +65,7 @@ int run_until_signal(const options& chosen, const signalled_main& f, bool drains
         escalate.request_stop();
       });
       status = move_on_when_stopped(escalate.get_token(), [&] { return f(drain.get_token()); });
-      end(signalled);
+      end(watcher);
     }
     if (status.value_or(0) != 0) return *status;
     return first == 0 ? 0 : status_of_signalled + first;

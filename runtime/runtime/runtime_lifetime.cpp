@@ -58,10 +58,10 @@ void thread_state::close_mail() noexcept {
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
 void thread_state::check_nothing_left() const noexcept {
-  const std::size_t lasting = store.timers_of_blocks();
-  if (living_ == 0 && !anything_pending() && time.empty() && time.reserved() == lasting) return;
+  const std::size_t count = store.timers_of_blocks();
+  if (living_ == 0 && !anything_pending() && time.empty() && time.reserved() == count) return;
   std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
-               living_, time.size(), time.reserved() - lasting, pending_[0] + pending_[1]);
+               living_, time.size(), time.reserved() - count, pending_[0] + pending_[1]);
   std::abort();
 }
 

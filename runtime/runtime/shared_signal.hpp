@@ -15,31 +15,32 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace shar
 
 using handler = void (*)(int signal, siginfo_t* info, void* context);
 
-inline bool has_handler(const struct sigaction& of) noexcept {
-  return (of.sa_flags & SA_SIGINFO) != 0 || (of.sa_handler != SIG_DFL && of.sa_handler != SIG_IGN);
+inline bool has_handler(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 ||
+         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
-/// Installs `ours` with the mask that the program had chosen, and calls end early only if the
-/// program wanted that. `before` is written before `ours` can run.
+/// Installs `new_handler` with the mask that the program had chosen, and calls end early only if
+/// the program wanted that. `old_action` is written before `new_handler` can run.
 /// Throws: std::system_error.
-inline void install(int signal, handler ours, struct sigaction& before) {
-  if (::sigaction(signal, nullptr, &before) != 0) throw_errno(errno, "sigaction");
+inline void install(int signal, handler new_handler, struct sigaction& old_action) {
+  if (::sigaction(signal, nullptr, &old_action) != 0) throw_errno(errno, "sigaction");
   struct sigaction action{};
-  action.sa_sigaction = ours;
-  action.sa_mask = before.sa_mask;
-  action.sa_flags =
-      SA_SIGINFO | SA_ONSTACK | (has_handler(before) ? before.sa_flags & SA_RESTART : SA_RESTART);
+  action.sa_sigaction = new_handler;
+  action.sa_mask = old_action.sa_mask;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK |
+                    (has_handler(old_action) ? old_action.sa_flags & SA_RESTART : SA_RESTART);
   if (::sigaction(signal, &action, nullptr) != 0) throw_errno(errno, "sigaction");
 }
 
 /// In a handler: calls the program's, if there is one.
-inline void call(const struct sigaction& before, int signal, siginfo_t* info,
+inline void call(const struct sigaction& old_action, int signal, siginfo_t* info,
                  void* context) noexcept {
-  if (!has_handler(before)) return;
-  if ((before.sa_flags & SA_SIGINFO) != 0) {
-    before.sa_sigaction(signal, info, context);
+  if (!has_handler(old_action)) return;
+  if ((old_action.sa_flags & SA_SIGINFO) != 0) {
+    old_action.sa_sigaction(signal, info, context);
   } else {
-    before.sa_handler(signal);
+    old_action.sa_handler(signal);
   }
 }
 

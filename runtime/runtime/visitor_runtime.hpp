@@ -18,7 +18,7 @@ class visitor_runtime {
   ~visitor_runtime();
 
  private:
-  const std::uintptr_t before_;  // what stood in the runtime's place
+  const std::uintptr_t saved_slot_;  // what stood in the runtime's place
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -52,18 +52,18 @@ class job_inbox {
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.
   bool rouse() noexcept;
-  /// Moves up to `most` of the jobs into `into`: the oldest half of a batch that arrived together,
-  /// and none behind a job that must stay. Any thread.
-  void give_away(stolen_jobs& into, std::size_t most) noexcept;
+  /// Moves up to `limit` of the jobs into `target`: the oldest half of a batch that arrived
+  /// together, and none behind a job that must stay. Any thread.
+  void give_away(stolen_jobs& target, std::size_t limit) noexcept;
 
   /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
   /// thread.
   std::int64_t queue() const noexcept {
     return static_cast<std::int64_t>(came_.load(std::memory_order_relaxed) -
-                                     gone_.load(std::memory_order_relaxed));
+                                     departures_.load(std::memory_order_relaxed));
   }
   /// Returns: how many jobs the owner has begun. Any thread.
-  std::uint64_t begun() const noexcept { return begun_.load(std::memory_order_relaxed); }
+  std::uint64_t begun() const noexcept { return starts_.load(std::memory_order_relaxed); }
 
   // The rest is for the owner alone.
   /// The owner is the worker with that load.
@@ -73,12 +73,12 @@ class job_inbox {
   bool await(thread_state& home) noexcept;
   /// The oldest job that await() has found; another worker may steal it at any moment.
   struct first {
-    enum class kind : std::uint8_t { none, function, job } what = kind::none;
+    enum class kind : std::uint8_t { none, function, job } type = kind::none;
     call_site site = {};
   };
   first front() noexcept;
   /// Pops the oldest job, but only if it is of that kind.
-  bool pop(first::kind what, std::optional<job_slot>& into) noexcept;
+  bool pop(first::kind kind, std::optional<job_slot>& job) noexcept;
   /// Accepts no more jobs, and destroys the remaining ones unstarted.
   void close(thread_state& home) noexcept;
 
@@ -99,27 +99,27 @@ class job_inbox {
 
   const std::uint32_t made_in_ = this_process();
   shared_policy sharing_;  // guards:
-  item_queue<job_slot> arrived_;
+  item_queue<job_slot> arrivals_;
   std::atomic<std::uint64_t> came_{0};
   bool awaited_ = false;
   bool closed_ = false;
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
-  item_queue<job_slot> taken_;
-  std::atomic<std::uint64_t> gone_{0};  // started or lost to thieves, minus stolen ones
-  std::atomic<std::uint64_t> begun_{0};
+  item_queue<job_slot> queue_;
+  std::atomic<std::uint64_t> departures_{0};  // started or lost to thieves, minus stolen ones
+  std::atomic<std::uint64_t> starts_{0};
 
   // Of the owner:
   worker_load* load_ = nullptr;  // null: not a worker, or closed
   bool rests_ = false;
-  observed_queue observed_;  // of another worker
+  observed_queue observation_;  // of another worker
   mailbox* home_ = nullptr;
-  wait_record* waiting_ = nullptr;
+  wait_record* waiter_ = nullptr;
   wake_up wake_up_;
   bool wake_is_under_way_ = false;  // though nobody waits any more
 };
 
 /// Throws: executor_stopped if the inbox takes no more jobs; std::bad_alloc.
-void leave(job_inbox& to, job_slot&& item);
+void leave(job_inbox& inbox, job_slot&& item);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -30,8 +30,8 @@ constexpr auto longest_pause = 50ms;
 /// The body of a fiber that calls one function after the other while the fiber is like new.
 class caller {
  public:
-  caller(thread_state& home, job_inbox& from) noexcept : home_(&home), from_(&from) {
-    from.somebody_calls = true;
+  caller(thread_state& home, job_inbox& inbox) noexcept : home_(&home), inbox_(&inbox) {
+    inbox.somebody_calls = true;
   }
   caller(const caller&) = delete;
   caller& operator=(const caller&) = delete;
@@ -42,7 +42,7 @@ class caller {
     control_block& fiber = home_->running();
     while (could_be_new(*home_) && begin_next()) {
       {
-        const homecoming back(fiber);
+        const homecoming guard(fiber);
         (*function_)();
       }
       if (!could_be_new(*home_)) return;  // its children end before what the function captured
@@ -58,14 +58,14 @@ class caller {
   void end_function(control_block& fiber) {
     ++fiber.shields;
     {
-      const homecoming back(fiber);
+      const homecoming guard(fiber);
       function_.reset();
     }
     --fiber.shields;
   }
 
   bool begin_next() {
-    if (!from_->pop(job_inbox::first::kind::function, function_)) return false;
+    if (!inbox_->pop(job_inbox::first::kind::function, function_)) return false;
     step_back();
     begin_anew(*home_, function_->site);
     return true;
@@ -74,24 +74,24 @@ class caller {
   /// Returns: whether this caller should call the next function: at most one caller at a time
   ///          does.
   bool step_forward() noexcept {
-    if (std::exchange(from_->somebody_calls, true)) return false;
+    if (std::exchange(inbox_->somebody_calls, true)) return false;
     is_next_ = true;
     return true;
   }
   void step_back() noexcept {
-    if (std::exchange(is_next_, false)) from_->somebody_calls = false;
+    if (std::exchange(is_next_, false)) inbox_->somebody_calls = false;
   }
 
   thread_state* home_;
-  job_inbox* from_;
+  job_inbox* inbox_;
   bool is_next_ = true;
   std::optional<job_slot> function_;
 };
 
 /// Throws: std::bad_alloc; `cancelled` once the thread's function has been left.
-void start_caller(thread_state& home, job_inbox& from, call_site site) {
+void start_caller(thread_state& home, job_inbox& inbox, call_site site) {
   fiber_start fresh(&children_of_main(home), nullptr, body_kind_of<caller, void>::kind, site);
-  ::new (fresh.body()) caller(home, from);
+  ::new (fresh.body()) caller(home, inbox);
   fresh.start();
 }
 
@@ -114,17 +114,17 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
 
 /// Without memory for a fiber a posted function waits, for it has no caller to refuse. A job with a
 /// caller is refused.
-void start_front(thread_state& home, job_inbox& from) {
+void start_front(thread_state& home, job_inbox& inbox) {
   using kind = job_inbox::first::kind;
-  if (std::optional<job_slot> first; from.pop(kind::job, first)) {
+  if (std::optional<job_slot> first; inbox.pop(kind::job, first)) {
     start_or_refuse(home, first->take_job());
     return;
   }
-  for (auto pause = 1ms; !from.somebody_calls; pause = std::min(pause * 2, longest_pause)) {
-    const auto next = from.front();
-    if (next.what != kind::function) break;
+  for (auto pause = 1ms; !inbox.somebody_calls; pause = std::min(pause * 2, longest_pause)) {
+    const auto next = inbox.front();
+    if (next.type != kind::function) break;
     try {
-      start_caller(home, from, next.site);
+      start_caller(home, inbox, next.site);
     } catch (const std::bad_alloc&) {
       sleep_for(pause);
     }
@@ -132,10 +132,10 @@ void start_front(thread_state& home, job_inbox& from) {
   home.snooze();
 }
 
-/// Starts the jobs of `from` until it is closed.
-void start_jobs(thread_state& home, job_inbox& from) {
+/// Starts the jobs of `inbox` until it is closed.
+void start_jobs(thread_state& home, job_inbox& inbox) {
   try {
-    while (from.await(home)) start_front(home, from);
+    while (inbox.await(home)) start_front(home, inbox);
   } catch (const cancelled&) {
     // The thread ends; the remaining jobs are dropped.
   }
@@ -143,10 +143,10 @@ void start_jobs(thread_state& home, job_inbox& from) {
 
 }  // namespace
 
-void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from) {
-  from->open(home.mail());
-  home.cleaner.spin([from] { start_jobs(*self(), *from); }, "motet's jobs");
-  home.jobs.inbox = std::move(from);
+void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
+  inbox->open(home.mail());
+  home.cleaner.spin([inbox] { start_jobs(*self(), *inbox); }, "motet's jobs");
+  home.jobs.inbox = std::move(inbox);
   home.jobs.taken = true;
   ++worker_threads;
 }

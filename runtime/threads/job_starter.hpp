@@ -7,10 +7,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Starts a fiber that starts what others leave in `from`: a thread that leaves a job can wake this
-/// thread, which is never stuck.
+/// Starts a fiber that starts what others leave in `inbox`: a thread that leaves a job can wake
+/// this thread, which is never stuck.
 /// Throws: std::bad_alloc.
-void take_jobs(thread_state& home, std::shared_ptr<job_inbox> from);
+void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox);
 /// Accepts no more jobs, and ends the job starter's fiber. The remaining jobs are destroyed here,
 /// unstarted. The running fiber must be under a shield.
 void take_no_more_jobs(thread_state& home) noexcept;

@@ -45,8 +45,8 @@ bool submit(blocking_call& work) {
 /// A call that waits for so long for a thread is no accident of the moment.
 constexpr std::chrono::seconds long_in_line{1};
 
-const char* calls_of(offload_room which) noexcept {
-  switch (which) {
+const char* calls_of(offload_room room) noexcept {
+  switch (room) {
     case offload_room::own:
       return "calls on files and processes";
     case offload_room::names:
@@ -57,26 +57,26 @@ const char* calls_of(offload_room which) noexcept {
   return "offloaded calls";
 }
 
-std::string text_of(const blocking_pool::congestion& found, offload_room which) {
-  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(found.longest);
-  std::string text = std::to_string(found.of.in_line) + " " + calls_of(which) +
-                     " have no thread: all " + std::to_string(found.of.threads) + " (limit " +
-                     std::to_string(found.limit);
-  if (found.left > 0) text += ", " + std::to_string(found.left) + " abandoned by their callers";
-  text += ") are busy, " + std::to_string(found.from_site) + " with calls";
-  if (found.site.line != 0) {
-    text += std::string(" from ") + found.site.file + ":" + std::to_string(found.site.line);
+std::string text_of(const blocking_pool::congestion& news, offload_room room) {
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(news.longest);
+  std::string text = std::to_string(news.of.in_line) + " " + calls_of(room) +
+                     " have no thread: all " + std::to_string(news.of.threads) + " (limit " +
+                     std::to_string(news.limit);
+  if (news.left > 0) text += ", " + std::to_string(news.left) + " abandoned by their callers";
+  text += ") are busy, " + std::to_string(news.from_site) + " with calls";
+  if (news.site.line != 0) {
+    text += std::string(" from ") + news.site.file + ":" + std::to_string(news.site.line);
   }
   text += ", the oldest for " + std::to_string(longest.count()) + " ms";
-  if (which == offload_room::calls) text += "; options.offload_limit allows more";
+  if (room == offload_room::calls) text += "; options.offload_limit allows more";
   return text;
 }
 
-void give_notice(thread_state& thread, blocking_call& waiting, clock::duration stuck_for) noexcept {
-  const auto found = blocking_pool::take_news_of(waiting, stuck_for);
-  if (!found) return;
+void give_notice(thread_state& thread, blocking_call& call, clock::duration stuck_for) noexcept {
+  const auto news = blocking_pool::take_news_of(call, stuck_for);
+  if (!news) return;
   try {
-    notice(thread.settings(), text_of(*found, waiting.room));
+    notice(thread.settings(), text_of(*news, call.room));
   } catch (const std::bad_alloc&) {
     // A notice is no reason to fail.
   }
@@ -101,7 +101,7 @@ bool await_thread(remote_wait& end, blocking_call& call) noexcept {
 }
 
 void end_runtime_of_job() noexcept {
-  if (thread_state* used = self()) hooks.end_session(used->main_fiber(), false);
+  if (thread_state* thread = self()) hooks.end_session(thread->main_fiber(), false);
 }
 
 void throw_from_job(std::exception_ptr error) {
@@ -116,18 +116,18 @@ void lent_call::await_end() {
   }
   thread->deliver();
   thread->check_may_wait();
-  remote_wait waiting("end of an offloaded job");
-  caller_ = &waiting;
+  remote_wait end("end of an offloaded job");
+  caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
   if (!submit(*this)) {
     call();
     return;
   }
-  const remote_work meanwhile;
-  if (await_thread(waiting, *this)) return;
+  const remote_work work;
+  if (await_thread(end, *this)) return;
   if (blocking_pool::withdraw(*this)) thread->throw_pending();
   stop_.request_stop();
-  waiting.await_end();
+  end.await_end();
 }
 
 bool lent_call::run() noexcept {
@@ -149,27 +149,27 @@ void owned_call::await_end(owned<owned_call>& call) {
     return;
   }
   thread->deliver();
-  remote_wait waiting("end of an offloaded job");
-  lent.caller_ = &waiting;
+  remote_wait end("end of an offloaded job");
+  lent.caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);
   if (!submit(lent)) {
     lent.call();
     return;
   }
-  const remote_work meanwhile;
-  if (await_thread(waiting, lent)) return;
+  const remote_work work;
+  if (await_thread(end, lent)) return;
   if (blocking_pool::withdraw(lent)) thread->throw_pending();
-  std::stop_source asked = lent.stop_;
-  phase still = phase::awaited;
+  std::stop_source stop = lent.stop_;
+  phase state = phase::awaited;
   blocking_pool::will_leave(lent);
   race_point();
-  if (lent.phase_.compare_exchange_strong(still, phase::left)) {
+  if (lent.phase_.compare_exchange_strong(state, phase::left)) {
     call.release();
     blocking_pool::has_left();
-    asked.request_stop();
+    stop.request_stop();
     thread->throw_pending();
   }
-  waiting.await_end();
+  end.await_end();
 }
 
 bool owned_call::run() noexcept {

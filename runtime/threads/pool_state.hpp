@@ -42,7 +42,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
   std::size_t choose() noexcept;
-  void remember(std::size_t chosen) noexcept;
+  void remember(std::size_t number) noexcept;
   /// Returns: whether the workers had nothing to do at some time during this call.
   bool idle() const noexcept;
   /// Waits until they are idle.
@@ -55,11 +55,11 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
-  /// worker's jobs and its own. If no job of the queue `before` has started since, up to half of
+  /// worker's jobs and its own. If no job of the queue `last` has started since, up to half of
   /// that queue; only one job if its worker is waking up.
   /// Returns: if no job was stolen, the longest queue, at which the thief should look again when it
   ///          is overdue.
-  observed_queue steal_into(worker_load& thief, stolen_jobs& into, const observed_queue& before,
+  observed_queue steal_into(worker_load& thief, stolen_jobs& loot, const observed_queue& last,
                             clock::time_point present) noexcept;
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
@@ -67,17 +67,17 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;
-  const options how = options_here();  // of the workers
+  const options settings = options_here();  // of the workers
   std::optional<semaphore> room;
   std::atomic<std::size_t> last_chosen{0};
   std::atomic<std::size_t> strands{0};
   std::atomic<bool> stopping{false};
   std::atomic<bool> discarding{false};
   event stopped;
-  std::atomic<unsigned> resting{0};
+  std::atomic<unsigned> sleepers{0};
   std::atomic<unsigned> awaiting_idle{0};
-  mutex idling;
-  condition_variable idled;
+  mutex idle_mutex;
+  condition_variable idle_condition;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -39,16 +39,16 @@ bool remote_link::await_end(const char* reason) noexcept {
 namespace {
 
 struct refuse_job {
-  void operator()(remote_job* unused) const noexcept { unused->refuse(stopped()); }
+  void operator()(remote_job* job) const noexcept { job->refuse(stopped()); }
 };
 /// A job that is refused when it is destroyed, unless it was released before.
 using owned_job = std::unique_ptr<remote_job, refuse_job>;
 
 /// Leaves `item` for the thread, or refuses it.
-void send(thread_link& to, owned_job item) noexcept {
+void send(thread_link& target, owned_job item) noexcept {
   job_slot slot(*item.release());
   try {
-    to.jobs.push(std::move(slot));
+    target.jobs.push(std::move(slot));
   } catch (const std::bad_alloc&) {
     slot.take_job().refuse(std::current_exception());
   }
@@ -70,33 +70,33 @@ void adopt(remote_job& item) {
 struct request {
   remote_wait* spinner = nullptr;
   remote_link* link = nullptr;  // in the frame of the proxy
-  handle made;
-  std::exception_ptr refused;
+  handle fiber;
+  std::exception_ptr refusal;
 };
 
 class proxy_body {
  public:
-  proxy_body(std::shared_ptr<thread_link> to, owned_job item,
-             std::shared_ptr<request> asked) noexcept
-      : to_(std::move(to)), item_(std::move(item)), asked_(std::move(asked)) {}
+  proxy_body(std::shared_ptr<thread_link> target, owned_job item,
+             std::shared_ptr<request> spin_request) noexcept
+      : target_(std::move(target)), item_(std::move(item)), request_(std::move(spin_request)) {}
   proxy_body(proxy_body&&) noexcept = default;
   /// The proxy may have been ended before its body ran.
   ~proxy_body() {
-    if (asked_ != nullptr && item_ != nullptr) answer({}, stopped());
+    if (request_ != nullptr && item_ != nullptr) answer({}, stopped());
   }
 
   void operator()() {
     remote_start beginning;
     remote_link link;
-    asked_->link = &link;
+    request_->link = &link;
     item_->beginning = &beginning;
     item_->link = &link;
-    send(*to_, std::move(item_));
+    send(*target_, std::move(item_));
     if (!beginning.over.await()) {
       link.call_off("its parent has ended");
       beginning.over.await_end();
     }
-    asked_->link = nullptr;
+    request_->link = nullptr;
     answer(beginning.fiber, beginning.refused);
     if (beginning.refused != nullptr) return;
     cold_part& proxy_part = cold(self()->running());
@@ -107,21 +107,21 @@ class proxy_body {
   }
 
  private:
-  void answer(handle made, std::exception_ptr refused) noexcept {
-    asked_->made = std::move(made);
-    asked_->refused = std::move(refused);
-    if (asked_->spinner != nullptr) asked_->spinner->end();
+  void answer(handle fiber, std::exception_ptr refusal) noexcept {
+    request_->fiber = std::move(fiber);
+    request_->refusal = std::move(refusal);
+    if (request_->spinner != nullptr) request_->spinner->end();
   }
 
-  std::shared_ptr<thread_link> to_;
+  std::shared_ptr<thread_link> target_;
   owned_job item_;
-  std::shared_ptr<request> asked_;
+  std::shared_ptr<request> request_;
 };
 
-handle spin_from_plain_thread(thread_link& to, owned_job item) {
+handle spin_from_plain_thread(thread_link& target, owned_job item) {
   remote_start beginning;
   item->beginning = &beginning;
-  send(to, std::move(item));
+  send(target, std::move(item));
   beginning.over.await_end();
   if (beginning.refused != nullptr) std::rethrow_exception(beginning.refused);
   return std::move(beginning.fiber);
@@ -129,53 +129,54 @@ handle spin_from_plain_thread(thread_link& to, owned_job item) {
 
 /// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
 /// throws, unless that fiber has begun.
-void leave_unless_begun(request& asked, const fiber_ref& its_proxy, remote_wait& answered) {
-  const bool never_begins = asked.link == nullptr || asked.link->call_off_before_it_begins();
+void leave_unless_begun(request& spin_request, const fiber_ref& its_proxy, remote_wait& answer) {
+  const bool never_begins =
+      spin_request.link == nullptr || spin_request.link->call_off_before_it_begins();
   if (never_begins) {
-    asked.spinner = nullptr;
+    spin_request.spinner = nullptr;
     its_proxy.cancel("its spinner was interrupted", {});
     throw_interruption();
   }
-  answered.await_end();
+  answer.await_end();
 }
 
 }  // namespace
 
-handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned) {
-  owned_job item(owned);
-  if (self() == nullptr) return spin_from_plain_thread(*to, std::move(item));
+handle spin_there(const std::shared_ptr<thread_link>& target, remote_job* job) {
+  owned_job item(job);
+  if (self() == nullptr) return spin_from_plain_thread(*target, std::move(item));
   self()->check_may_wait();
-  const auto asked = std::make_shared<request>();
-  remote_wait answered("the spin of a fiber on another thread");
+  const auto spin_request = std::make_shared<request>();
+  remote_wait answer("the spin of a fiber on another thread");
   adopt(*item);
   const auto its_proxy =
-      spin({.name = "proxy"}, proxy_body(to, std::move(item), asked), owned->site);
+      spin({.name = "proxy"}, proxy_body(target, std::move(item), spin_request), job->site);
   cold(block_of(its_proxy)).is_proxy = true;
-  asked->spinner = &answered;
-  if (!answered.await()) leave_unless_begun(*asked, its_proxy, answered);
-  if (asked->refused != nullptr) std::rethrow_exception(asked->refused);
-  return std::move(asked->made);
+  spin_request->spinner = &answer;
+  if (!answer.await()) leave_unless_begun(*spin_request, its_proxy, answer);
+  if (spin_request->refusal != nullptr) std::rethrow_exception(spin_request->refusal);
+  return std::move(spin_request->fiber);
 }
 
-handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed) {
+handle call_there(const std::shared_ptr<thread_link>& target, remote_job& job) {
   thread_state* thread = self();
   if (thread != nullptr) {
     thread->deliver();
     thread->check_may_wait();
   }
-  const std::shared_ptr<thread_link> kept(to);
+  const std::shared_ptr<thread_link> link_owner(target);
   remote_link link;
-  borrowed.link = &link;
-  adopt(borrowed);
-  send(*kept, owned_job(&borrowed));
+  job.link = &link;
+  adopt(job);
+  send(*link_owner, owned_job(&job));
   const bool interrupted = link.await_end("its caller was interrupted");
   if (link.refused != nullptr) {
     if (interrupted) throw_interruption();
     std::rethrow_exception(link.refused);
   }
-  const control_block& over = *link.fiber.get();
-  if (interrupted && over.ended_by == outcome::cancelled) throw_interruption();
-  if (over.ended_by != outcome::value) throw_outcome(over);
+  const control_block& fiber = *link.fiber.get();
+  if (interrupted && fiber.ended_by == outcome::cancelled) throw_interruption();
+  if (fiber.ended_by != outcome::value) throw_outcome(fiber);
   return std::move(link.fiber);
 }
 

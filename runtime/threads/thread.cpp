@@ -31,8 +31,8 @@ namespace {
 /// In the frame of the fiber that starts a thread, until the new thread has begun.
 struct beginning_thread {
   std::shared_ptr<thread_link> link;
-  remote_wait over{"the beginning of a thread"};
-  std::exception_ptr refused;
+  remote_wait wait{"the beginning of a thread"};
+  std::exception_ptr refusal;
 };
 
 /// Throws: std::bad_alloc.
@@ -52,32 +52,32 @@ void live(thread_state& home, thread_link& link) {
 }
 
 void announce_end(thread_link& link) noexcept {
-  remote_wait* awaiting = nullptr;
+  remote_wait* waiter = nullptr;
   {
-    const std::lock_guard in(link.sharing);
-    link.over = true;
-    awaiting = link.awaiting_end;
+    const std::lock_guard lock(link.sharing);
+    link.ended = true;
+    waiter = link.awaiting_end;
   }
-  if (awaiting != nullptr) awaiting->end();
+  if (waiter != nullptr) waiter->end();
 }
 
-void report_unclaimed_failure(const thread_link& over) noexcept {
-  if (over.failure_claimed.load(std::memory_order_relaxed)) return;
-  const control_block& main = *over.main.get();
-  if (main.ended_by == outcome::error) report_unhandled(over.how, main.error);
+void report_unclaimed_failure(const thread_link& link) noexcept {
+  if (link.failure_claimed.load(std::memory_order_relaxed)) return;
+  const control_block& main = *link.main.get();
+  if (main.ended_by == outcome::error) report_unhandled(link.settings, main.error);
 }
 
 /// Returns: the main fiber; null: `beginning` says why there is no thread.
 control_block* begin_thread(beginning_thread& beginning, thread_link& link) noexcept {
   control_block* main = nullptr;
   try {
-    main = &hooks.begin_session(link.how);
+    main = &hooks.begin_session(link.settings);
     prepare(*self(), beginning.link);
   } catch (...) {
-    beginning.refused = std::current_exception();
+    beginning.refusal = std::current_exception();
     if (main != nullptr) hooks.end_session(*std::exchange(main, nullptr), false);
   }
-  beginning.over.end();
+  beginning.wait.end();
   return main;
 }
 
@@ -105,12 +105,12 @@ options options_here() {
   return thread == nullptr ? options{} : thread->settings();
 }
 
-void leave(job_inbox& to, job_slot&& item) {
-  if (to.push(std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
+void leave(job_inbox& inbox, job_slot&& item) {
+  if (inbox.push(std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
 }
 
-void leave(thread_link& to, job_slot&& item) {
-  leave(to.jobs, std::move(item));
+void leave(thread_link& link, job_slot&& item) {
+  leave(link.jobs, std::move(item));
 }
 
 bool runs_here(const thread_link& link) noexcept {
@@ -119,19 +119,21 @@ bool runs_here(const thread_link& link) noexcept {
 
 }  // namespace detail
 
-thread::thread(const options& how, detail::local_list&& inherited_locals, detail::job_slot&& body) {
+thread::thread(const options& settings, detail::local_list&& inherited_locals,
+               detail::job_slot&& body) {
   detail::leave_with(std::move(inherited_locals), std::move(body),
                      [&](detail::job_slot&& function) {
-                       link_ = std::make_shared<detail::thread_link>(how, std::move(function));
+                       link_ = std::make_shared<detail::thread_link>(settings, std::move(function));
                      });
-  detail::beginning_thread begun{.link = link_};
+  detail::beginning_thread beginning{.link = link_};
   int error = detail::faults::next("pthread_create");
-  if (error == 0) error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &begun);
+  if (error == 0)
+    error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &beginning);
   if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
-  begun.over.await_end();
-  if (begun.refused == nullptr) return;
+  beginning.wait.await_end();
+  if (beginning.refusal == nullptr) return;
   ::pthread_join(link_->number, nullptr);
-  std::rethrow_exception(begun.refused);
+  std::rethrow_exception(beginning.refusal);
 }
 
 thread::~thread() {
@@ -148,26 +150,26 @@ thread::~thread() {
 }
 
 void thread::await() const {
-  const std::shared_ptr<detail::thread_link> kept = link();
+  const std::shared_ptr<detail::thread_link> state = link();
   await_main();
-  kept->failure_claimed.store(true, std::memory_order_relaxed);
-  const detail::control_block& main = *kept->main.get();
+  state->failure_claimed.store(true, std::memory_order_relaxed);
+  const detail::control_block& main = *state->main.get();
   if (main.ended_by != detail::outcome::value) detail::throw_outcome(main);
 }
 
 void thread::await_main() const {
-  const std::shared_ptr<detail::thread_link> kept = link();
-  detail::await_end(*kept->main.get());
+  const std::shared_ptr<detail::thread_link> state = link();
+  detail::await_end(*state->main.get());
 }
 
 void thread::await_over() const noexcept {
-  detail::remote_wait awaited("the end of a thread");
+  detail::remote_wait end("the end of a thread");
   {
-    const std::lock_guard in(link_->sharing);
-    if (link_->over) return;
-    link_->awaiting_end = &awaited;
+    const std::lock_guard lock(link_->sharing);
+    if (link_->ended) return;
+    link_->awaiting_end = &end;
   }
-  awaited.await_end();
+  end.await_end();
 }
 
 cancel_result thread::cancel(const char* reason, call_site site) const {

@@ -17,10 +17,10 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct thread_link {
-  thread_link(const options& chosen, job_slot&& function)
-      : how(chosen), body(std::move(function)) {}
+  thread_link(const options& thread_options, job_slot&& function)
+      : settings(thread_options), body(std::move(function)) {}
 
-  const options how;
+  const options settings;
   std::optional<job_slot> body;
   job_inbox jobs;
   handle main;  // the main fiber, once the thread has begun
@@ -31,7 +31,7 @@ struct thread_link {
   bool alone = false;  // the thread object was destroyed on its own thread
 
   shared_policy sharing;  // guards:
-  bool over = false;
+  bool ended = false;
   remote_wait* awaiting_end = nullptr;
 };
 

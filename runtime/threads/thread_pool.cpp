@@ -39,7 +39,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   thread_state& home = *self();
   control_block& fiber = home.running();
   std::exception_ptr first = next_failure(fiber);
-  while (const std::exception_ptr other = next_failure(fiber)) report_unhandled(worker, other);
+  while (const std::exception_ptr error = next_failure(fiber)) report_unhandled(worker, error);
   return first;
 }
 
@@ -75,7 +75,7 @@ void take_back(worker_load& worker, bool has_room) noexcept {
 }
 
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
-  report_unhandled(worker.pool->how, error);
+  report_unhandled(worker.pool->settings, error);
 }
 
 namespace {
@@ -83,8 +83,8 @@ namespace {
 /// The name that the kernel shows has 15 characters, so a long name is cut, but not the number.
 void name_this_thread(const std::string& name, std::size_t number) {
   const std::string digits = " " + std::to_string(number);
-  const std::string shown = name.substr(0, 15 - std::min<std::size_t>(digits.size(), 15)) + digits;
-  ::pthread_setname_np(::pthread_self(), shown.c_str());
+  const std::string label = name.substr(0, 15 - std::min<std::size_t>(digits.size(), 15)) + digits;
+  ::pthread_setname_np(::pthread_self(), label.c_str());
 }
 
 /// A worker's main fiber: no interruption ends it before the pool stops.
@@ -124,12 +124,12 @@ void thread_pool::start(std::size_t workers, std::string_view name) {
   state_ = std::make_shared<detail::pool_state>(workers);
   try {
     for (std::size_t i = 0; i < workers; ++i) {
-      auto function = [pool = state_, shown = std::string(name), i] {
-        detail::work(*pool, shown, i);
+      auto function = [pool = state_, label = std::string(name), i] {
+        detail::work(*pool, label, i);
       };
       // The threads serve all fibers, and inherit no locals from the fiber that makes the pool.
       state_->threads.push_back(
-          thread(state_->how, {}, detail::job_slot::holding(std::move(function), {})));
+          thread(state_->settings, {}, detail::job_slot::holding(std::move(function), {})));
       state_->loads[i].inbox.store(&state_->threads.back().link()->jobs, std::memory_order_release);
     }
   } catch (...) {
@@ -148,16 +148,16 @@ thread_pool::~thread_pool() {
   // On one of the pool's threads there is no wait: all of them end by themselves, and share
   // ownership of the state.
   if (on_own_thread()) return;
-  for (const thread& each : state_->threads) each.await_over();
+  for (const thread& worker : state_->threads) worker.await_over();
   state_->threads.clear();
 }
 
-void thread_pool::stop(stop_mode how) {
+void thread_pool::stop(stop_mode mode) {
   refuse_to_wait_here();
   state_->stopping.store(true);
-  if (how == stop_mode::discard) state_->discarding.store(true);
+  if (mode == stop_mode::discard) state_->discarding.store(true);
   state_->stopped.set();
-  for (const thread& each : state_->threads) each.await_main();
+  for (const thread& worker : state_->threads) worker.await_main();
 }
 
 void thread_pool::drain() {
@@ -179,7 +179,7 @@ thread& thread_pool::worker(std::size_t number) const noexcept {
 
 bool thread_pool::on_own_thread() const {
   return std::any_of(state_->threads.begin(), state_->threads.end(),
-                     [](const thread& each) { return detail::runs_here(*each.link()); });
+                     [](const thread& worker) { return detail::runs_here(*worker.link()); });
 }
 
 bool thread_pool::in_this_process() const noexcept {
@@ -212,40 +212,40 @@ detail::worker_load& thread_pool::choose() const noexcept {
 }
 
 detail::worker_load& thread_pool::choose(std::size_t worker) const noexcept {
-  detail::worker_load& chosen = state_->loads[worker];
-  chosen.given.fetch_add(1);
-  return chosen;
+  detail::worker_load& load = state_->loads[worker];
+  load.given.fetch_add(1);
+  return load;
 }
 
 std::size_t thread_pool::next_for_strand() const noexcept {
   return state_->strands.fetch_add(1, std::memory_order_relaxed) % state_->count;
 }
 
-void thread_pool::hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const {
-  const auto number = static_cast<std::size_t>(&chosen - state_->loads.get());
+void thread_pool::hand_over(const detail::worker_load& load, detail::job_slot&& job) const {
+  const auto number = static_cast<std::size_t>(&load - state_->loads.get());
   const bool movable = job.movable();
-  const std::shared_ptr<detail::pool_state> kept = state_;  // the job may own the pool
-  const auto how = kept->threads[number].link()->jobs.push(std::move(job));
-  if (how == detail::job_inbox::pushed::refused) throw executor_stopped();
-  if (movable && how == detail::job_inbox::pushed::taken) kept->rouse_another(chosen);
+  const std::shared_ptr<detail::pool_state> state = state_;  // the job may own the pool
+  const auto result = state->threads[number].link()->jobs.push(std::move(job));
+  if (result == detail::job_inbox::pushed::refused) throw executor_stopped();
+  if (movable && result == detail::job_inbox::pushed::taken) state->rouse_another(load);
 }
 
 std::vector<thread_pool::worker_stats> thread_pool::stats() const {
-  std::vector<worker_stats> all;
-  all.reserve(state_->count);
+  std::vector<worker_stats> stats;
+  stats.reserve(state_->count);
   for (std::size_t i = 0; i < state_->count; ++i) {
-    const detail::worker_load& each = state_->loads[i];
-    const std::uint64_t executed = each.finished.load();
-    const std::int64_t pending = detail::load_of(each);
-    all.push_back({static_cast<std::size_t>(std::max<std::int64_t>(pending, 0)), executed,
-                   each.failed.load(std::memory_order_relaxed)});
+    const detail::worker_load& load = state_->loads[i];
+    const std::uint64_t count = load.finished.load();
+    const std::int64_t jobs = detail::load_of(load);
+    stats.push_back({static_cast<std::size_t>(std::max<std::int64_t>(jobs, 0)), count,
+                     load.failed.load(std::memory_order_relaxed)});
   }
   if (state_->idle()) {
     // A job that was destroyed before it began was counted where it was given, wherever it was
     // then.
-    for (worker_stats& each : all) each.pending = 0;
+    for (worker_stats& entry : stats) entry.pending = 0;
   }
-  return all;
+  return stats;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -29,12 +29,12 @@ class byte_queue {
   void added(std::size_t size) noexcept { end_ += size; }
 
   /// Returns: false, without effect, if memory is short.
-  bool put(std::span<const std::byte> more) noexcept {
-    if (more.size() > room().size() && !reserve(std::max(end_ + more.size(), capacity_ * 2))) {
+  bool put(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() > room().size() && !reserve(std::max(end_ + bytes.size(), capacity_ * 2))) {
       return false;
     }
-    std::copy(more.begin(), more.end(), room().data());
-    added(more.size());
+    std::copy(bytes.begin(), bytes.end(), room().data());
+    added(bytes.size());
     return true;
   }
 

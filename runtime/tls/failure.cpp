@@ -37,11 +37,11 @@ bool is_ssl_error(unsigned long error, int reason) noexcept {
 ///          about a certificate, whose cause is known otherwise. Empties the
 ///          queue.
 unsigned long take_error() noexcept {
-  unsigned long chosen = ERR_get_error();
-  for (unsigned long next = chosen; next != 0; next = ERR_get_error()) {
-    if (is_ssl_error(next, SSL_R_CERTIFICATE_VERIFY_FAILED)) chosen = next;
+  unsigned long result = ERR_get_error();
+  for (unsigned long next = result; next != 0; next = ERR_get_error()) {
+    if (is_ssl_error(next, SSL_R_CERTIFICATE_VERIFY_FAILED)) result = next;
   }
-  return chosen;
+  return result;
 }
 
 const char* reason_of(unsigned long error) noexcept {
@@ -57,40 +57,40 @@ bool is_alert_of_peer(unsigned long error) noexcept {
 }  // namespace
 
 const std::error_category& category() noexcept {
-  static const tls_category only;
-  return only;
+  static const tls_category instance;
+  return instance;
 }
 
-std::error_code make_error_code(errc which) noexcept {
-  return {static_cast<int>(which), category()};
+std::error_code make_error_code(errc code) noexcept {
+  return {static_cast<int>(code), category()};
 }
 
-failure failure_of(SSL* used) noexcept {
+failure failure_of(SSL* connection) noexcept {
   const unsigned long error = take_error();
-  failure found;
+  failure result;
   const char* text = reason_of(error);
   if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) {
-    found.code = std::make_error_code(std::errc::not_enough_memory);
+    result.code = std::make_error_code(std::errc::not_enough_memory);
   } else if (is_ssl_error(error, SSL_R_CERTIFICATE_VERIFY_FAILED)) {
-    found.code = make_error_code(errc::bad_certificate);
-    text = X509_verify_cert_error_string(SSL_get_verify_result(used));
+    result.code = make_error_code(errc::bad_certificate);
+    text = X509_verify_cert_error_string(SSL_get_verify_result(connection));
   } else {
-    found.code = make_error_code(is_alert_of_peer(error) ? errc::refused : errc::protocol_error);
+    result.code = make_error_code(is_alert_of_peer(error) ? errc::refused : errc::protocol_error);
   }
   try {
-    found.text = text;
+    result.text = text;
   } catch (const std::bad_alloc&) {
   }
-  return found;
+  return result;
 }
 
-void throw_failure(const std::string& what) {
+void throw_failure(const std::string& action) {
   const unsigned long error = take_error();
   // A file that cannot be read is told by errno.
   if (ERR_SYSTEM_ERROR(error)) {
-    throw std::system_error(ERR_GET_REASON(error), std::system_category(), what);
+    throw std::system_error(ERR_GET_REASON(error), std::system_category(), action);
   }
-  throw std::system_error(EINVAL, std::system_category(), what + ": " + reason_of(error));
+  throw std::system_error(EINVAL, std::system_category(), action + ": " + reason_of(error));
 }
 
 }}}  // namespace motet::MOTET_ABI::tls

@@ -19,10 +19,10 @@ struct failure {
   explicit operator bool() const noexcept { return static_cast<bool>(code); }
 };
 
-/// Returns: why the last call on `used` failed, by the errors that it has queued.
-failure failure_of(SSL* used) noexcept;
+/// Returns: why the last call on `connection` failed, by the errors that it has queued.
+failure failure_of(SSL* connection) noexcept;
 
-/// Throws: what OpenSSL says of a call that concerns `what`, for example the name of a file.
-[[noreturn]] void throw_failure(const std::string& what);
+/// Throws: what OpenSSL says of a call that concerns `action`, for example the name of a file.
+[[noreturn]] void throw_failure(const std::string& action);
 
 }}}  // namespace motet::MOTET_ABI::tls

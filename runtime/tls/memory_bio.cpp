@@ -18,40 +18,40 @@ memory_bio& of(BIO* user) noexcept {
 }
 
 /// An empty queue means "try again". The end of the stream is reported by the stream below.
-int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* moved) noexcept {
-  byte_queue& arrived = of(user).arrived;
+int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* count) noexcept {
+  byte_queue& input = of(user).input;
   BIO_clear_retry_flags(user);
-  *moved = std::min(size, arrived.held().size());
-  if (*moved == 0) {
+  *count = std::min(size, input.held().size());
+  if (*count == 0) {
     BIO_set_retry_read(user);
     return 0;
   }
-  std::copy_n(arrived.held().data(), *moved, reinterpret_cast<std::byte*>(room));
-  arrived.take(*moved);
+  std::copy_n(input.held().data(), *count, reinterpret_cast<std::byte*>(room));
+  input.take(*count);
   return 1;
 }
 
-int queue_to_send(BIO* user, const char* bytes, std::size_t size, std::size_t* moved) noexcept {
+int queue_to_send(BIO* user, const char* bytes, std::size_t size, std::size_t* count) noexcept {
   BIO_clear_retry_flags(user);
-  *moved = 0;
-  if (of(user).queued.held().size() > most_queued) return 0;
-  if (!of(user).queued.put(std::as_bytes(std::span(bytes, size)))) return 0;
-  *moved = size;
+  *count = 0;
+  if (of(user).output.held().size() > most_queued) return 0;
+  if (!of(user).output.put(std::as_bytes(std::span(bytes, size)))) return 0;
+  *count = size;
   return 1;
 }
 
-long control(BIO*, int what, long, void*) noexcept {
-  return what == BIO_CTRL_FLUSH ? 1 : 0;
+long control(BIO*, int command, long, void*) noexcept {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-int create(BIO* made) noexcept {
-  BIO_set_init(made, 1);
+int create(BIO* bio) noexcept {
+  BIO_set_init(bio, 1);
   return 1;
 }
 
 /// Returns: null if there is no memory.
 const BIO_METHOD* method() noexcept {
-  static BIO_METHOD* const made = [] {
+  static BIO_METHOD* const methods = [] {
     BIO_METHOD* table = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motet memory");
     if (table == nullptr) return table;
     BIO_meth_set_read_ex(table, read_arrived);
@@ -60,16 +60,16 @@ const BIO_METHOD* method() noexcept {
     BIO_meth_set_create(table, create);
     return table;
   }();
-  return made;
+  return methods;
 }
 
 }  // namespace
 
 bool memory_bio::connect_to(SSL* user) noexcept {
-  BIO* made = method() == nullptr ? nullptr : BIO_new(method());
-  if (made == nullptr) return false;
-  BIO_set_data(made, this);
-  SSL_set_bio(user, made, made);
+  BIO* bio = method() == nullptr ? nullptr : BIO_new(method());
+  if (bio == nullptr) return false;
+  BIO_set_data(bio, this);
+  SSL_set_bio(user, bio, bio);
   return true;
 }
 

@@ -18,8 +18,8 @@ class memory_bio {
   memory_bio(const memory_bio&) = delete;
   memory_bio& operator=(const memory_bio&) = delete;
 
-  byte_queue arrived;  // from the peer, for OpenSSL
-  byte_queue queued;   // from OpenSSL, for the peer
+  byte_queue input;   // from the peer, for OpenSSL
+  byte_queue output;  // from OpenSSL, for the peer
 
   /// `user` reads from this and writes to it, and must not outlive it.
   /// Returns: false if there is no memory.

@@ -17,7 +17,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace tls {
 
 struct session_free {
-  void operator()(SSL_SESSION* one) const noexcept { SSL_SESSION_free(one); }
+  void operator()(SSL_SESSION* pointer) const noexcept { SSL_SESSION_free(pointer); }
 };
 using session = std::unique_ptr<SSL_SESSION, session_free>;
 
@@ -26,17 +26,17 @@ class sessions {
  public:
   /// The oldest one makes room, of the same host if that has several. Without memory the session is
   /// dropped.
-  void put(const std::string& host, session offered) noexcept {
-    const std::lock_guard in(guard_);
+  void put(const std::string& host, session new_session) noexcept {
+    const std::lock_guard lock(guard_);
     try {
-      const auto is_of_host = [&](const entry& each) { return each.host == host; };
-      const auto of_host = std::count_if(kept_.begin(), kept_.end(), is_of_host);
+      const auto is_of_host = [&](const entry& candidate) { return candidate.host == host; };
+      const auto of_host = std::count_if(entries_.begin(), entries_.end(), is_of_host);
       if (of_host == most_of_host) {
-        kept_.erase(std::find_if(kept_.begin(), kept_.end(), is_of_host));
-      } else if (kept_.size() == most) {
-        kept_.erase(kept_.begin());
+        entries_.erase(std::find_if(entries_.begin(), entries_.end(), is_of_host));
+      } else if (entries_.size() == limit) {
+        entries_.erase(entries_.begin());
       }
-      kept_.push_back({host, std::move(offered)});
+      entries_.push_back({host, std::move(new_session)});
     } catch (const std::bad_alloc&) {
     }
   }
@@ -45,26 +45,26 @@ class sessions {
   ///          once, because an observer could link two connections that use the same one.
   /// Source: RFC 8446, appendix C.4.
   session take(std::string_view host) noexcept {
-    const std::lock_guard in(guard_);
-    const auto last = std::find_if(kept_.rbegin(), kept_.rend(),
-                                   [&](const entry& each) { return each.host == host; });
-    if (last == kept_.rend()) return {};
-    session taken = std::move(last->offered);
-    kept_.erase(std::next(last).base());
-    return taken;
+    const std::lock_guard lock(guard_);
+    const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [&](const entry& candidate) { return candidate.host == host; });
+    if (last == entries_.rend()) return {};
+    session result = std::move(last->value);
+    entries_.erase(std::next(last).base());
+    return result;
   }
 
  private:
   struct entry {
     std::string host;
-    session offered;
+    session value;
   };
 
-  static constexpr std::size_t most = 256;
+  static constexpr std::size_t limit = 256;
   static constexpr std::ptrdiff_t most_of_host = 8;
 
   std::mutex guard_;
-  std::vector<entry> kept_;
+  std::vector<entry> entries_;
 };
 
 }}}  // namespace motet::MOTET_ABI::tls

@@ -15,11 +15,11 @@ namespace motet { inline namespace MOTET_ABI { namespace tls {
 namespace {
 
 struct bio_free {
-  void operator()(BIO* one) const noexcept { BIO_free(one); }
+  void operator()(BIO* pointer) const noexcept { BIO_free(pointer); }
 };
 
 struct certificate_free {
-  void operator()(X509* one) const noexcept { X509_free(one); }
+  void operator()(X509* pointer) const noexcept { X509_free(pointer); }
 };
 
 std::string_view text_of(const char* text) noexcept {
@@ -30,56 +30,57 @@ std::string_view text_of(const char* text) noexcept {
 
 template <bool Writes>
 struct stream::moving {
-  static detail::stream_queue& turn(state& used) noexcept {
-    return Writes ? used.writing : used.reading;
+  static detail::stream_queue& turn(state& connection) noexcept {
+    return Writes ? connection.write_queue : connection.read_queue;
   }
 
   /// Waits for the turn. Returns: 0, -ECANCELED or -EBADF.
   /// Throws: std::logic_error if a fiber of another thread uses the stream, in whichever direction:
   ///         OpenSSL's connection is one for both.
-  static std::int32_t begin(state* used) {
-    if (used == nullptr) return -EBADF;
-    detail::stream_queue& other = Writes ? used->reading : used->writing;
-    if (other.taken_elsewhere()) used->check_threads();
-    return net::take_turn(turn(*used), Writes ? "turn to write on fd" : "turn to read on fd",
-                          used->below().native_handle());
+  static std::int32_t begin(state* connection) {
+    if (connection == nullptr) return -EBADF;
+    detail::stream_queue& other_turn = Writes ? connection->read_queue : connection->write_queue;
+    if (other_turn.taken_elsewhere()) connection->check_threads();
+    return net::take_turn(turn(*connection), Writes ? "turn to write on fd" : "turn to read on fd",
+                          connection->below().native_handle());
   }
 
   /// Calls `call(error)` in the turn.
   template <typename Call>
-  static std::size_t quietly(state* used, std::error_code& error, Call call) noexcept {
-    detail::quietly(error, [&] { return begin(used); });
+  static std::size_t quietly(state* connection, std::error_code& error, Call call) noexcept {
+    detail::quietly(error, [&] { return begin(connection); });
     if (error) return 0;
-    const std::size_t moved = call(error);
-    turn(*used).pass();
-    return moved;
+    const std::size_t count = call(error);
+    turn(*connection).pass();
+    return count;
   }
 
   /// Throws: the error of `call`, with what is known of it.
   template <typename Call>
-  static std::size_t throwing(state* used, const char* what, Call call) {
+  static std::size_t throwing(state* connection, const char* action, Call call) {
     detail::here().deliver();
-    detail::check_result(begin(used), what, -1);
+    detail::check_result(begin(connection), action, -1);
     std::error_code error;
-    const std::size_t moved = call(error);
-    turn(*used).pass();
-    if (error) used->throw_error(error, what);
-    return moved;
+    const std::size_t count = call(error);
+    turn(*connection).pass();
+    if (error) connection->throw_error(error, action);
+    return count;
   }
 
-  static void* take(void* one, std::error_code& error) noexcept {
-    state* used = static_cast<stream*>(one)->state_.get();
-    detail::quietly(error, [&] { return begin(used); });
-    if (!error) turn(*used).keep();
-    return used;
+  static void* take(void* object, std::error_code& error) noexcept {
+    state* connection = static_cast<stream*>(object)->state_.get();
+    detail::quietly(error, [&] { return begin(connection); });
+    if (!error) turn(*connection).keep();
+    return connection;
   }
-  static void pass(void* held) noexcept {
-    auto* used = static_cast<state*>(held);
-    state::pass(used, turn(*used));
+  static void pass(void* object) noexcept {
+    auto* connection = static_cast<state*>(object);
+    state::pass(connection, turn(*connection));
   }
-  static std::size_t move(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept {
-    auto& used = *static_cast<state*>(held);
-    return Writes ? used.write(bytes, error) : used.read(bytes, error);
+  static std::size_t move(void* object, std::span<std::byte> bytes,
+                          std::error_code& error) noexcept {
+    auto& connection = *static_cast<state*>(object);
+    return Writes ? connection.write(bytes, error) : connection.read(bytes, error);
   }
   /// What the kernel moves, it does not seal.
   static int descriptor(void*) noexcept { return -1; }
@@ -89,7 +90,7 @@ struct stream::moving {
 
 stream::stream() noexcept = default;
 stream::stream(stream&&) noexcept = default;
-stream::stream(detail::owned<state> connected) noexcept : state_(std::move(connected)) {}
+stream::stream(detail::owned<state> connection) noexcept : state_(std::move(connection)) {}
 
 stream& stream::operator=(stream&& other) noexcept {
   if (this != &other) {
@@ -103,49 +104,53 @@ stream::~stream() {
   close();
 }
 
-stream stream::connect_over(detail::any_stream under, const client_context& by,
+stream stream::connect_over(detail::any_stream carrier, const client_context& tls_context,
                             std::string_view host) {
-  detail::owned<state> made(new state(std::move(under), by.state_->get()));
-  made->be_client(by.state_, host);
-  made->handshake();
-  return stream(std::move(made));
+  detail::owned<state> connection(new state(std::move(carrier), tls_context.state_->get()));
+  connection->be_client(tls_context.state_, host);
+  connection->handshake();
+  return stream(std::move(connection));
 }
 
-stream stream::accept_over(detail::any_stream under, const server_context& by) {
-  detail::owned<state> made(new state(std::move(under), by.state_->get()));
-  made->be_server(by.state_);
-  made->handshake();
-  return stream(std::move(made));
+stream stream::accept_over(detail::any_stream carrier, const server_context& tls_context) {
+  detail::owned<state> connection(new state(std::move(carrier), tls_context.state_->get()));
+  connection->be_server(tls_context.state_);
+  connection->handshake();
+  return stream(std::move(connection));
 }
 
 std::size_t stream::read(std::span<std::byte> buffer) {
-  state* used = state_.get();
-  return moving<false>::throwing(used, "TLS read",
-                                 [&](std::error_code& error) { return used->read(buffer, error); });
+  state* connection = state_.get();
+  return moving<false>::throwing(connection, "TLS read", [&](std::error_code& error) {
+    return connection->read(buffer, error);
+  });
 }
 
 std::size_t stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  state* used = state_.get();
-  return moving<false>::quietly(used, error,
-                                [&](std::error_code& told) { return used->read(buffer, told); });
+  state* connection = state_.get();
+  return moving<false>::quietly(connection, error, [&](std::error_code& inner_error) {
+    return connection->read(buffer, inner_error);
+  });
 }
 
 std::size_t stream::write(std::span<const std::byte> buffer) {
-  state* used = state_.get();
-  return moving<true>::throwing(used, "TLS write",
-                                [&](std::error_code& error) { return used->write(buffer, error); });
+  state* connection = state_.get();
+  return moving<true>::throwing(connection, "TLS write", [&](std::error_code& error) {
+    return connection->write(buffer, error);
+  });
 }
 
 std::size_t stream::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  state* used = state_.get();
-  return moving<true>::quietly(used, error,
-                               [&](std::error_code& told) { return used->write(buffer, told); });
+  state* connection = state_.get();
+  return moving<true>::quietly(connection, error, [&](std::error_code& inner_error) {
+    return connection->write(buffer, inner_error);
+  });
 }
 
 void stream::write_all(std::span<const std::byte> buffer) {
-  state* used = state_.get();
-  moving<true>::throwing(used, "TLS write_all", [&](std::error_code& error) {
-    used->write_all(buffer, error);
+  state* connection = state_.get();
+  moving<true>::throwing(connection, "TLS write_all", [&](std::error_code& error) {
+    connection->write_all(buffer, error);
     return 0;
   });
 }
@@ -155,32 +160,32 @@ void stream::write_all(std::string_view text) {
 }
 
 void stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  state* used = state_.get();
-  moving<true>::quietly(used, error, [&](std::error_code& told) {
-    used->write_all(buffer, told);
+  state* connection = state_.get();
+  moving<true>::quietly(connection, error, [&](std::error_code& inner_error) {
+    connection->write_all(buffer, inner_error);
     return 0;
   });
 }
 
-void stream::shutdown(int how) {
-  state* used = state_.get();
-  if (how != SHUT_RD) {
-    moving<true>::throwing(used, "TLS shutdown", [&](std::error_code& error) {
-      used->end_writing(error);
+void stream::shutdown(int direction) {
+  state* connection = state_.get();
+  if (direction != SHUT_RD) {
+    moving<true>::throwing(connection, "TLS shutdown", [&](std::error_code& error) {
+      connection->end_writing(error);
       return 0;
     });
   }
-  if (how != SHUT_WR && state_ != nullptr) state_->below().shutdown(how);
+  if (direction != SHUT_WR && state_ != nullptr) state_->below().shutdown(direction);
 }
 
 void stream::close() {
   if (state_ == nullptr) return;
   state_->check_threads();
-  detail::owned<state> closed = std::move(state_);
-  closed->end_queues();
-  closed->send_close_notify();
-  closed->below().close();
-  state::let_go(std::move(closed));
+  detail::owned<state> old_state = std::move(state_);
+  old_state->end_queues();
+  old_state->send_close_notify();
+  old_state->below().close();
+  state::let_go(std::move(old_state));
 }
 
 std::string_view stream::protocol() const noexcept {
@@ -206,10 +211,11 @@ bool stream::resumed() const noexcept {
 
 std::string stream::peer_certificate() const {
   if (state_ == nullptr) return {};
-  const std::unique_ptr<X509, certificate_free> shown(SSL_get1_peer_certificate(state_->get()));
-  if (shown == nullptr) return {};
+  const std::unique_ptr<X509, certificate_free> peer_certificate(
+      SSL_get1_peer_certificate(state_->get()));
+  if (peer_certificate == nullptr) return {};
   const std::unique_ptr<BIO, bio_free> text(BIO_new(BIO_s_mem()));
-  if (text == nullptr || PEM_write_bio_X509(text.get(), shown.get()) != 1) {
+  if (text == nullptr || PEM_write_bio_X509(text.get(), peer_certificate.get()) != 1) {
     ERR_clear_error();
     throw std::bad_alloc();
   }

@@ -32,8 +32,8 @@ constexpr std::size_t most_room = std::size_t{64} * 1024;
 /// What is sealed at a time: four records of the largest size. Source: RFC 8446, 5.1.
 constexpr std::size_t most_sealed = std::size_t{4} * 16 * 1024;
 
-std::error_code code_of(std::errc which) noexcept {
-  return std::make_error_code(which);
+std::error_code code_of(std::errc code) noexcept {
+  return std::make_error_code(code);
 }
 
 bool is_address(const std::string& host) noexcept {
@@ -64,16 +64,17 @@ void refuse_if_pending(std::error_code& error) noexcept {
 
 }  // namespace
 
-stream::state::state(detail::any_stream below, SSL_CTX* by)
-    : below_(std::move(below)), ssl_(SSL_new(by)) {
+stream::state::state(detail::any_stream carrier, SSL_CTX* ssl_context)
+    : carrier_(std::move(carrier)), ssl_(SSL_new(ssl_context)) {
   if (ssl_ == nullptr || !bio_.connect_to(get())) {
     ERR_clear_error();
     throw std::bad_alloc();
   }
 }
 
-void stream::state::be_client(std::shared_ptr<client_context::state> by, std::string_view host) {
-  client_ = std::move(by);
+void stream::state::be_client(std::shared_ptr<client_context::state> tls_context,
+                              std::string_view host) {
+  client_ = std::move(tls_context);
   host_ = host;
   if (host_.ends_with('.')) host_.pop_back();
   // A dot in front would stand for whatever is below.
@@ -85,13 +86,13 @@ void stream::state::be_client(std::shared_ptr<client_context::state> by, std::st
     throw std::invalid_argument("tls::stream::connect(): not a valid host name: '" + host_ + "'");
   }
   client_context::state::keep_sessions_as(get(), host_);
-  const session offered = client_->offered.take(host_);
-  if (offered != nullptr) SSL_set_session(get(), offered.get());
+  const session old_session = client_->session_cache.take(host_);
+  if (old_session != nullptr) SSL_set_session(get(), old_session.get());
   SSL_set_connect_state(get());
 }
 
-void stream::state::be_server(std::shared_ptr<server_context::state> by) noexcept {
-  server_ = std::move(by);
+void stream::state::be_server(std::shared_ptr<server_context::state> tls_context) noexcept {
+  server_ = std::move(tls_context);
   SSL_set_accept_state(get());
 }
 
@@ -121,17 +122,17 @@ stream::state::outcome stream::state::attempt(Call call) noexcept {
 /// The client need not wait for what the server sends after the handshake: it may have sent all its
 /// data and closed the connection.
 void stream::state::handshake() {
-  const std::string what = host_.empty() ? "TLS handshake" : "TLS handshake with " + host_;
+  const std::string action = host_.empty() ? "TLS handshake" : "TLS handshake with " + host_;
   for (;;) {
-    const outcome now = attempt([&] { return SSL_do_handshake(get()); });
+    const outcome result = attempt([&] { return SSL_do_handshake(get()); });
     std::error_code error;
     send(error);
-    is_up_ = now == outcome::done;
+    is_up_ = result == outcome::done;
     if (is_up_ && error != std::errc::operation_canceled) return;
-    if (failure_ && error != std::errc::operation_canceled) throw_error(failure_.code, what);
+    if (failure_ && error != std::errc::operation_canceled) throw_error(failure_.code, action);
     if (!error) fetch(error);
-    if (error) throw_error(error, what);
-    if (failure_) throw_error(failure_.code, what);
+    if (error) throw_error(error, action);
+    if (failure_) throw_error(failure_.code, action);
   }
 }
 
@@ -144,11 +145,11 @@ bool stream::state::must_not(std::error_code& error) const noexcept {
 std::size_t stream::state::read(std::span<std::byte> room, std::error_code& error) noexcept {
   for (refuse_if_pending(error); !error && !room.empty() && !must_not(error); fetch(error)) {
     std::size_t size = 0;
-    const outcome now =
+    const outcome result =
         attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
-    if (!bio_.queued.empty() || !in_flight_.empty()) send_unasked();
-    if (now == outcome::done) return size;
-    if (now == outcome::ended || must_not(error)) break;
+    if (!bio_.output.empty() || !in_flight_.empty()) send_unasked();
+    if (result == outcome::done) return size;
+    if (result == outcome::ended || must_not(error)) break;
   }
   return 0;
 }
@@ -162,9 +163,9 @@ std::size_t stream::state::write(std::span<const std::byte> bytes,
   if (!error) send(error);
   if (error || bytes.empty()) return 0;
   std::size_t size = 0;
-  const std::size_t most = std::min(bytes.size(), most_sealed);
-  const outcome now = attempt([&] { return SSL_write_ex(get(), bytes.data(), most, &size); });
-  if (now != outcome::done && !must_not(error)) error = make_error_code(errc::protocol_error);
+  const std::size_t limit = std::min(bytes.size(), most_sealed);
+  const outcome result = attempt([&] { return SSL_write_ex(get(), bytes.data(), limit, &size); });
+  if (result != outcome::done && !must_not(error)) error = make_error_code(errc::protocol_error);
   if (error) return 0;
   send(error);
   if (error == std::errc::operation_canceled) error.clear();
@@ -184,8 +185,8 @@ void stream::state::end_writing(std::error_code& error) noexcept {
   if (!std::exchange(writing_has_ended_, true)) {
     // 0, the peer has not sent close_notify yet, is not a failure.
     attempt([&] {
-      const int said = SSL_shutdown(get());
-      return said == 0 ? 1 : said;
+      const int result = SSL_shutdown(get());
+      return result == 0 ? 1 : result;
     });
   }
   if (!must_not(error)) send(error);
@@ -193,30 +194,30 @@ void stream::state::end_writing(std::error_code& error) noexcept {
 
 /// Fetches bytes for OpenSSL, which has consumed all that had arrived.
 void stream::state::fetch(std::error_code& error) noexcept {
-  byte_queue& arrived = bio_.arrived;
-  const std::size_t wanted = last_was_full_ ? arrived.capacity() * 2 : least_room;
-  if (!arrived.reserve(std::min(wanted, most_room))) {
+  byte_queue& input = bio_.input;
+  const std::size_t capacity = last_was_full_ ? input.capacity() * 2 : least_room;
+  if (!input.reserve(std::min(capacity, most_room))) {
     error = code_of(std::errc::not_enough_memory);
     return;
   }
-  detail::direction_lock from(below_.input(), error);
+  detail::direction_lock source(carrier_.input(), error);
   if (error) return;
-  const std::size_t size = from.read(arrived.room(), error);
+  const std::size_t size = source.read(input.room(), error);
   if (error) return;
   if (size == 0) failure_ = {make_error_code(errc::truncated), {}};
-  arrived.added(size);
-  last_was_full_ = arrived.room().empty();
+  input.added(size);
+  last_was_full_ = input.room().empty();
 }
 
 /// Sends all that is sealed. An interruption leaves the rest for the next call.
 void stream::state::send(std::error_code& error) noexcept {
   error = cannot_write_;
-  if (error || (in_flight_.empty() && bio_.queued.empty())) return;
-  detail::direction_lock to(below_.output(), error);
+  if (error || (in_flight_.empty() && bio_.output.empty())) return;
+  detail::direction_lock target(carrier_.output(), error);
   while (!error) {
-    if (in_flight_.empty()) in_flight_.swap(bio_.queued);
+    if (in_flight_.empty()) in_flight_.swap(bio_.output);
     if (in_flight_.empty()) return;
-    in_flight_.take(to.write(in_flight_.held(), error));
+    in_flight_.take(target.write(in_flight_.held(), error));
   }
   if (error != std::errc::operation_canceled) cannot_write_ = error;
 }
@@ -224,20 +225,20 @@ void stream::state::send(std::error_code& error) noexcept {
 /// Sends what a fiber that reads has to answer, as an alert, and what an interrupted write has
 /// left. A fiber that writes sends it as well.
 void stream::state::send_unasked() noexcept {
-  if (writing.in_use() || writing.kept()) return;
+  if (write_queue.in_use() || write_queue.kept()) return;
   std::error_code error;
   detail::quietly(error, [&] {
-    return net::take_turn(writing, "turn to write on fd", below_.native_handle());
+    return net::take_turn(write_queue, "turn to write on fd", carrier_.native_handle());
   });
   if (error) return;
   send(error);
-  writing.pass();
+  write_queue.pass();
 }
 
 /// A forked child has a copy of the connection, which goes on in its parent.
 void stream::state::send_close_notify() noexcept {
   if (detail::self() == nullptr || process_ != detail::this_process()) return;
-  if (!is_up_ || writing.in_use() || writing.kept()) return;
+  if (!is_up_ || write_queue.in_use() || write_queue.kept()) return;
   try {
     const detail::internal_shield safe;
     move_on_after(last_moment, [this] {
@@ -248,10 +249,11 @@ void stream::state::send_close_notify() noexcept {
   }
 }
 
-void stream::state::throw_error(const std::error_code& error, const std::string& what) const {
+void stream::state::throw_error(const std::error_code& error, const std::string& action) const {
   if (error == std::errc::operation_canceled) detail::throw_stream_error(error, "");
-  throw std::system_error(
-      error, error == failure_.code && !failure_.text.empty() ? what + ": " + failure_.text : what);
+  throw std::system_error(error, error == failure_.code && !failure_.text.empty()
+                                     ? action + ": " + failure_.text
+                                     : action);
 }
 
 }}}  // namespace motet::MOTET_ABI::tls

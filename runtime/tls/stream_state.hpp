@@ -23,20 +23,21 @@
 namespace motet { inline namespace MOTET_ABI { namespace tls {
 
 struct ssl_free {
-  void operator()(SSL* one) const noexcept { SSL_free(one); }
+  void operator()(SSL* pointer) const noexcept { SSL_free(pointer); }
 };
 
 /// OpenSSL's calls never wait: when one needs bytes, the fiber fetches them and repeats the call.
 /// Encrypted bytes are sent before the fiber waits for anything else, or encrypts more.
 struct stream::state : detail::stream_turns<stream::state> {
   /// Throws: std::bad_alloc.
-  state(detail::any_stream below, SSL_CTX* by);
+  state(detail::any_stream carrier, SSL_CTX* ssl_context);
   state(const state&) = delete;
   state& operator=(const state&) = delete;
 
-  /// The server must be `host`, and may offer `by` sessions. Throws: std::invalid_argument.
-  void be_client(std::shared_ptr<client_context::state> by, std::string_view host);
-  void be_server(std::shared_ptr<server_context::state> by) noexcept;
+  /// The server must be `host`, and may offer `tls_context` sessions.
+  /// Throws: std::invalid_argument.
+  void be_client(std::shared_ptr<client_context::state> tls_context, std::string_view host);
+  void be_server(std::shared_ptr<server_context::state> tls_context) noexcept;
   /// Throws: std::system_error; a pending interruption.
   void handshake();
 
@@ -51,9 +52,9 @@ struct stream::state : detail::stream_turns<stream::state> {
   void send_close_notify() noexcept;
 
   SSL* get() const noexcept { return ssl_.get(); }
-  detail::any_stream& below() noexcept { return below_; }
+  detail::any_stream& below() noexcept { return carrier_; }
   /// Throws: `error`, with what is known of it; a pending interruption.
-  [[noreturn]] void throw_error(const std::error_code& error, const std::string& what) const;
+  [[noreturn]] void throw_error(const std::error_code& error, const std::string& action) const;
 
  private:
   enum class outcome { done, wants_bytes, ended, failed };
@@ -65,7 +66,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   void send(std::error_code& error) noexcept;
   void send_unasked() noexcept;
 
-  detail::any_stream below_;
+  detail::any_stream carrier_;
   memory_bio bio_;
   byte_queue in_flight_;  // encrypted bytes that the underlying stream is sending
   std::shared_ptr<client_context::state> client_;

@@ -33,9 +33,9 @@ double best_of_rounds(int n, F round) {
   double best = 1e18;
   const auto end = std::chrono::steady_clock::now() + 40ms;
   for (int rounds = 0; rounds < 3 || std::chrono::steady_clock::now() < end; ++rounds) {
-    const auto from = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     round(n);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - from;
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     best = std::min(best, took.count() / n);
   }
   return best;
@@ -43,24 +43,24 @@ double best_of_rounds(int n, F round) {
 
 double of_a_switch() {
   return best_of_rounds(20'000, [](int n) {
-    motet::group both;
+    motet::group fibers;
     for (int i = 0; i < 2; ++i) {
-      both.spin([n] {
+      fibers.spin([n] {
         for (int j = 0; j < n / 2; ++j) motet::snooze();
       });
     }
-    both.await_all();
+    fibers.await_all();
   });
 }
 
 /// In a fresh process: stacks are mapped, and touched for the first time.
 double of_a_new_fiber() {
   constexpr int count = 5'000;
-  const auto from = std::chrono::steady_clock::now();
-  motet::group all;
-  for (int i = 0; i < count; ++i) all.spin([] { motet::snooze(); });
-  all.await_all();
-  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - from;
+  const auto start = std::chrono::steady_clock::now();
+  motet::group fibers;
+  for (int i = 0; i < count; ++i) fibers.spin([] { motet::snooze(); });
+  fibers.await_all();
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
   return took.count() / count;
 }
 
@@ -69,20 +69,20 @@ double of_an_exchange() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
     throw std::runtime_error("socketpair");
-  const motet::fd here(ends[0]), there(ends[1]);
+  const motet::fd first_end(ends[0]), second_end(ends[1]);
   const auto exchange = [](int fd, bool first, int n) {
-    std::array<std::byte, 1> one{};
-    if (first) motet::io::write(fd, one);
+    std::array<std::byte, 1> byte{};
+    if (first) motet::io::write(fd, byte);
     for (int i = 0; i < n; ++i) {
-      motet::io::read(fd, one);
-      if (!first || i + 1 < n) motet::io::write(fd, one);
+      motet::io::read(fd, byte);
+      if (!first || i + 1 < n) motet::io::write(fd, byte);
     }
   };
   return best_of_rounds(500, [&](int n) {
-    motet::group both;
-    both.spin([&] { exchange(here.get(), true, n); });
-    both.spin([&] { exchange(there.get(), false, n); });
-    both.await_all();
+    motet::group fibers;
+    fibers.spin([&] { exchange(first_end.get(), true, n); });
+    fibers.spin([&] { exchange(second_end.get(), false, n); });
+    fibers.await_all();
   });
 }
 
@@ -90,10 +90,10 @@ double of_an_exchange() {
 double of_a_sleep() {
   double least = 1e18;
   for (int i = 0; i < 5; ++i) {
-    const auto from = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     motet::sleep_for(1ms);
     const std::chrono::duration<double, std::nano> late =
-        std::chrono::steady_clock::now() - from - 1ms;
+        std::chrono::steady_clock::now() - start - 1ms;
     least = std::min(least, late.count());
   }
   return least;
@@ -106,37 +106,37 @@ constexpr std::array<std::string_view, 8> features = {
 struct way {
   std::string label;
   std::string backend;
-  std::string without;  // a feature
+  std::string feature;  // a feature
 };
 
 std::vector<way> ways() {
-  std::vector<way> found;
+  std::vector<way> result;
   const bool ring = why_not("io_uring").empty();
   for (const char* name : {"io_uring", "libev"}) {
-    if (why_not(name).empty()) found.push_back({name, name, ""});
+    if (why_not(name).empty()) result.push_back({name, name, ""});
   }
-  if (found.empty()) return found;
-  for (const std::string_view each : features) {
-    const bool of_stacks = each == "process_madvise" || each == "guard";
+  if (result.empty()) return result;
+  for (const std::string_view feature : features) {
+    const bool of_stacks = feature == "process_madvise" || feature == "guard";
     if (!ring && !of_stacks) continue;
-    found.push_back({"without " + std::string(each), found[0].backend, std::string(each)});
+    result.push_back({"without " + std::string(feature), result[0].backend, std::string(feature)});
   }
-  return found;
+  return result;
 }
 
 /// Returns: this process's environment without motet's variables.
 std::vector<std::string> plain_environment() {
-  std::vector<std::string> kept;
-  for (char** each = environ; *each != nullptr; ++each) {
-    if (!std::string_view(*each).starts_with("MOTET_")) kept.emplace_back(*each);
+  std::vector<std::string> result;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("MOTET_")) result.emplace_back(*variable);
   }
-  return kept;
+  return result;
 }
 
-std::string figures_of(const way& how) {
+std::string figures_of(const way& setup) {
   std::vector<std::string> environment = plain_environment();
-  environment.push_back("MOTET_BACKEND=" + how.backend);
-  environment.push_back("MOTET_DISABLE=" + how.without);
+  environment.push_back("MOTET_BACKEND=" + setup.backend);
+  environment.push_back("MOTET_DISABLE=" + setup.feature);
   return motet::run_command({.program = "/proc/self/exe",
                              .args = {"--measure"},
                              .environment = std::move(environment)})
@@ -151,18 +151,18 @@ void measure() {
               of_a_sleep() / 1e3);
 }
 
-void tell_figures(std::ostream& out) {
+void tell_figures(std::ostream& output) {
   const auto line = [&](const std::string& label, const std::array<std::string, 4>& figures) {
-    out << std::left << std::setw(28) << label << std::right;
-    for (const std::string& each : figures) out << std::setw(16) << each;
-    out << '\n';
+    output << std::left << std::setw(28) << label << std::right;
+    for (const std::string& figure : figures) output << std::setw(16) << figure;
+    output << '\n';
   };
   line("", {"switch, ns", "new fiber, ns", "exchange, ns", "sleep late, us"});
-  for (const way& each : ways()) {
-    std::istringstream text(figures_of(each));
+  for (const way& setup : ways()) {
+    std::istringstream text(figures_of(setup));
     std::array<std::string, 4> figures;
     for (std::string& figure : figures) text >> figure;
-    line(each.label, figures);
+    line(setup.label, figures);
   }
 }
 

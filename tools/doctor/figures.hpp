@@ -10,6 +10,6 @@ namespace motet_doctor {
 void measure();
 
 /// Writes a table, for which this program is started again and again, for two seconds in all.
-void tell_figures(std::ostream& out);
+void tell_figures(std::ostream& output);
 
 }  // namespace motet_doctor

@@ -49,9 +49,9 @@ finding kernel() {
 /// What must change for io_uring, by how the kernel refuses it.
 std::string cure_for_io_uring(const std::string& refusal) {
   if (refusal.find("no backend") != std::string::npos) return "build motet with liburing";
-  const std::string off = first_line("/proc/sys/kernel/io_uring_disabled");
-  if (off == "2") return "sysctl kernel.io_uring_disabled=0";
-  if (off == "1")
+  const std::string setting = first_line("/proc/sys/kernel/io_uring_disabled");
+  if (setting == "2") return "sysctl kernel.io_uring_disabled=0";
+  if (setting == "1")
     return "sysctl kernel.io_uring_disabled=0, or run in the group kernel.io_uring_group";
   if (kernel_version() < 506) return "Linux 6.1 or later";
   if (refusal.find("memory") != std::string::npos) return "ulimit -l unlimited";
@@ -61,16 +61,16 @@ std::string cure_for_io_uring(const std::string& refusal) {
 
 finding backend() {
   const std::string refusal = why_not("io_uring");
-  std::string used = "none";
+  std::string name = "none";
   try {
-    motet::run([&] { used = motet::backend_name(); });
-  } catch (const std::exception& why) {
-    used = why.what();
+    motet::run([&] { name = motet::backend_name(); });
+  } catch (const std::exception& error) {
+    name = error.what();
   }
-  const char* asked = std::getenv("MOTET_BACKEND");
-  if (asked != nullptr && *asked != '\0') used += " (MOTET_BACKEND asks for it)";
-  if (refusal.empty()) return {"backend", used, ""};
-  return {"backend", used + "; not io_uring: " + refusal, cure_for_io_uring(refusal)};
+  const char* variable = std::getenv("MOTET_BACKEND");
+  if (variable != nullptr && *variable != '\0') name += " (MOTET_BACKEND asks for it)";
+  if (refusal.empty()) return {"backend", name, ""};
+  return {"backend", name + "; not io_uring: " + refusal, cure_for_io_uring(refusal)};
 }
 
 finding task_work() {
@@ -139,17 +139,18 @@ finding counter() {
 /// A cgroup's processor quota: "200000 100000" is two processors.
 double quota() {
   std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
-  double most = 0, period = 0;
-  return line >> most >> period && period > 0 ? most / period : 0;
+  double quota = 0, period = 0;
+  return line >> quota >> period && period > 0 ? quota / period : 0;
 }
 
 finding processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int mine = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-  std::string is = std::to_string(mine) + " of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  const int count =
+      ::sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 0;
+  std::string is = std::to_string(count) + " of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
   const double share = quota();
-  if (share <= 0 || share >= mine) return {"processors", is, ""};
+  if (share <= 0 || share >= count) return {"processors", is, ""};
   std::ostringstream text;
   text << is << ", but time of only " << share;
   return {"processors", text.str(),
@@ -159,9 +160,9 @@ finding processors() {
 finding memory_lock() {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  const bool any = limit.rlim_cur == RLIM_INFINITY;
-  return {"locked memory", any ? "any" : std::to_string(limit.rlim_cur / 1024) + " KiB",
-          kernel_version() < 512 && !any
+  const bool unlimited = limit.rlim_cur == RLIM_INFINITY;
+  return {"locked memory", unlimited ? "any" : std::to_string(limit.rlim_cur / 1024) + " KiB",
+          kernel_version() < 512 && !unlimited
               ? "ulimit -l unlimited: rings count as locked before Linux 5.12"
               : ""};
 }
@@ -169,23 +170,23 @@ finding memory_lock() {
 }  // namespace
 
 std::string why_not(const std::string& backend) {
-  motet::options chosen;
-  chosen.backend = backend;
+  motet::options settings;
+  settings.backend = backend;
   try {
-    motet::run(chosen, [] {});
+    motet::run(settings, [] {});
     return {};
-  } catch (const std::exception& refused) {
-    return refused.what();
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 
 std::vector<finding> look_at_host() {
-  std::vector<finding> found = {kernel(), backend()};
-  if (why_not("io_uring").empty()) found.push_back(task_work());
+  std::vector<finding> findings = {kernel(), backend()};
+  if (why_not("io_uring").empty()) findings.push_back(task_work());
   for (auto look :
        {guards, huge_pages, clock_source, counter, processors, descriptors, memory_lock})
-    found.push_back(look());
-  return found;
+    findings.push_back(look());
+  return findings;
 }
 
 }  // namespace motet_doctor

@@ -8,7 +8,7 @@
 namespace motet_doctor {
 
 struct finding {
-  std::string what;
+  std::string subject;
   std::string is;
   std::string advice;  // empty: it is well
 };

@@ -17,30 +17,30 @@ constexpr const char* usage =
     "Says what this host gives to programs with motet, how quick that is, and what to set.\n"
     "  --quick  measures nothing\n";
 
-void tell_findings(const std::vector<motet_doctor::finding>& found) {
-  for (const auto& each : found)
-    std::cout << std::left << std::setw(24) << each.what << each.is << '\n';
+void tell_findings(const std::vector<motet_doctor::finding>& findings) {
+  for (const auto& entry : findings)
+    std::cout << std::left << std::setw(24) << entry.subject << entry.is << '\n';
 }
 
-void tell_advice(const std::vector<motet_doctor::finding>& found) {
-  bool any = false;
-  for (const auto& each : found) {
-    if (each.advice.empty()) continue;
-    if (!any) std::cout << "\nFor more:\n";
-    any = true;
-    std::cout << "  " << each.what << ": " << each.advice << '\n';
+void tell_advice(const std::vector<motet_doctor::finding>& findings) {
+  bool has_advice = false;
+  for (const auto& entry : findings) {
+    if (entry.advice.empty()) continue;
+    if (!has_advice) std::cout << "\nFor more:\n";
+    has_advice = true;
+    std::cout << "  " << entry.subject << ": " << entry.advice << '\n';
   }
-  if (!any) std::cout << "\nThere is nothing to set.\n";
+  if (!has_advice) std::cout << "\nThere is nothing to set.\n";
 }
 
 int examine(bool quick) {
-  const auto found = motet_doctor::look_at_host();
-  tell_findings(found);
+  const auto findings = motet_doctor::look_at_host();
+  tell_findings(findings);
   if (!quick) {
     std::cout << "\nMeasured here, on one thread:\n" << std::flush;
     motet_doctor::tell_figures(std::cout);
   }
-  tell_advice(found);
+  tell_advice(findings);
   if (!std::cout.flush()) throw std::runtime_error("the standard output could not be written");
   return 0;
 }

@@ -11,21 +11,21 @@
 
 namespace motet_trace {
 
-constexpr std::int64_t never = INT64_MIN;
+constexpr std::int64_t no_time = INT64_MIN;
 
 struct fiber_state {
   std::uint64_t number = 0;      // 0: a free place
   std::uint64_t waker = 0;       // the id of the fiber that has woken it; 0: none
   std::size_t waker_thread = 0;  // which one
-  std::int64_t waker_at = never;
+  std::int64_t waker_at = no_time;
   std::uint64_t subject = 0;
-  std::int64_t parked_at = never;  // while it waits
-  std::int64_t woken_at = never;   // while it stands in line
-  std::uint64_t guest = 0;         // the traveller that runs as it; 0: none
-  std::uint32_t name = 0;          // the text
-  std::uint32_t what = 0;          // the text of what it waits, or last waited, for
+  std::int64_t parked_at = no_time;  // while it waits
+  std::int64_t woken_at = no_time;   // while it stands in line
+  std::uint64_t guest = 0;           // the traveller that runs as it; 0: none
+  std::uint32_t name = 0;            // the text
+  std::uint32_t wait_text = 0;       // the text of what it waits, or last waited, for
   std::uint32_t late_us = 0;
-  format::cause by = format::cause::fiber;
+  format::cause cause = format::cause::fiber;
   bool of_object = false;
   bool of_lock = false;
   bool gave_way = false;     // it stands in line because it did
@@ -37,40 +37,41 @@ class fiber_table {
   fiber_table() : places_(64) {}
 
   fiber_state& of(std::uint64_t number) {
-    if (number == 0) return nobody_ = {};  // of a broken record
-    if (2 * used_ >= places_.size()) grow();
-    fiber_state& found = place_of(number);
-    if (found.number == 0) {
-      found.number = number;
-      ++used_;
+    if (number == 0) return scratch_ = {};  // of a broken record
+    if (2 * count_ >= places_.size()) grow();
+    fiber_state& place = place_of(number);
+    if (place.number == 0) {
+      place.number = number;
+      ++count_;
     }
-    return found;
+    return place;
   }
   template <typename F>
   void each(F f) const {
-    for (const fiber_state& each : places_) {
-      if (each.number != 0) f(each);
+    for (const fiber_state& place : places_) {
+      if (place.number != 0) f(place);
     }
   }
 
  private:
   fiber_state& place_of(std::uint64_t number) {
     const std::size_t mask = places_.size() - 1;
-    std::size_t at = (number * 0x9e3779b97f4a7c15U >> 20) & mask;
-    while (places_[at].number != 0 && places_[at].number != number) at = (at + 1) & mask;
-    return places_[at];
+    std::size_t index = (number * 0x9e3779b97f4a7c15U >> 20) & mask;
+    while (places_[index].number != 0 && places_[index].number != number)
+      index = (index + 1) & mask;
+    return places_[index];
   }
   void grow() {
     std::vector<fiber_state> old(2 * places_.size());
     old.swap(places_);
-    for (const fiber_state& each : old) {
-      if (each.number != 0) place_of(each.number) = each;
+    for (const fiber_state& place : old) {
+      if (place.number != 0) place_of(place.number) = place;
     }
   }
 
   std::vector<fiber_state> places_;
-  fiber_state nobody_;
-  std::size_t used_ = 0;
+  fiber_state scratch_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace motet_trace

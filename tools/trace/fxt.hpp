@@ -11,6 +11,6 @@ namespace motet_trace {
 /// Writes a track for each thread with the turns of its fibers, and arrows from the turn of a fiber
 /// that wakes another one to the next turn of that. The timeline must have arrows.
 /// Source: the Fuchsia trace format, of Fuchsia's reference pages.
-void write_fxt(const timeline& all, std::ostream& out);
+void write_fxt(const timeline& history, std::ostream& output);
 
 }  // namespace motet_trace

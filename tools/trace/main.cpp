@@ -48,16 +48,16 @@ double milliseconds(const std::string& text) {
   return value;
 }
 
-void check_outputs(const arguments& chosen) {
-  for (const std::string& output : {chosen.svg, chosen.fxt}) {
+void check_outputs(const arguments& settings) {
+  for (const std::string& output : {settings.svg, settings.fxt}) {
     std::error_code absent;
-    if (std::filesystem::equivalent(output, chosen.trace, absent))
+    if (std::filesystem::equivalent(output, settings.trace, absent))
       throw wrong_usage(output + " is the trace itself");
   }
 }
 
 arguments parse(int count, char** words) {
-  arguments chosen;
+  arguments settings;
   for (int i = 1; i < count; ++i) {
     const std::string_view word = words[i];
     const auto value = [&] {
@@ -65,56 +65,58 @@ arguments parse(int count, char** words) {
       return std::string(words[i]);
     };
     if (word == "--svg") {
-      chosen.svg = value();
+      settings.svg = value();
     } else if (word == "--fxt") {
-      chosen.fxt = value();
+      settings.fxt = value();
     } else if (word == "--from") {
-      chosen.from_ms = milliseconds(value());
+      settings.from_ms = milliseconds(value());
     } else if (word == "--to") {
-      chosen.to_ms = milliseconds(value());
-    } else if (word.starts_with('-') || !chosen.trace.empty()) {
+      settings.to_ms = milliseconds(value());
+    } else if (word.starts_with('-') || !settings.trace.empty()) {
       throw wrong_usage("unknown argument: " + std::string(word));
     } else {
-      chosen.trace = word;
+      settings.trace = word;
     }
   }
-  if (chosen.trace.empty()) throw wrong_usage("no trace was given");
-  check_outputs(chosen);
-  return chosen;
+  if (settings.trace.empty()) throw wrong_usage("no trace was given");
+  check_outputs(settings);
+  return settings;
 }
 
 template <typename F>
 void write_file(const std::string& path, F write) {
-  std::ofstream out(path, std::ios::binary);
-  write(out);
-  out.close();
-  if (!out) throw std::runtime_error(path + " could not be written");
+  std::ofstream file(path, std::ios::binary);
+  write(file);
+  file.close();
+  if (!file) throw std::runtime_error(path + " could not be written");
 }
 
 /// Draws the requested part of the trace, or all of it.
-void draw(const motet_trace::timeline& all, const arguments& chosen, std::ostream& out) {
-  std::int64_t from = INT64_MAX, to = 0;
-  for (const auto& each : all.threads()) {
-    if (each.begin == motet_trace::never) continue;
-    from = std::min(from, each.begin);
-    to = std::max(to, each.end);
+void draw(const motet_trace::timeline& history, const arguments& settings, std::ostream& output) {
+  std::int64_t begin = INT64_MAX, end = 0;
+  for (const auto& line : history.threads()) {
+    if (line.begin == motet_trace::no_time) continue;
+    begin = std::min(begin, line.begin);
+    end = std::max(end, line.end);
   }
-  if (chosen.from_ms) from = static_cast<std::int64_t>(*chosen.from_ms * 1e6);
-  if (chosen.to_ms) to = static_cast<std::int64_t>(*chosen.to_ms * 1e6);
-  motet_trace::write_svg(all, from, to, out);
+  if (settings.from_ms) begin = static_cast<std::int64_t>(*settings.from_ms * 1e6);
+  if (settings.to_ms) end = static_cast<std::int64_t>(*settings.to_ms * 1e6);
+  motet_trace::write_svg(history, begin, end, output);
 }
 
-void tell(const arguments& chosen) {
-  const motet_trace::trace_reader trace(chosen.trace);
-  const motet_trace::timeline all(trace, {.arrows = !chosen.fxt.empty()});
-  if (!chosen.svg.empty()) write_file(chosen.svg, [&](auto& out) { draw(all, chosen, out); });
-  if (!chosen.fxt.empty()) write_file(chosen.fxt, [&](auto& out) { write_fxt(all, out); });
-  if (!chosen.svg.empty() || !chosen.fxt.empty()) return;
-  tell_summary(all, std::cout);
-  tell_why_late(all, std::cout);
-  tell_longest_turns(all, std::cout);
-  tell_contention(all, std::cout);
-  tell_waiting(all, std::cout);
+void tell(const arguments& settings) {
+  const motet_trace::trace_reader trace(settings.trace);
+  const motet_trace::timeline history(trace, {.arrows = !settings.fxt.empty()});
+  if (!settings.svg.empty())
+    write_file(settings.svg, [&](auto& output) { draw(history, settings, output); });
+  if (!settings.fxt.empty())
+    write_file(settings.fxt, [&](auto& output) { write_fxt(history, output); });
+  if (!settings.svg.empty() || !settings.fxt.empty()) return;
+  tell_summary(history, std::cout);
+  tell_why_late(history, std::cout);
+  tell_longest_turns(history, std::cout);
+  tell_contention(history, std::cout);
+  tell_waiting(history, std::cout);
 }
 
 }  // namespace

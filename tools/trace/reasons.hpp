@@ -9,12 +9,12 @@
 namespace motet_trace {
 
 /// Writes the worst delays, one for each turn that is to blame.
-void tell_why_late(const timeline& all, std::ostream& out);
+void tell_why_late(const timeline& history, std::ostream& output);
 /// Writes which turns were longest.
-void tell_longest_turns(const timeline& all, std::ostream& out);
+void tell_longest_turns(const timeline& history, std::ostream& output);
 /// Writes what fibers handed on to one another and waited for longest.
-void tell_contention(const timeline& all, std::ostream& out);
+void tell_contention(const timeline& history, std::ostream& output);
 /// Writes which fibers have waited for longest at the end.
-void tell_waiting(const timeline& all, std::ostream& out);
+void tell_waiting(const timeline& history, std::ostream& output);
 
 }  // namespace motet_trace

@@ -9,6 +9,6 @@
 namespace motet_trace {
 
 /// Writes a line about the trace, one about each thread, and where the time went.
-void tell_summary(const timeline& all, std::ostream& out);
+void tell_summary(const timeline& history, std::ostream& output);
 
 }  // namespace motet_trace

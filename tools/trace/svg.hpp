@@ -9,8 +9,8 @@
 
 namespace motet_trace {
 
-/// Draws what happened from `from` to `to`, in nanoseconds: a row for each of the fibers that ran
+/// Draws what happened from `begin` to `end`, in nanoseconds: a row for each of the fibers that ran
 /// longest, under a line for their thread.
-void write_svg(const timeline& all, std::int64_t from, std::int64_t to, std::ostream& out);
+void write_svg(const timeline& history, std::int64_t begin, std::int64_t end, std::ostream& output);
 
 }  // namespace motet_trace

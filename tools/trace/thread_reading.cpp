@@ -21,60 +21,60 @@ bool shorter(const delay& a, const delay& b) noexcept {
 }  // namespace
 
 void thread_reading::read() {
-  line_.thread = from_.thread;
-  line_.turns.reserve(from_.size() / 2);
-  if (from_.size() == 0) return;
-  line_.begin = line_.end = from_.at(0).when;
-  for (std::size_t i = 0; i < from_.size(); ++i) {
-    record each = from_.at(i);
-    each.when = line_.end = std::max(each.when, line_.end);  // a broken one may go backwards
-    take(each);
+  line_.thread = ring_.thread;
+  line_.turns.reserve(ring_.size() / 2);
+  if (ring_.size() == 0) return;
+  line_.begin = line_.end = ring_.at(0).time;
+  for (std::size_t i = 0; i < ring_.size(); ++i) {
+    record event = ring_.at(i);
+    event.time = line_.end = std::max(event.time, line_.end);  // a broken one may go backwards
+    take(event);
   }
-  if (running_ != 0) end_turn(line_.end, kind::none, 0);
-  fibers_.each([&](const fiber_state& each) {
-    if (each.parked_at != never) line_.waiting.push_back(each);
+  if (runner_ != 0) end_turn(line_.end, kind::none, 0);
+  fibers_.each([&](const fiber_state& fiber) {
+    if (fiber.parked_at != no_time) line_.waiters.push_back(fiber);
   });
 }
 
-void thread_reading::take(const record& each) {
-  switch (each.what) {
+void thread_reading::take(const record& event) {
+  switch (event.type) {
     case kind::park:
     case kind::snooze:
     case kind::end:
-      return switch_from(each);
+      return switch_from(event);
     case kind::run:
-      return begin_turn(each.number(), each.when);
+      return begin_turn(event.number(), event.time);
     case kind::subject:
     case kind::object:
     case kind::lock:
-      return note_subject(each);
+      return note_subject(event);
     case kind::spin:
-      return spin(each);
+      return spin(event);
     case kind::wake:
-      return wake(each);
+      return wake(event);
     case kind::cancel:
-      ++line_.interrupted;
-      fibers_.of(each.number()).interrupted = true;
+      ++line_.interruptions;
+      fibers_.of(event.number()).interrupted = true;
       return;
     case kind::arrive:
     case kind::leave:
-      return come_or_go(each);
+      return come_or_go(event);
     case kind::sleep:
-      asleep_from_ = each.when;
+      asleep_from_ = event.time;
       return;
     case kind::awake:
-      if (asleep_from_ == never) return;
+      if (asleep_from_ == no_time) return;
       ++line_.sleeps;
-      line_.asleep += each.when - std::exchange(asleep_from_, never);
+      line_.asleep += event.time - std::exchange(asleep_from_, no_time);
       return;
     case kind::poll:
-      return note_poll(each);
+      return note_poll(event);
     case kind::post:
       fresh_ = false;
       return;
     case kind::name:
-      fibers_.of(each.number()).name = each.detail();
-      if (each.number() == running_ && guest_ == 0) name_ = each.detail();
+      fibers_.of(event.number()).name = event.detail();
+      if (event.number() == runner_ && guest_ == 0) name_ = event.detail();
       return;
     case kind::none:
     case kind::site:
@@ -82,150 +82,150 @@ void thread_reading::take(const record& each) {
   }
 }
 
-void thread_reading::end_turn(std::int64_t when, kind how, std::uint32_t what) {
-  line_.turns.push_back({turn_from_, when, who_runs(), name_, what, how});
-  line_.running += when - turn_from_;
+void thread_reading::end_turn(std::int64_t time, kind ending, std::uint32_t wait_text) {
+  line_.turns.push_back({turn_from_, time, who_runs(), name_, wait_text, ending});
+  line_.run_time += time - turn_from_;
 }
 
-void thread_reading::switch_from(const record& each) {
-  parked_ = 0;
-  if (running_ != 0) {
-    const std::uint32_t what = each.what == kind::park ? each.detail() : 0;
-    end_turn(each.when, each.what, what);
-    fiber_state& left = fibers_.of(running_);
-    if (each.what == kind::park) {
-      parked_ = running_;
-      left.parked_at = each.when;
-      left.what = what;
-      left.subject = 0;
-      left.of_object = left.of_lock = false;
-    } else if (each.what == kind::snooze) {
-      left.waker = 0;
-      left.woken_at = each.when;
-      left.gave_way = true;
-      left.late_us = 0;
-      left.by = format::cause::fiber;
+void thread_reading::switch_from(const record& event) {
+  parked_fiber_ = 0;
+  if (runner_ != 0) {
+    const std::uint32_t wait_text = event.type == kind::park ? event.detail() : 0;
+    end_turn(event.time, event.type, wait_text);
+    fiber_state& fiber = fibers_.of(runner_);
+    if (event.type == kind::park) {
+      parked_fiber_ = runner_;
+      fiber.parked_at = event.time;
+      fiber.wait_text = wait_text;
+      fiber.subject = 0;
+      fiber.of_object = fiber.of_lock = false;
+    } else if (event.type == kind::snooze) {
+      fiber.waker = 0;
+      fiber.woken_at = event.time;
+      fiber.gave_way = true;
+      fiber.late_us = 0;
+      fiber.cause = format::cause::fiber;
     } else {
-      ++line_.ended;
+      ++line_.ends;
     }
   }
-  running_ = guest_ = 0;
-  if (each.number() != 0) begin_turn(each.number(), each.when);
+  runner_ = guest_ = 0;
+  if (event.number() != 0) begin_turn(event.number(), event.time);
 }
 
-void thread_reading::begin_turn(std::uint64_t number, std::int64_t when) {
-  if (running_ != 0) end_turn(when, kind::end, 0);  // it continues as another fiber
-  running_ = number;
-  turn_from_ = when;
+void thread_reading::begin_turn(std::uint64_t number, std::int64_t time) {
+  if (runner_ != 0) end_turn(time, kind::end, 0);  // it continues as another fiber
+  runner_ = number;
+  turn_from_ = time;
   fresh_ = true;
   fiber_state& fiber = fibers_.of(number);
   guest_ = fiber.guest;
   name_ = guest_ == 0 ? fiber.name : 0;
-  fiber.parked_at = never;
+  fiber.parked_at = no_time;
   fiber.interrupted = false;
-  if (fiber.woken_at == never) return;
-  note_delay(fiber, when);
-  if (all_.wanted_.arrows && fiber.waker != 0)
-    all_.arrows_.push_back({fiber.waker_thread, fiber.waker_at, which_, when});
-  fiber.woken_at = never;
+  if (fiber.woken_at == no_time) return;
+  note_delay(fiber, time);
+  if (history_.wishes_.arrows && fiber.waker != 0)
+    history_.arrows_.push_back({fiber.waker_thread, fiber.waker_at, thread_, time});
+  fiber.woken_at = no_time;
   fiber.gave_way = false;
 }
 
-void thread_reading::note_delay(const fiber_state& fiber, std::int64_t when) {
+void thread_reading::note_delay(const fiber_state& fiber, std::int64_t time) {
   const std::int64_t due = fiber.woken_at - std::int64_t{fiber.late_us} * 1000;
-  const delay found{due, when, who_runs(), name_, fiber.by, fiber.gave_way};
-  std::vector<delay>& kept = line_.delays;
-  if (kept.size() == most_delays) {
-    if (found.length() <= kept.front().length()) return;
-    std::pop_heap(kept.begin(), kept.end(), shorter);
-    kept.pop_back();
+  const delay entry{due, time, who_runs(), name_, fiber.cause, fiber.gave_way};
+  std::vector<delay>& delays = line_.delays;
+  if (delays.size() == most_delays) {
+    if (entry.length() <= delays.front().length()) return;
+    std::pop_heap(delays.begin(), delays.end(), shorter);
+    delays.pop_back();
   }
-  kept.push_back(found);
-  std::push_heap(kept.begin(), kept.end(), shorter);
+  delays.push_back(entry);
+  std::push_heap(delays.begin(), delays.end(), shorter);
 }
 
-void thread_reading::note_subject(const record& each) {
-  if (parked_ == 0) return;
-  fiber_state& waiting = fibers_.of(parked_);
-  waiting.subject = each.second;
-  waiting.of_lock = each.what == kind::lock;
-  waiting.of_object = waiting.of_lock || each.what == kind::object;
+void thread_reading::note_subject(const record& event) {
+  if (parked_fiber_ == 0) return;
+  fiber_state& fiber = fibers_.of(parked_fiber_);
+  fiber.subject = event.second;
+  fiber.of_lock = event.type == kind::lock;
+  fiber.of_object = fiber.of_lock || event.type == kind::object;
 }
 
 /// A lock passes from the fiber that wakes to the one that is woken.
-void thread_reading::hand_over(const fiber_state& woken, std::int64_t when) {
-  if (!woken.of_object || woken.parked_at == never) return;
-  contention& about = all_.objects_[woken.subject];
-  about.what = woken.what;
-  const std::int64_t length = when - woken.parked_at;
-  ++about.waits;
-  about.waited = length > INT64_MAX - about.waited ? INT64_MAX : about.waited + length;
-  about.longest = std::max(about.longest, length);
-  const bool given_up = woken.interrupted || woken.by == format::cause::timer;
-  if (!woken.of_lock || given_up) return;
+void thread_reading::hand_over(const fiber_state& fiber, std::int64_t time) {
+  if (!fiber.of_object || fiber.parked_at == no_time) return;
+  contention& object = history_.objects_[fiber.subject];
+  object.wait_text = fiber.wait_text;
+  const std::int64_t length = time - fiber.parked_at;
+  ++object.waits;
+  object.wait_time = length > INT64_MAX - object.wait_time ? INT64_MAX : object.wait_time + length;
+  object.longest = std::max(object.longest, length);
+  const bool given_up = fiber.interrupted || fiber.cause == format::cause::timer;
+  if (!fiber.of_lock || given_up) return;
   // The fiber that gives it up has had it since the wait began, or since it was given it.
-  const std::int64_t kept = when - std::max(about.owned_from, woken.parked_at);
-  if (woken.waker != 0 && kept > about.kept) {
-    about.kept = kept;
-    about.keeper = woken.waker;
+  const std::int64_t hold_time = time - std::max(object.owned_from, fiber.parked_at);
+  if (fiber.waker != 0 && hold_time > object.hold_time) {
+    object.hold_time = hold_time;
+    object.keeper = fiber.waker;
   }
-  about.owned_from = when;
+  object.owned_from = time;
 }
 
-void thread_reading::wake(const record& each) {
-  fiber_state& woken = fibers_.of(each.number());
-  woken.by = static_cast<format::cause>(each.detail() & 15);
-  woken.late_us = each.detail() >> 4;
-  woken.woken_at = each.when;
-  note_waker(woken, each.when);
-  const auto cause = static_cast<std::size_t>(woken.by);
+void thread_reading::wake(const record& event) {
+  fiber_state& fiber = fibers_.of(event.number());
+  fiber.cause = static_cast<format::cause>(event.detail() & 15);
+  fiber.late_us = event.detail() >> 4;
+  fiber.woken_at = event.time;
+  note_waker(fiber, event.time);
+  const auto cause = static_cast<std::size_t>(fiber.cause);
   if (cause < line_.wakes.size()) ++line_.wakes[cause];
-  hand_over(woken, each.when);
-  woken.parked_at = never;
+  hand_over(fiber, event.time);
+  fiber.parked_at = no_time;
 }
 
-void thread_reading::note_waker(fiber_state& woken, std::int64_t when) {
-  woken.waker = 0;
-  if (woken.by == format::cause::fiber) {
+void thread_reading::note_waker(fiber_state& fiber, std::int64_t time) {
+  fiber.waker = 0;
+  if (fiber.cause == format::cause::fiber) {
     fresh_ = false;
-    if (running_ != 0) woken.waker = who_runs();
-    woken.waker_thread = which_;
-    woken.waker_at = when;
-  } else if (woken.by == format::cause::mail) {
-    const auto* left = all_.post_to(id_of(woken.number), woken.parked_at, when);
-    if (left == nullptr) return;
-    woken.waker = left->by;
-    woken.waker_thread = left->thread;
-    woken.waker_at = left->when;
+    if (runner_ != 0) fiber.waker = who_runs();
+    fiber.waker_thread = thread_;
+    fiber.waker_at = time;
+  } else if (fiber.cause == format::cause::mail) {
+    const auto* post = history_.post_to(id_of(fiber.number), fiber.parked_at, time);
+    if (post == nullptr) return;
+    fiber.waker = post->poster;
+    fiber.waker_thread = post->thread;
+    fiber.waker_at = post->time;
   }
 }
 
-void thread_reading::spin(const record& each) {
+void thread_reading::spin(const record& event) {
   fresh_ = false;
-  ++line_.spun;
-  fiber_state& fiber = fibers_.of(each.number());
+  ++line_.spins;
+  fiber_state& fiber = fibers_.of(event.number());
   fiber = {};
-  fiber.number = each.number();
-  fiber.woken_at = each.when;
-  note_waker(fiber, each.when);
+  fiber.number = event.number();
+  fiber.woken_at = event.time;
+  note_waker(fiber, event.time);
 }
 
 /// The poll of a fiber that leaves is no part of the next one's turn.
-void thread_reading::note_poll(const record& each) {
+void thread_reading::note_poll(const record& event) {
   ++line_.polls;
-  const bool by_who_runs = each.number() != 0;
-  if (running_ != 0 && fresh_ && !by_who_runs) turn_from_ = each.when;
+  const bool by_who_runs = event.number() != 0;
+  if (runner_ != 0 && fresh_ && !by_who_runs) turn_from_ = event.time;
 }
 
 /// A traveller runs in the turn of the fiber whose body it is here.
-void thread_reading::come_or_go(const record& each) {
-  const std::uint64_t guest = each.what == kind::arrive ? each.second : 0;
-  if (running_ == 0 || guest == guest_ || each.second == id_of(running_)) return;
-  end_turn(each.when, kind::leave, 0);
-  fiber_state& host = fibers_.of(running_);
+void thread_reading::come_or_go(const record& event) {
+  const std::uint64_t guest = event.type == kind::arrive ? event.second : 0;
+  if (runner_ == 0 || guest == guest_ || event.second == id_of(runner_)) return;
+  end_turn(event.time, kind::leave, 0);
+  fiber_state& host = fibers_.of(runner_);
   host.guest = guest_ = guest;
   name_ = guest == 0 ? host.name : 0;
-  turn_from_ = each.when;
+  turn_from_ = event.time;
 }
 
 }  // namespace motet_trace

@@ -19,46 +19,46 @@ std::string_view file_of(std::string_view site) {
 
 }  // namespace
 
-timeline::timeline(const trace_reader& trace, wishes wanted) : trace_(trace), wanted_(wanted) {
+timeline::timeline(const trace_reader& trace, wishes choice) : trace_(trace), wishes_(choice) {
   for (std::size_t i = 0; i < trace.rings().size(); ++i) learn_names_and_posts(i);
   std::sort(posts_.begin(), posts_.end(), [](const posted& a, const posted& b) {
-    return std::tie(a.fiber, a.when) < std::tie(b.fiber, b.when);
+    return std::tie(a.fiber, a.time) < std::tie(b.fiber, b.time);
   });
   threads_.resize(trace.rings().size());
   for (std::size_t i = 0; i < threads_.size(); ++i) thread_reading(*this, i).read();
 }
 
 void timeline::learn_names_and_posts(std::size_t thread) {
-  const ring& from = trace_.rings()[thread];
+  const ring& source = trace_.rings()[thread];
   std::unordered_map<std::uint64_t, std::uint64_t> guests;  // that run as fibers of this thread
-  std::uint64_t running = 0;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const record each = from.at(i);
-    const std::uint64_t fiber = from.fibers | each.number();
-    switch (each.what) {
+  std::uint64_t runner = 0;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const record event = source.at(i);
+    const std::uint64_t fiber = source.fibers | event.number();
+    switch (event.type) {
       case format::kind::park:
       case format::kind::snooze:
       case format::kind::end:
       case format::kind::run:
-        running = each.number() == 0 ? 0 : fiber;
+        runner = event.number() == 0 ? 0 : fiber;
         break;
       case format::kind::arrive:
-        guests[running] = each.second;
+        guests[runner] = event.second;
         break;
       case format::kind::leave:
-        guests.erase(running);
+        guests.erase(runner);
         break;
       case format::kind::spin:
       case format::kind::site:
-        names_[fiber].site = each.detail();
+        names_[fiber].site = event.detail();
         break;
       case format::kind::name:
-        names_[fiber].name = each.detail();
+        names_[fiber].name = event.detail();
         break;
       case format::kind::post: {
-        const auto guest = guests.find(running);
-        const std::uint64_t by = guest == guests.end() ? running : guest->second;
-        posts_.push_back({each.second, each.when, by, thread});
+        const auto guest = guests.find(runner);
+        const std::uint64_t poster = guest == guests.end() ? runner : guest->second;
+        posts_.push_back({event.second, event.time, poster, thread});
         break;
       }
       default:
@@ -67,22 +67,22 @@ void timeline::learn_names_and_posts(std::size_t thread) {
   }
 }
 
-const timeline::posted* timeline::post_to(std::uint64_t fiber, std::int64_t since,
-                                          std::int64_t until) const noexcept {
-  const auto after = std::partition_point(posts_.begin(), posts_.end(), [&](const posted& each) {
-    return std::tie(each.fiber, each.when) <= std::tie(fiber, until);
+const timeline::posted* timeline::post_to(std::uint64_t fiber, std::int64_t begin,
+                                          std::int64_t end) const noexcept {
+  const auto position = std::partition_point(posts_.begin(), posts_.end(), [&](const posted& post) {
+    return std::tie(post.fiber, post.time) <= std::tie(fiber, end);
   });
-  if (after == posts_.begin()) return nullptr;
-  const posted& last = *std::prev(after);
-  return last.fiber == fiber && last.when >= since && last.by != 0 ? &last : nullptr;
+  if (position == posts_.begin()) return nullptr;
+  const posted& last = *std::prev(position);
+  return last.fiber == fiber && last.time >= begin && last.poster != 0 ? &last : nullptr;
 }
 
 std::string timeline::label(std::uint64_t fiber, std::uint32_t its_name) const {
   std::string text = "fiber " + std::to_string(fiber);
-  const auto known = names_.find(fiber);
-  if (known == names_.end()) return text;
-  const std::string_view name = trace_.text(its_name == 0 ? known->second.name : its_name);
-  const std::string_view site = file_of(trace_.text(known->second.site));
+  const auto entry = names_.find(fiber);
+  if (entry == names_.end()) return text;
+  const std::string_view name = trace_.text(its_name == 0 ? entry->second.name : its_name);
+  const std::string_view site = file_of(trace_.text(entry->second.site));
   if (name.empty() && site.empty()) return text;
   text += " (";
   text += name;
@@ -92,22 +92,22 @@ std::string timeline::label(std::uint64_t fiber, std::uint32_t its_name) const {
 }
 
 std::string timeline::short_label(std::uint64_t fiber, std::uint32_t its_name) const {
-  const auto known = names_.find(fiber);
-  const std::uint32_t last = known == names_.end() ? 0 : known->second.name;
+  const auto entry = names_.find(fiber);
+  const std::uint32_t last = entry == names_.end() ? 0 : entry->second.name;
   const std::string_view name = trace_.text(its_name == 0 ? last : its_name);
   if (name.empty()) return label(fiber);
   std::string text(name);
   const std::string_view site =
-      known == names_.end() ? "" : file_of(trace_.text(known->second.site));
+      entry == names_.end() ? "" : file_of(trace_.text(entry->second.site));
   if (!site.empty()) ((text += " (") += site) += ')';
   return text;
 }
 
 std::string timeline::kind_of(std::uint64_t fiber) const {
-  const auto known = names_.find(fiber);
-  if (known == names_.end()) return "fibers of which nothing is known";
-  const std::string_view site = file_of(trace_.text(known->second.site));
-  if (site.empty()) return std::string(trace_.text(known->second.name));
+  const auto entry = names_.find(fiber);
+  if (entry == names_.end()) return "fibers of which nothing is known";
+  const std::string_view site = file_of(trace_.text(entry->second.site));
+  if (site.empty()) return std::string(trace_.text(entry->second.name));
   return "spun at " + std::string(site);
 }
 

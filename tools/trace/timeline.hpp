@@ -19,51 +19,51 @@ namespace motet_trace {
 struct turn {
   std::int64_t begin;
   std::int64_t end;
-  std::uint64_t fiber;  // its id
-  std::uint32_t name;   // its name then
-  std::uint32_t what;   // the text that names the wait that follows
-  format::kind how;     // how it left: park, snooze, end, leave; none: it still ran at the end
+  std::uint64_t fiber;      // its id
+  std::uint32_t name;       // its name then
+  std::uint32_t wait_text;  // the text that names the wait that follows
+  format::kind ending;      // how it left: park, snooze, end, leave; none: it still ran at the end
 };
 
-/// A fiber was runnable from `from` on and ran from `to` on.
+/// A fiber was runnable from `begin` on and ran from `end` on.
 struct delay {
-  std::int64_t from;  // when its timer was due, if that woke it
-  std::int64_t to;
+  std::int64_t begin;  // when its timer was due, if that woke it
+  std::int64_t end;
   std::uint64_t fiber;
   std::uint32_t name;  // its name then
-  format::cause by;
+  format::cause cause;
   bool gave_way;
 
-  std::int64_t length() const noexcept { return to - from; }
+  std::int64_t length() const noexcept { return end - begin; }
 };
 
 /// From the turn of a fiber to a turn of the fiber that it has woken, or spun.
 struct arrow {
   std::size_t from_thread;
-  std::int64_t from;
+  std::int64_t begin;
   std::size_t to_thread;
-  std::int64_t to;  // where the turn begins
+  std::int64_t end;  // where the turn begins
 };
 
 /// Waits for one object, that fibers hand on.
 struct contention {
-  std::uint32_t what = 0;
+  std::uint32_t wait_text = 0;
   std::size_t waits = 0;
-  std::int64_t waited = 0, longest = 0;
+  std::int64_t wait_time = 0, longest = 0;
   std::uint64_t keeper = 0;  // had it for longest while others waited
-  std::int64_t kept = 0;
-  std::int64_t owned_from = never;
+  std::int64_t hold_time = 0;
+  std::int64_t owned_from = no_time;
 };
 
 struct thread_line {
   std::uint64_t thread = 0;
-  std::int64_t begin = never, end = never;
-  std::int64_t asleep = 0, running = 0;
-  std::size_t sleeps = 0, polls = 0, spun = 0, ended = 0, interrupted = 0;
+  std::int64_t begin = no_time, end = no_time;
+  std::int64_t asleep = 0, run_time = 0;
+  std::size_t sleeps = 0, polls = 0, spins = 0, ends = 0, interruptions = 0;
   std::vector<std::size_t> wakes = std::vector<std::size_t>(4);  // by cause
   std::vector<turn> turns;
   std::vector<delay> delays;         // the longest ones, in no order
-  std::vector<fiber_state> waiting;  // at the end
+  std::vector<fiber_state> waiters;  // at the end
 };
 
 struct fiber_name {
@@ -77,7 +77,7 @@ struct wishes {
 
 class timeline {
  public:
-  explicit timeline(const trace_reader& trace, wishes wanted = {});
+  explicit timeline(const trace_reader& trace, wishes choice = {});
 
   const trace_reader& trace() const noexcept { return trace_; }
   const std::vector<thread_line>& threads() const noexcept { return threads_; }
@@ -96,17 +96,17 @@ class timeline {
 
   struct posted {
     std::uint64_t fiber;
-    std::int64_t when;
-    std::uint64_t by;
+    std::int64_t time;
+    std::uint64_t poster;
     std::size_t thread;
   };
 
   void learn_names_and_posts(std::size_t thread);
-  /// Returns: the last post to `fiber` from `since` to `until`; or null.
-  const posted* post_to(std::uint64_t fiber, std::int64_t since, std::int64_t until) const noexcept;
+  /// Returns: the last post to `fiber` from `begin` to `end`; or null.
+  const posted* post_to(std::uint64_t fiber, std::int64_t begin, std::int64_t end) const noexcept;
 
   const trace_reader& trace_;
-  const wishes wanted_;
+  const wishes wishes_;
   std::unordered_map<std::uint64_t, fiber_name> names_;
   std::vector<posted> posts_;  // by fiber and time
   std::vector<thread_line> threads_;

@@ -30,16 +30,16 @@ class file {
   file& operator=(const file&) = delete;
   ~file() { ::close(fd_); }
 
-  void read(void* to, std::size_t size, std::size_t offset) const {
-    auto* bytes = static_cast<char*>(to);
+  void read(void* destination, std::size_t size, std::size_t offset) const {
+    auto* bytes = static_cast<char*>(destination);
     while (size > 0) {
-      const ssize_t found = ::pread(fd_, bytes, size, static_cast<off_t>(offset));
-      if (found < 0 && errno == EINTR) continue;
-      if (found < 0) throw std::runtime_error(path_ + ": " + std::strerror(errno));
-      if (found == 0) throw std::runtime_error(path_ + ": the trace is truncated");
-      bytes += found;
-      offset += static_cast<std::size_t>(found);
-      size -= static_cast<std::size_t>(found);
+      const ssize_t count = ::pread(fd_, bytes, size, static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw std::runtime_error(path_ + ": " + std::strerror(errno));
+      if (count == 0) throw std::runtime_error(path_ + ": the trace is truncated");
+      bytes += count;
+      offset += static_cast<std::size_t>(count);
+      size -= static_cast<std::size_t>(count);
     }
   }
   [[noreturn]] void refuse() const { throw std::runtime_error(path_ + ": not a trace of motet"); }
@@ -58,41 +58,41 @@ bool fits(const format::head& head) {
 }
 
 /// What the thread has written while its ring was read, stands where the oldest records were.
-void drop_overwritten(ring& found, std::uint64_t first, std::uint64_t since,
+void drop_overwritten(ring& target, std::uint64_t first, std::uint64_t total,
                       std::uint64_t records) {
-  const std::uint64_t whole = since < records ? 0 : since - records + 1;
+  const std::uint64_t whole = total < records ? 0 : total - records + 1;
   if (whole <= first) return;
-  const std::size_t lost = std::min<std::uint64_t>(whole - first, found.size());
-  found.words.erase(found.words.begin(),
-                    found.words.begin() + static_cast<std::ptrdiff_t>(2 * lost));
-  found.complete = false;
+  const std::size_t loss = std::min<std::uint64_t>(whole - first, target.size());
+  target.words.erase(target.words.begin(),
+                     target.words.begin() + static_cast<std::ptrdiff_t>(2 * loss));
+  target.complete = false;
 }
 
-ring read_ring(const file& from, const format::head& head, std::size_t which) {
-  const std::size_t at = head.rings_at + which * head.ring_size;
-  format::ring_head known{};
-  from.read(static_cast<void*>(&known), sizeof known, at);
-  ring found;
-  found.thread = known.thread;
-  found.fibers = known.fibers;
-  found.ns_in_tick = 1e9 / static_cast<double>(head.ticks_in_second);
-  const std::uint64_t written = known.written;
+ring read_ring(const file& source, const format::head& head, std::size_t index) {
+  const std::size_t offset = head.rings_at + index * head.ring_size;
+  format::ring_head ring_header{};
+  source.read(static_cast<void*>(&ring_header), sizeof ring_header, offset);
+  ring result;
+  result.thread = ring_header.thread;
+  result.fibers = ring_header.fibers;
+  result.ns_in_tick = 1e9 / static_cast<double>(head.ticks_in_second);
+  const std::uint64_t total = ring_header.written;
   // The record that a killed process was writing is the oldest in the ring.
-  const std::uint64_t kept = written < head.records ? 0 : written - head.records + 1;
-  const std::uint64_t first = std::max(kept, known.first_whole.load());
-  if (first > written) from.refuse();
-  found.complete = first == 0;
-  const std::size_t count = written - first;
+  const std::uint64_t oldest = total < head.records ? 0 : total - head.records + 1;
+  const std::uint64_t first = std::max(oldest, ring_header.first_whole.load());
+  if (first > total) source.refuse();
+  result.complete = first == 0;
+  const std::size_t count = total - first;
   const std::size_t begin = first & (head.records - 1);
   const std::size_t until_end = std::min<std::size_t>(count, head.records - begin);
   constexpr std::size_t size = sizeof(format::record);
-  found.words.resize(2 * count);
-  const std::size_t records_at = at + sizeof(format::ring_head);
-  from.read(found.words.data(), until_end * size, records_at + begin * size);
-  from.read(found.words.data() + 2 * until_end, (count - until_end) * size, records_at);
-  from.read(static_cast<void*>(&known), sizeof known, at);
-  drop_overwritten(found, first, known.written, head.records);
-  return found;
+  result.words.resize(2 * count);
+  const std::size_t records_at = offset + sizeof(format::ring_head);
+  source.read(result.words.data(), until_end * size, records_at + begin * size);
+  source.read(result.words.data() + 2 * until_end, (count - until_end) * size, records_at);
+  source.read(static_cast<void*>(&ring_header), sizeof ring_header, offset);
+  drop_overwritten(result, first, ring_header.written, head.records);
+  return result;
 }
 
 /// Returns: the number of bytes of the first displayable character; 0 if there is none.
@@ -115,34 +115,34 @@ void make_printable(std::span<char> text) noexcept {
 
 void make_all_printable(std::string& texts) {
   std::uint16_t length = 0;
-  for (std::size_t at = sizeof length; at + sizeof length <= texts.size();) {
-    std::memcpy(&length, texts.data() + at, sizeof length);
-    at += sizeof length;
-    const std::size_t size = std::min<std::size_t>(length, texts.size() - at);
-    make_printable({texts.data() + at, size});
-    at += (size + 1) / 2 * 2;
+  for (std::size_t offset = sizeof length; offset + sizeof length <= texts.size();) {
+    std::memcpy(&length, texts.data() + offset, sizeof length);
+    offset += sizeof length;
+    const std::size_t size = std::min<std::size_t>(length, texts.size() - offset);
+    make_printable({texts.data() + offset, size});
+    offset += (size + 1) / 2 * 2;
   }
 }
 
 }  // namespace
 
 trace_reader::trace_reader(const std::string& path) {
-  const file from(path);
+  const file source(path);
   format::head head{};
-  from.read(static_cast<void*>(&head), sizeof head, 0);
-  if (!fits(head)) from.refuse();
+  source.read(static_cast<void*>(&head), sizeof head, 0);
+  if (!fits(head)) source.refuse();
   process_ = head.process;
   began_at_ = head.began_at;
   texts_.resize(head.texts_used);
-  from.read(texts_.data(), texts_.size(), head.texts_at);
+  source.read(texts_.data(), texts_.size(), head.texts_at);
   make_all_printable(texts_);
-  for (std::size_t i = 0; i < head.rings_used; ++i) rings_.push_back(read_ring(from, head, i));
+  for (std::size_t i = 0; i < head.rings_used; ++i) rings_.push_back(read_ring(source, head, i));
 }
 
 std::size_t trace_reader::records() const noexcept {
-  std::size_t all = 0;
-  for (const ring& each : rings_) all += each.size();
-  return all;
+  std::size_t total = 0;
+  for (const ring& entry : rings_) total += entry.size();
+  return total;
 }
 
 std::string_view trace_reader::text(std::uint32_t place) const noexcept {

@@ -17,8 +17,8 @@ namespace motet_trace {
 namespace format = motet::detail::trace;
 
 struct record {
-  std::int64_t when;  // in nanoseconds since the recording began
-  format::kind what;
+  std::int64_t time;  // in nanoseconds since the recording began
+  format::kind type;
   std::uint64_t second;
 
   std::uint64_t number() const noexcept { return second & format::number_mask; }
@@ -39,8 +39,8 @@ struct ring {
   record at(std::size_t i) const noexcept {
     constexpr double latest = 4e18;  // a broken record may say anything
     const std::uint64_t first = words[2 * i];
-    const double when = std::min(static_cast<double>(first >> 8) * ns_in_tick, latest);
-    return {static_cast<std::int64_t>(when), static_cast<format::kind>(first & 0xff),
+    const double time = std::min(static_cast<double>(first >> 8) * ns_in_tick, latest);
+    return {static_cast<std::int64_t>(time), static_cast<format::kind>(first & 0xff),
             words[2 * i + 1]};
   }
 };

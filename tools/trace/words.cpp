@@ -30,8 +30,8 @@ std::string number(std::uint64_t value) {
   return text;
 }
 
-std::string counted(std::size_t count, const std::string& what) {
-  return number(count) + ' ' + what + (count == 1 ? "" : "s");
+std::string counted(std::size_t count, const std::string& noun) {
+  return number(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace motet_trace

@@ -13,6 +13,6 @@ std::string span(std::int64_t nanoseconds);
 /// Returns: "1,234,567".
 std::string number(std::uint64_t value);
 /// Returns: "1 turn", "12 turns".
-std::string counted(std::size_t count, const std::string& what);
+std::string counted(std::size_t count, const std::string& noun);
 
 }  // namespace motet_trace

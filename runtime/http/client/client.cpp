@@ -31,64 +31,65 @@ bool becomes_get(int status, std::string_view method) noexcept {
   return status == 303 ? method != "HEAD" : status < 303 && method == "POST";
 }
 
-void change_to_get(client_request& asked) {
-  asked.method = "GET";
-  asked.with_body = false;
+void change_to_get(client_request& request) {
+  request.method = "GET";
+  request.with_body = false;
   for (const char* of_body : {"content-type", "content-encoding", "content-language"}) {
-    asked.headers.remove(of_body);
+    request.headers.remove(of_body);
   }
 }
 
-void remove_credentials(client_request& asked) {
+void remove_credentials(client_request& request) {
   for (const char* of_host : {"authorization", "cookie", "host", "proxy-authorization"}) {
-    asked.headers.remove(of_host);
+    request.headers.remove(of_host);
   }
 }
 
-/// Changes `asked` to the request that a redirection calls for.
+/// Changes `request` to the request that a redirection calls for.
 /// Returns: false if there is none to follow. An invalid address, or one that contains a user name,
 ///          which may disguise the host, is left to the caller. Source: RFC 9110, 4.2.4.
 /// Throws: bad_reply for a redirection from https to http.
-bool follow(const reply& answer, client_request& asked) {
+bool follow(const reply& answer, client_request& request) {
   const std::string_view place = answer.header("location");
   if (!is_redirection(answer.status()) || place.empty()) return false;
-  const bool changes_method = becomes_get(answer.status(), asked.method);
-  if (asked.streams() && !changes_method) return false;
-  const std::string origin = asked.to.origin();
-  const bool was_secure = asked.to.is_secure;
+  const bool changes_method = becomes_get(answer.status(), request.method);
+  if (request.streams() && !changes_method) return false;
+  const std::string origin = request.target.origin();
+  const bool was_secure = request.target.is_secure;
   try {
-    asked.to = asked.to.resolve(place);
+    request.target = request.target.resolve(place);
   } catch (const std::invalid_argument&) {
     return false;
   }
-  if (was_secure && !asked.to.is_secure) throw bad_reply("the server redirects from https to http");
-  if (changes_method) change_to_get(asked);
-  if (asked.to.origin() != origin) remove_credentials(asked);
+  if (was_secure && !request.target.is_secure)
+    throw bad_reply("the server redirects from https to http");
+  if (changes_method) change_to_get(request);
+  if (request.target.origin() != origin) remove_credentials(request);
   return true;
 }
 
 /// A caller that knows how much body_from gives says so by a header.
 /// Throws: std::invalid_argument.
-void take_length(client_request& asked) {
-  const std::optional<std::string_view> text = asked.headers.find("content-length");
+void take_length(client_request& request) {
+  const std::optional<std::string_view> text = request.headers.find("content-length");
   if (!text.has_value()) return;
-  if (!asked.streams()) {
+  if (!request.streams()) {
     throw std::invalid_argument("request: the caller may set Content-Length only with body_from");
   }
-  asked.length = number_of(*text);
-  if (!asked.length.has_value()) {
+  request.length = number_of(*text);
+  if (!request.length.has_value()) {
     throw std::invalid_argument("request: Content-Length is not a number: \"" + std::string(*text) +
                                 '"');
   }
-  asked.headers.remove("content-length");
+  request.headers.remove("content-length");
 }
 
 /// A short body that comes soon is read, so that the connection can be used again.
 void leave(reply answer) {
   try {
     move_on_after(std::chrono::seconds(1), [&] {
-      std::array<std::byte, 4096> dropped;
-      for (int pieces = 0; pieces < 16 && answer.read(dropped) > 0; ++pieces) continue;
+      std::array<std::byte, 4096> scratch;
+      for (int pieces = 0; pieces < 16 && answer.read(scratch) > 0; ++pieces) continue;
     });
   } catch (const std::exception&) {  // then it cannot
   }
@@ -96,69 +97,71 @@ void leave(reply answer) {
 
 }  // namespace
 
-client::client(const client_options& how) : pool_(std::make_unique<pool>(how)) {}
+client::client(const client_options& options) : pool_(std::make_unique<pool>(options)) {}
 client::~client() = default;
 
 /// Sends the request once, and waits for the head of its answer.
 /// Throws: std::system_error, and then `nothing_came` says whether there was none of an answer.
-reply client::ask_once(pool& by, const client_request& asked, bool fresh, bool& nothing_came) {
+reply client::ask_once(pool& connections, const client_request& request, bool fresh,
+                       bool& nothing_came) {
   nothing_came = false;
-  pool::lease taken = by.take(asked.to, fresh);
-  connection& used = *taken.operator->();
-  auto made = std::make_unique<reply::state>(std::move(taken), by.how());
-  made->address = asked.to.text();
-  early_answer early(*made, asked.method == "HEAD");
-  const auto send = [&] { return asked.send(used, by.how().stall); };
-  const std::exception_ptr cut = asked.is_long() ? early.while_sending(send) : send();
-  made->end_sending(cut == nullptr && !has_member(asked.headers, "connection", "close"));
+  pool::lease lease = connections.take(request.target, fresh);
+  connection& channel = *lease.operator->();
+  auto answer = std::make_unique<reply::state>(std::move(lease), connections.how());
+  answer->address = request.target.text();
+  early_answer early_response(*answer, request.method == "HEAD");
+  const auto send = [&] { return request.send(channel, connections.how().stall); };
+  const std::exception_ptr failure =
+      request.is_long() ? early_response.while_sending(send) : send();
+  answer->end_sending(failure == nullptr && !has_member(request.headers, "connection", "close"));
   bool came = false;
   nothing_came = true;
   try {
-    if (!move_on_after(by.how().first_byte, [&] { came = early.await(); })) {
+    if (!move_on_after(connections.how().first_byte, [&] { came = early_response.await(); })) {
       nothing_came = false;
       throw timed_out(call_site::here());
     }
   } catch (const limit_exceeded&) {
     throw bad_reply("the header section of the response is too large");
   } catch (const std::system_error&) {
-    nothing_came = nothing_came && used.in.peek(0).empty();
+    nothing_came = nothing_came && channel.input.peek(0).empty();
     throw;
   }
-  if (came) return reply(std::move(made));
-  if (cut != nullptr) std::rethrow_exception(cut);
+  if (came) return reply(std::move(answer));
+  if (failure != nullptr) std::rethrow_exception(failure);
   throw std::system_error(std::make_error_code(std::errc::connection_reset),
-                          asked.to.origin() + " closed the connection without a response");
+                          request.target.origin() + " closed the connection without a response");
 }
 
-reply client::ask(pool& by, const client_request& asked) {
+reply client::ask(pool& connections, const client_request& request) {
   for (std::size_t tries = 0;; ++tries) {
     bool nothing_came = false;
     try {
-      return ask_once(by, asked, tries > 0, nothing_came);
+      return ask_once(connections, request, tries > 0, nothing_came);
     } catch (const std::system_error&) {
-      if (!nothing_came || !asked.can_be_repeated() || tries >= by.how().retries) throw;
+      if (!nothing_came || !request.can_be_repeated() || tries >= connections.how().retries) throw;
     }
   }
 }
 
 reply client::request(std::string_view method, std::string_view address,
-                      const request_options& how) {
+                      const request_options& options) {
   if (!is_token(method))
     throw std::invalid_argument("request: not a valid method: " + std::string(method));
-  if (how.headers.find("transfer-encoding").has_value()) {
+  if (options.headers.find("transfer-encoding").has_value()) {
     throw std::invalid_argument("request: the caller must not set Transfer-Encoding");
   }
   if (method == "CONNECT") throw std::invalid_argument("request: CONNECT is not supported");
-  if (method == "TRACE" && (!how.body.empty() || how.body_from)) {
+  if (method == "TRACE" && (!options.body.empty() || options.body_from)) {
     throw std::invalid_argument("request: TRACE must not have a body");
   }
-  client_request asked{std::string(method), url::parse(address), how.headers, &how};
-  take_length(asked);
-  const std::size_t most = pool_->how().redirects;
+  client_request request{std::string(method), url::parse(address), options.headers, &options};
+  take_length(request);
+  const std::size_t limit = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {
-    reply answer = ask(*pool_, asked);
-    if (most == 0 || !follow(answer, asked)) return answer;
-    if (moves == most) throw bad_reply("more than " + std::to_string(most) + " redirects");
+    reply answer = ask(*pool_, request);
+    if (limit == 0 || !follow(answer, request)) return answer;
+    if (moves == limit) throw bad_reply("more than " + std::to_string(limit) + " redirects");
     leave(std::move(answer));
   }
 }
@@ -168,9 +171,9 @@ reply client::get(std::string_view address) {
 }
 
 reply client::post(std::string_view address, std::string body, std::string_view content_type) {
-  request_options how{.body = std::move(body)};
-  how.headers.set("Content-Type", content_type);
-  return request("POST", address, how);
+  request_options options{.body = std::move(body)};
+  options.headers.set("Content-Type", content_type);
+  return request("POST", address, options);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

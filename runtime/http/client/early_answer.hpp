@@ -17,27 +17,27 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 template <typename Answer>
 class early_answer {
  public:
-  early_answer(Answer& made, bool to_head) : answer_(made), to_head_(to_head) {}
+  early_answer(Answer& answer, bool to_head) : answer_(answer), to_head_(to_head) {}
 
   /// Calls `send`, and receives a response that arrives meanwhile.
   /// Returns: the error that stopped the transmission; null if all was sent.
   template <typename Send>
   std::exception_ptr while_sending(Send send) {
-    taker_ = taking_.spin({.name = "answer", .transient = true}, [this] { take(); });
-    std::exception_ptr cut;
-    if (!move_on_when_stopped(refused_.get_token(), [&] { cut = send(); })) {
-      cut = std::make_exception_ptr(std::system_error(std::make_error_code(std::errc::broken_pipe),
-                                                      "the server has refused the request"));
+    taker_ = tasks_.spin({.name = "answer", .transient = true}, [this] { take(); });
+    std::exception_ptr failure;
+    if (!move_on_when_stopped(refusal_.get_token(), [&] { failure = send(); })) {
+      failure = std::make_exception_ptr(std::system_error(
+          std::make_error_code(std::errc::broken_pipe), "the server has refused the request"));
     }
     is_sent_ = true;
-    if (came_ && !over_) stop_reading();
-    return cut;
+    if (came_ && !ended_) stop_reading();
+    return failure;
   }
 
   /// Waits for the head. Returns: whether it came. Throws: as answer::take_head().
   bool await() {
     if (!taker_) return answer_.take_head(to_head_);
-    if (!came_ && !over_) taker_.await();
+    if (!came_ && !ended_) taker_.await();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     return came_;
   }
@@ -47,7 +47,7 @@ class early_answer {
     try {
       came_ = answer_.take_head(to_head_);
       if (came_ && answer_.head.status >= 300) {
-        refused_.request_stop();
+        refusal_.request_stop();
       } else if (came_ && !is_sent_) {
         answer_.read_ahead();
       }
@@ -56,7 +56,7 @@ class early_answer {
     } catch (...) {
       failure_ = std::current_exception();
     }
-    over_ = true;
+    ended_ = true;
   }
   void stop_reading() {
     taker_.cancel();
@@ -68,12 +68,12 @@ class early_answer {
 
   Answer& answer_;
   const bool to_head_;
-  std::stop_source refused_;
+  std::stop_source refusal_;
   bool is_sent_ = false;
   bool came_ = false;
-  bool over_ = false;
+  bool ended_ = false;
   std::exception_ptr failure_;
-  group taking_;
+  group tasks_;
   fiber_ref taker_;
 };
 

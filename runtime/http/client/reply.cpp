@@ -24,9 +24,9 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
 bool reply::state::take_head(bool to_head) {
   do {
-    const std::optional<std::string_view> text = by_->in.until("\r\n\r\n", how_.head);
+    const std::optional<std::string_view> text = lease_->input.until("\r\n\r\n", options_.head);
     if (!text.has_value()) return false;
-    if (!by_->parser.parse_response(*text, most_fields, head)) {
+    if (!lease_->parser.parse_response(*text, most_fields, head)) {
       throw bad_reply("the response is not valid HTTP");
     }
   } while (head.status / 100 == 1 && head.status != 101);
@@ -41,10 +41,10 @@ void reply::state::begin_body(bool to_head) {
   if (to_head || head.status == 101 || head.status == 204 || head.status == 304) {
     body_.begin_none();
   } else if (head.chunked || head.length.has_value()) {
-    body_.begin(head, no_limit, how_.stall);
+    body_.begin(head, no_limit, options_.stall);
   } else {
     keeps_alive_ = false;
-    body_.begin_to_end(no_limit, how_.stall);
+    body_.begin_to_end(no_limit, options_.stall);
   }
 }
 
@@ -56,7 +56,7 @@ void reply::state::end_sending(bool reusable) {
 
 void reply::state::read_ahead() {
   std::array<std::byte, std::size_t{16} * 1024> piece;
-  while (ahead_.size() < how_.text) {
+  while (ahead_.size() < options_.text) {
     const std::size_t size = read_body(piece);
     if (size == 0) return;
     ahead_.append(reinterpret_cast<const char*>(piece.data()), size);
@@ -65,13 +65,13 @@ void reply::state::read_ahead() {
 
 std::size_t reply::state::read(std::span<std::byte> room) {
   detail::here_core().deliver();
-  const std::size_t size = std::min(room.size(), ahead_.size() - taken_);
+  const std::size_t size = std::min(room.size(), ahead_.size() - offset_);
   if (size == 0) return read_body(room);
-  std::memcpy(room.data(), ahead_.data() + taken_, size);
-  taken_ += size;
-  if (taken_ == ahead_.size()) {
+  std::memcpy(room.data(), ahead_.data() + offset_, size);
+  offset_ += size;
+  if (offset_ == ahead_.size()) {
     ahead_ = std::string();
-    taken_ = 0;
+    offset_ = 0;
   }
   return size;
 }
@@ -92,25 +92,25 @@ std::size_t reply::state::read_body(std::span<std::byte> room) {
 /// any request: then the connection is closed, because the next request would take them for one.
 void reply::state::settle() {
   if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
-  if (keeps_alive_ && reusable_ && by_->in.peek(0).empty()) {
-    by_.give_back();
+  if (keeps_alive_ && reusable_ && lease_->input.peek(0).empty()) {
+    lease_.give_back();
   } else {
-    by_.close();
+    lease_.close();
   }
 }
 
 std::string reply::state::text() {
-  std::string all;
+  std::string text;
   std::array<std::byte, 4096> buffer;
   while (const std::size_t size = read(buffer)) {
-    if (all.size() + size > how_.text)
+    if (text.size() + size > options_.text)
       throw bad_reply("reply::text(): the body is longer than client_options::text");
-    all.append(reinterpret_cast<const char*>(buffer.data()), size);
+    text.append(reinterpret_cast<const char*>(buffer.data()), size);
   }
-  return all;
+  return text;
 }
 
-reply::reply(std::unique_ptr<state> of) noexcept : state_(std::move(of)) {}
+reply::reply(std::unique_ptr<state> answer) noexcept : state_(std::move(answer)) {}
 reply::reply(reply&&) noexcept = default;
 reply& reply::operator=(reply&&) noexcept = default;
 reply::~reply() = default;

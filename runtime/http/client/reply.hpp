@@ -16,9 +16,9 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class reply::state {
  public:
-  /// `how` outlives this.
-  state(client::pool::lease by, const client_options& how)
-      : by_(std::move(by)), how_(how), body_(by_->in, by_->parser) {}
+  /// `options` outlives this.
+  state(client::pool::lease lease, const client_options& options)
+      : lease_(std::move(lease)), options_(options), body_(lease_->input, lease_->parser) {}
 
   /// Waits for the head of the response; the request may not have been sent completely yet.
   /// Returns: false if the connection ended before the first byte of a head.
@@ -40,12 +40,12 @@ class reply::state {
   std::size_t read_body(std::span<std::byte> room);
   void settle();
 
-  client::pool::lease by_;
-  const client_options& how_;
+  client::pool::lease lease_;
+  const client_options& options_;
   body_reader body_;
-  std::string ahead_;      // of the body
-  std::size_t taken_ = 0;  // of that
-  bool is_asked_ = false;  // the request was sent completely
+  std::string ahead_;       // of the body
+  std::size_t offset_ = 0;  // of that
+  bool is_asked_ = false;   // the request was sent completely
   bool reusable_ = false;
   bool has_head_ = false;
   bool keeps_alive_ = false;

@@ -21,9 +21,9 @@ secure_client::secure_client(const std::string& trusted_file) {
   if (!trusted_file.empty()) context_ = context_for(trusted_file);
 }
 
-detail::any_stream secure_client::connect(net::tcp_stream under, const std::string& host) {
+detail::any_stream secure_client::connect(net::tcp_stream carrier, const std::string& host) {
   if (!context_.has_value()) context_ = context_for({});
-  return detail::any_stream(tls::stream::connect(std::move(under), *context_, host));
+  return detail::any_stream(tls::stream::connect(std::move(carrier), *context_, host));
 }
 
 #else

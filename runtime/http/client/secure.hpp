@@ -19,7 +19,7 @@ class secure_client {
   explicit secure_client(const std::string& trusted_file);
 
   /// Throws: as tls::stream::connect(); std::logic_error if there is no motet-tls.
-  detail::any_stream connect(net::tcp_stream under, const std::string& host);
+  detail::any_stream connect(net::tcp_stream carrier, const std::string& host);
 
  private:
 #ifdef MOTET_HTTP_TLS

@@ -32,39 +32,39 @@ bool has_only_visible(std::string_view text) noexcept {
 /// Returns: `reference` with spaces and bytes beyond ASCII as "%20": servers forget to.
 std::string with_only_visible(std::string_view reference) {
   constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string made;
+  std::string result;
   for (const char c : reference) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == ' ' || byte > 0x7f) {
-      made += {'%', digits[byte >> 4], digits[byte & 0xf]};
+      result += {'%', digits[byte >> 4], digits[byte & 0xf]};
     } else {
-      made += c;
+      result += c;
     }
   }
-  return made;
+  return result;
 }
 
 /// Returns: `path` without "." and ".." parts. Source: RFC 3986, 5.2.4.
 std::string without_dots(std::string_view path) {
-  std::string made;
+  std::string result;
   path.remove_prefix(1);
-  for (bool more = true; more;) {
+  for (bool has_more = true; has_more;) {
     const std::string_view part = path.substr(0, path.find('/'));
-    more = part.size() < path.size();
+    has_more = part.size() < path.size();
     path.remove_prefix(std::min(part.size() + 1, path.size()));
-    if (part == "..") made.resize(made.empty() ? 0 : made.rfind('/'));
+    if (part == "..") result.resize(result.empty() ? 0 : result.rfind('/'));
     const bool is_dots = part == "." || part == "..";
-    if (!is_dots) made.append("/").append(part);
-    if (is_dots && !more) made.append("/");
+    if (!is_dots) result.append("/").append(part);
+    if (is_dots && !has_more) result.append("/");
   }
-  return made;
+  return result;
 }
 
 /// Returns: the fragment, with its number sign; empty if `text` has none.
 std::string_view cut_off_fragment(std::string_view& text) noexcept {
-  const std::size_t at = std::min(text.find('#'), text.size());
-  const std::string_view fragment = text.substr(at);
-  text = text.substr(0, at);
+  const std::size_t position = std::min(text.find('#'), text.size());
+  const std::string_view fragment = text.substr(position);
+  text = text.substr(0, position);
   return fragment;
 }
 
@@ -73,16 +73,16 @@ std::string resolved(std::string_view reference, const std::string& target) {
   const std::size_t query = std::min(target.find('?'), target.size());
   const std::string_view path = reference.substr(0, reference.find('?'));
   const std::string_view behind_path = reference.substr(path.size());
-  std::string found = target;
+  std::string result = target;
   if (path.starts_with('/')) {
-    found = without_dots(path);
+    result = without_dots(path);
   } else if (!path.empty()) {
     const std::string base = target.substr(0, target.rfind('/', query) + 1);
-    found = without_dots(base + std::string(path));
+    result = without_dots(base + std::string(path));
   } else if (!behind_path.empty()) {
-    found = target.substr(0, query);
+    result = target.substr(0, query);
   }
-  return found.append(behind_path);
+  return result.append(behind_path);
 }
 
 /// Returns: 1 to 65535; std::nullopt for anything else.
@@ -92,18 +92,18 @@ std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
   return static_cast<std::uint16_t>(*port);
 }
 
-/// Sets the host and the port of `into` to those of "host", "host:port" or "[address]:port".
+/// Sets the host and the port of `result` to those of "host", "host:port" or "[address]:port".
 /// Returns: false if `authority` is none of these.
-bool set_authority(url& into, std::string_view authority) {
+bool set_authority(url& result, std::string_view authority) {
   const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
   if (bracket == std::string_view::npos) return false;
   const std::size_t colon = authority.find(':', bracket);
-  into.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
-  into.port = usual_port(into.is_secure);
-  if (into.host.empty()) return false;
+  result.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority.substr(0, colon);
+  result.port = usual_port(result.is_secure);
+  if (result.host.empty()) return false;
   if (colon == std::string_view::npos) return bracket == 0 || bracket + 1 == authority.size();
   const std::optional<std::uint16_t> port = port_of(authority.substr(colon + 1));
-  into.port = port.value_or(0);
+  result.port = port.value_or(0);
   return port.has_value();
 }
 
@@ -111,40 +111,40 @@ bool set_authority(url& into, std::string_view authority) {
 
 url url::parse(std::string_view text) {
   const std::string_view whole = text;
-  url found;
-  found.is_secure = starts_with_scheme(text, "https://");
-  if (!found.is_secure && !starts_with_scheme(text, "http://")) refuse(whole);
-  text.remove_prefix(found.is_secure ? 8 : 7);
-  found.fragment = cut_off_fragment(text);
+  url result;
+  result.is_secure = starts_with_scheme(text, "https://");
+  if (!result.is_secure && !starts_with_scheme(text, "http://")) refuse(whole);
+  text.remove_prefix(result.is_secure ? 8 : 7);
+  result.fragment = cut_off_fragment(text);
   const std::size_t end = std::min(text.find_first_of("/?"), text.size());
   const std::string_view authority = text.substr(0, end);
   text.remove_prefix(end);
   if (authority.find('@') != std::string_view::npos || !has_only_visible(whole)) refuse(whole);
-  if (!set_authority(found, authority)) refuse(whole);
-  found.target = text.starts_with('/') ? std::string(text) : '/' + std::string(text);
-  return found;
+  if (!set_authority(result, authority)) refuse(whole);
+  result.target = text.starts_with('/') ? std::string(text) : '/' + std::string(text);
+  return result;
 }
 
-url url::resolve(std::string_view given) const {
-  const std::string encoded = with_only_visible(given);
-  std::string_view reference = encoded;
+url url::resolve(std::string_view text) const {
+  const std::string visible_text = with_only_visible(text);
+  std::string_view reference = visible_text;
   const std::string_view own_fragment = cut_off_fragment(reference);
-  if (!has_only_visible(reference)) refuse(encoded);
-  url found = *this;
+  if (!has_only_visible(reference)) refuse(visible_text);
+  url result = *this;
   if (reference.find(':') < reference.find_first_of("/?")) {
-    found = parse(reference);
+    result = parse(reference);
   } else if (reference.starts_with("//")) {
-    found = parse((is_secure ? "https:" : "http:") + std::string(reference));
+    result = parse((is_secure ? "https:" : "http:") + std::string(reference));
   } else {
-    found.target = resolved(reference, target);
-    found.fragment.clear();
+    result.target = resolved(reference, target);
+    result.fragment.clear();
   }
   if (own_fragment.empty()) {
-    found.fragment = fragment;
+    result.fragment = fragment;
   } else if (has_only_visible(own_fragment)) {
-    found.fragment = own_fragment;
+    result.fragment = own_fragment;
   }
-  return found;
+  return result;
 }
 
 std::string url::host_field() const {

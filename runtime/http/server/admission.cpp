@@ -22,26 +22,26 @@ constexpr clock::duration interval = 100ms;
 
 }  // namespace
 
-[[gnu::noinline]] admission& admission::here(clock::duration most) noexcept {
+[[gnu::noinline]] admission& admission::here(clock::duration limit) noexcept {
   static thread_local admission of_thread;
-  of_thread.most_ = most;
+  of_thread.limit_ = limit;
   return of_thread;
 }
 
-bool admission::refuses(clock::duration waited) const noexcept {
-  const bool has_work = admitted_.load(std::memory_order_relaxed) > 0;
-  return has_work && waited > limit(clock::now());
+bool admission::refuses(clock::duration delay) const noexcept {
+  const bool has_work = requests_.load(std::memory_order_relaxed) > 0;
+  return has_work && delay > limit(clock::now());
 }
 
-bool admission::refuses_at_turn(clock::duration waited) noexcept {
+bool admission::refuses_at_turn(clock::duration delay) noexcept {
   const clock::time_point present = clock::now();
-  if (waited <= most_) short_at_ = present;
-  return in_line_ > 0 && waited > limit(present);
+  if (delay <= limit_) short_at_ = present;
+  return in_line_ > 0 && delay > limit(present);
 }
 
 clock::duration admission::limit(clock::time_point present) const noexcept {
   const bool overloaded = present - short_at_ >= interval;
-  return overloaded ? most_ : std::max(most_, interval);
+  return overloaded ? limit_ : std::max(limit_, interval);
 }
 
 /// Polls first, if a poll is due: requests that have arrived are decided on as well.
@@ -51,7 +51,7 @@ void admission::in_service::let_others_be_decided() {
     ~place_in_line() { --line; }
     int& line;
   };
-  const place_in_line mine(at_.in_line_);
+  const place_in_line place(door_.in_line_);
   checkpoint();
   if (detail::here().any_runnable()) snooze();
 }
@@ -64,9 +64,9 @@ clock::duration waiting_time(int socket) {
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
     return std::chrono::milliseconds(info.tcpi_last_data_recv);
   }
-  const clock::time_point begun = clock::now();
+  const clock::time_point start = clock::now();
   snooze();
-  return clock::now() - begun;
+  return clock::now() - start;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -18,16 +18,16 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
 class admission {
  public:
-  /// Returns: the calling thread's, with `most` as the limit of an overloaded thread.
-  static admission& here(clock::duration most) noexcept;
+  /// Returns: the calling thread's, with `limit` as the limit of an overloaded thread.
+  static admission& here(clock::duration limit) noexcept;
 
   /// Counts a request whose handler is to run, or runs.
   class in_service {
    public:
-    explicit in_service(admission& at) noexcept : at_(at) { ++at_.admitted_; }
+    explicit in_service(admission& door) noexcept : door_(door) { ++door_.requests_; }
     in_service(const in_service&) = delete;
     in_service& operator=(const in_service&) = delete;
-    ~in_service() { --at_.admitted_; }
+    ~in_service() { --door_.requests_; }
 
     /// Has the thread decide on the requests that have come meanwhile.
     /// Switchpoint.
@@ -35,20 +35,20 @@ class admission {
     void let_others_be_decided();
 
    private:
-    admission& at_;
+    admission& door_;
   };
 
-  // `waited`: since the request came. They return whether it is to be refused.
-  bool refuses(clock::duration waited) const noexcept;
-  bool refuses_at_turn(clock::duration waited) noexcept;
+  // `delay`: since the request came. They return whether it is to be refused.
+  bool refuses(clock::duration delay) const noexcept;
+  bool refuses_at_turn(clock::duration delay) noexcept;
 
  private:
   clock::duration limit(clock::time_point present) const noexcept;
 
-  clock::duration most_{};
+  clock::duration limit_{};
   clock::time_point short_at_{};  // when the queue was short
   int in_line_ = 0;               // admitted, but their handlers have not begun
-  std::atomic<int> admitted_{0};  // a handler may end on another thread
+  std::atomic<int> requests_{0};  // a handler may end on another thread
 };
 
 /// Returns: for how long the newest bytes have lain in the socket; on a socket that does not tell,

@@ -30,13 +30,14 @@ constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 /// Returns: an empty fd on failure, with the error; EAGAIN also if the kernel lacks RESOLVE_CACHED.
 /// Source: openat2(2), RESOLVE_CACHED.
 fd open_cached(const std::string& path, int& error) noexcept {
-  open_how how{};
-  how.flags = to_read;
-  how.resolve = RESOLVE_CACHED;
-  fd opened(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  open_how options{};
+  options.flags = to_read;
+  options.resolve = RESOLVE_CACHED;
+  fd file(
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &options, sizeof options)));
   const bool is_unknown = errno == ENOSYS || errno == EINVAL || errno == E2BIG || errno == EPERM;
-  error = opened ? 0 : is_unknown ? EAGAIN : errno;
-  return opened;
+  error = file ? 0 : is_unknown ? EAGAIN : errno;
+  return file;
 }
 
 [[noreturn]] void refuse_file(const std::error_code& error) {
@@ -56,8 +57,8 @@ fd open_cached(const std::string& path, int& error) noexcept {
 
 fd open_to_read(const std::string& path) {
   int error = 0;
-  fd opened = open_cached(path, error);
-  if (opened) return opened;
+  fd file = open_cached(path, error);
+  if (file) return file;
   if (error != EAGAIN) refuse_file({error, std::system_category()});
   try {
     return fd(io::openat(AT_FDCWD, path.c_str(), to_read));
@@ -66,54 +67,54 @@ fd open_to_read(const std::string& path) {
   }
 }
 
-file_metadata metadata_of(const struct stat& found) {
-  if (!S_ISREG(found.st_mode)) throw standard_error(404);
-  const auto nanoseconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000u +
-                           static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
-  const auto size = static_cast<std::uint64_t>(found.st_size);
+file_metadata metadata_of(const struct stat& status) {
+  if (!S_ISREG(status.st_mode)) throw standard_error(404);
+  const auto nanoseconds = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                           static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
   std::string tag = "W/\"";
   append_number(tag, nanoseconds, 16);
   tag += '-';
   append_number(tag, size, 16);
   tag += '"';
-  return {size, found.st_mtim.tv_sec, date_of(found.st_mtim.tv_sec), std::move(tag)};
+  return {size, status.st_mtim.tv_sec, date_of(status.st_mtim.tv_sec), std::move(tag)};
 }
 
-bool is_at(const std::string& path, const struct stat& known) noexcept {
-  struct stat now{};
-  const auto same = [](const timespec& a, const timespec& b) {
+bool is_at(const std::string& path, const struct stat& status) noexcept {
+  struct stat disk_status{};
+  const auto equals = [](const timespec& a, const timespec& b) {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
   };
-  return ::stat(path.c_str(), &now) == 0 && now.st_dev == known.st_dev &&
-         now.st_ino == known.st_ino && now.st_size == known.st_size &&
-         now.st_mode == known.st_mode && same(now.st_mtim, known.st_mtim) &&
-         same(now.st_ctim, known.st_ctim);
+  return ::stat(path.c_str(), &disk_status) == 0 && disk_status.st_dev == status.st_dev &&
+         disk_status.st_ino == status.st_ino && disk_status.st_size == status.st_size &&
+         disk_status.st_mode == status.st_mode && equals(disk_status.st_mtim, status.st_mtim) &&
+         equals(disk_status.st_ctim, status.st_ctim);
 }
 
 using cached_files = std::unordered_map<std::string, std::shared_ptr<const cached_file>>;
 
 [[gnu::noinline]] cached_files& files_of_thread() {
-  static thread_local cached_files all;
-  return all;
+  static thread_local cached_files files;
+  return files;
 }
 
 }  // namespace
 
 std::shared_ptr<const cached_file> cached_file::at(const std::string& path) {
   if (const auto place = files_of_thread().find(path); place != files_of_thread().end()) {
-    if (is_at(path, place->second->found)) return place->second;
+    if (is_at(path, place->second->status)) return place->second;
     files_of_thread().erase(place);
   }
-  auto made = std::make_shared<cached_file>();
-  made->file = open_to_read(path);
-  if (::fstat(made->file.get(), &made->found) != 0) {
+  auto entry = std::make_shared<cached_file>();
+  entry->file = open_to_read(path);
+  if (::fstat(entry->file.get(), &entry->status) != 0) {
     throw std::system_error(errno, std::system_category(), "fstat");
   }
-  made->what = metadata_of(made->found);
-  cached_files& all = files_of_thread();
-  if (all.size() == most_open) all.clear();
-  all.insert_or_assign(path, made);
-  return made;
+  entry->metadata = metadata_of(entry->status);
+  cached_files& files = files_of_thread();
+  if (files.size() == most_open) files.clear();
+  files.insert_or_assign(path, entry);
+  return entry;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

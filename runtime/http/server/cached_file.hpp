@@ -21,10 +21,10 @@ struct file_metadata {
   std::string_view tag() const noexcept {
     return std::string_view(weak_tag).substr(is_settled() ? 2 : 0);
   }
-  bool is_settled() const noexcept { return changed < std::time(nullptr) - 1; }
+  bool is_settled() const noexcept { return change_time < std::time(nullptr) - 1; }
 
   std::uint64_t size = 0;
-  std::time_t changed = 0;
+  std::time_t change_time = 0;
   std::string date;  // of the last change, as sent
   std::string weak_tag;
 };
@@ -38,8 +38,8 @@ struct cached_file {
   static std::shared_ptr<const cached_file> at(const std::string& path);
 
   fd file;
-  file_metadata what;
-  struct stat found;
+  file_metadata metadata;
+  struct stat status;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -34,16 +34,16 @@ std::size_t drop_some(detail::read_buffer& input) {
 void linger(detail::any_stream& stream, detail::read_buffer& input,
             const std::stop_token& drain) noexcept {
   try {
-    const clock::time_point begun = clock::now();
+    const clock::time_point start = clock::now();
     stream.shutdown(SHUT_WR);
-    for (std::uint64_t dropped = 0; dropped < most_dropped;) {
+    for (std::uint64_t bytes_dropped = 0; bytes_dropped < most_dropped;) {
       const std::size_t size = drop_some(input);
-      dropped += size;
+      bytes_dropped += size;
       const clock::duration limit = drain.stop_requested() ? longest_silence : longest_in_all;
-      const clock::duration took = clock::now() - begun;
+      const clock::duration took = clock::now() - start;
       const auto seconds =
           static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(took).count());
-      if (size == 0 || took >= limit || dropped < seconds * least_per_second) return;
+      if (size == 0 || took >= limit || bytes_dropped < seconds * least_per_second) return;
     }
   } catch (...) {  // the connection is closed anyway
   }

@@ -36,8 +36,8 @@ std::optional<std::string> request::query(std::string_view name) const {
 }
 
 std::string_view request::parameter(std::string_view name) const noexcept {
-  for (const auto& [each, value] : of_.parameters()) {
-    if (each == name) return value;
+  for (const auto& [key, value] : of_.parameters()) {
+    if (key == name) return value;
   }
   return {};
 }
@@ -63,12 +63,12 @@ std::size_t request::read(std::span<std::byte> room) {
 }
 
 std::string request::text() {
-  std::string all;
+  std::string text;
   std::array<std::byte, 4096> buffer;
   while (const std::size_t size = read(buffer)) {
-    all.append(reinterpret_cast<const char*>(buffer.data()), size);
+    text.append(reinterpret_cast<const char*>(buffer.data()), size);
   }
-  return all;
+  return text;
 }
 
 int request::native_handle() const noexcept {

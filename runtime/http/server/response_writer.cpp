@@ -31,19 +31,19 @@ void response_writer::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept
   status = 200;
   headers.clear();
   body_.clear();
-  promised_.reset();
-  written_ = 0;
+  length_.reset();
+  bytes_written_ = 0;
   to_head_ = to_head;
   is_1_1_ = is_1_1;
   framing_ = framing::none;
   if (progress_ != progress::cut) progress_ = progress::open;
   afterwards_ = keep_alive ? afterwards::keep_alive : afterwards::close;
-  whole_ = out_.size();
+  whole_ = output_.size();
 }
 
 void response_writer::cut() noexcept {
   progress_ = progress::cut;
-  out_.resize(std::min(out_.size(), whole_));
+  output_.resize(std::min(output_.size(), whole_));
 }
 
 void response_writer::hand_over() {
@@ -59,15 +59,15 @@ void response_writer::drop_body() {
     headers.remove(of_body);
   }
   body_.clear();
-  promised_.reset();
-  written_ = 0;
+  length_.reset();
+  bytes_written_ = 0;
 }
 
 void response_writer::forget() noexcept {
   headers.clear();
   body_.clear();
-  promised_.reset();
-  written_ = 0;
+  length_.reset();
+  bytes_written_ = 0;
 }
 
 /// Takes the length that the handler has set.
@@ -76,11 +76,11 @@ void response_writer::check_headers() {
     throw std::invalid_argument("response: a handler must not set Transfer-Encoding");
   }
   if (!headers.find("content-length").has_value()) return;
-  promised_ = number_of(only_value(headers, "content-length").value_or(""));
-  if (!promised_.has_value()) {
+  length_ = number_of(only_value(headers, "content-length").value_or(""));
+  if (!length_.has_value()) {
     throw std::invalid_argument("response: Content-Length is not a number, or occurs twice");
   }
-  if (written_ > *promised_) throw_too_long();
+  if (bytes_written_ > *length_) throw_too_long();
   if (!has_body() && status != 304) headers.remove("content-length");
 }
 
@@ -88,7 +88,7 @@ void response_writer::check_headers() {
 void response_writer::choose_framing(std::optional<std::uint64_t> length) noexcept {
   if (!has_body()) {
     framing_ = framing::none;
-  } else if (promised_.has_value() || length.has_value()) {
+  } else if (length_.has_value() || length.has_value()) {
     framing_ = framing::length;
   } else {
     framing_ = is_1_1_ ? framing::chunked : framing::to_close;
@@ -97,26 +97,26 @@ void response_writer::choose_framing(std::optional<std::uint64_t> length) noexce
 }
 
 void response_writer::append_head(bool says_close) {
-  out_.append("HTTP/1.1 ");
-  append_number(out_, static_cast<std::uint64_t>(status));
-  out_.append(" ").append(reason_phrase(status)).append("\r\n");
+  output_.append("HTTP/1.1 ");
+  append_number(output_, static_cast<std::uint64_t>(status));
+  output_.append(" ").append(reason_phrase(status)).append("\r\n");
   if (!headers.find("date").has_value()) {
-    out_.append("Date: ").append(date_of_now()).append("\r\n");
+    output_.append("Date: ").append(date_of_now()).append("\r\n");
   }
-  fields_access::append(headers, out_);
-  if (framing_ == framing::length && !promised_.has_value()) {
-    out_.append("Content-Length: ");
-    append_number(out_, written_);
-    out_.append("\r\n");
+  fields_access::append(headers, output_);
+  if (framing_ == framing::length && !length_.has_value()) {
+    output_.append("Content-Length: ");
+    append_number(output_, bytes_written_);
+    output_.append("\r\n");
   }
-  if (framing_ == framing::chunked) out_.append("Transfer-Encoding: chunked\r\n");
-  if (status == 205) out_.append("Content-Length: 0\r\n");
+  if (framing_ == framing::chunked) output_.append("Transfer-Encoding: chunked\r\n");
+  if (status == 205) output_.append("Content-Length: 0\r\n");
   if (!keeps_alive()) {
-    if (!says_close) out_.append("Connection: close\r\n");
+    if (!says_close) output_.append("Connection: close\r\n");
   } else if (!is_1_1_) {
-    out_.append("Connection: keep-alive\r\n");
+    output_.append("Connection: keep-alive\r\n");
   }
-  out_.append("\r\n");
+  output_.append("\r\n");
 }
 
 /// `length` is that of the body if it is whole.
@@ -133,8 +133,8 @@ void response_writer::add_head(std::optional<std::uint64_t> length) {
 void response_writer::write(std::span<const std::byte> bytes) {
   if (!has_body() || bytes.empty()) return;
   if (broken()) throw std::system_error(std::make_error_code(std::errc::broken_pipe), "write");
-  written_ += bytes.size();
-  if (promised_.has_value() && written_ > *promised_) {
+  bytes_written_ += bytes.size();
+  if (length_.has_value() && bytes_written_ > *length_) {
     cut();
     throw_too_long();
   }
@@ -146,23 +146,23 @@ void response_writer::write(std::span<const std::byte> bytes) {
   frame(bytes);
 }
 
-/// Sends the buffered bytes and `more`, which is not copied.
-void response_writer::frame(std::span<const std::byte> more) {
+/// Sends the buffered bytes and `bytes`, which is not copied.
+void response_writer::frame(std::span<const std::byte> bytes) {
   if (!begun()) add_head(std::nullopt);
-  const std::size_t size = body_.size() + more.size();
+  const std::size_t size = body_.size() + bytes.size();
   if (framing_ == framing::chunked && size > 0) add_chunk_size(size);
-  out_.append(body_);
+  output_.append(body_);
   body_.clear();
-  if (!more.empty()) {
+  if (!bytes.empty()) {
     send();
-    send(more);
+    send(bytes);
   }
-  if (framing_ == framing::chunked && size > 0) out_.append("\r\n");
+  if (framing_ == framing::chunked && size > 0) output_.append("\r\n");
 }
 
 void response_writer::add_chunk_size(std::size_t size) {
-  append_number(out_, size, 16);
-  out_.append("\r\n");
+  append_number(output_, size, 16);
+  output_.append("\r\n");
 }
 
 void response_writer::flush() {
@@ -172,43 +172,43 @@ void response_writer::flush() {
 
 std::uint64_t response_writer::send_part(int file, off_t begin, std::uint64_t size) {
   flush();
-  if (framing_ == framing::chunked || to_head_ || !promised_.has_value() ||
-      written_ + size > *promised_)
+  if (framing_ == framing::chunked || to_head_ || !length_.has_value() ||
+      bytes_written_ + size > *length_)
     return 0;
   is_lost_ = true;
-  const std::uint64_t sent = send_cached(to_, file, begin, size, stall_);
+  const std::uint64_t count = send_cached(target_, file, begin, size, stall_);
   is_lost_ = false;
-  written_ += sent;
-  return sent;
+  bytes_written_ += count;
+  return count;
 }
 
 /// Throws: std::logic_error if the handler has written less than its Content-Length; a client that
 ///         waits for the rest would take the next answer for it, so what has begun is cut.
 void response_writer::check_length() {
-  const auto said = begun() ? std::nullopt : headers.find("content-length");
-  const std::optional<std::uint64_t> promised = said ? number_of(*said) : promised_;
-  if (to_head_ || !has_body() || !promised.has_value() || written_ >= *promised) return;
+  const auto length_text = begun() ? std::nullopt : headers.find("content-length");
+  const std::optional<std::uint64_t> length = length_text ? number_of(*length_text) : length_;
+  if (to_head_ || !has_body() || !length.has_value() || bytes_written_ >= *length) return;
   if (begun()) cut();
-  throw std::logic_error("response: the body has " + std::to_string(written_) +
-                         " bytes, fewer than its Content-Length of " + std::to_string(*promised));
+  throw std::logic_error("response: the body has " + std::to_string(bytes_written_) +
+                         " bytes, fewer than its Content-Length of " + std::to_string(*length));
 }
 
 void response_writer::finish() {
   check_length();
   if (!begun()) {
-    add_head(written_);
-    out_.append(body_);
+    add_head(bytes_written_);
+    output_.append(body_);
     body_.clear();
   } else {
     frame({});
-    if (framing_ == framing::chunked && !to_head_) out_.append("0\r\n\r\n");
+    if (framing_ == framing::chunked && !to_head_) output_.append("0\r\n\r\n");
   }
-  if (out_.size() > most_gathered) send();
+  if (output_.size() > most_gathered) send();
 }
 
 void response_writer::send() {
-  send(std::as_bytes(std::span(out_)));
-  out_.clear();
+  send(std::as_bytes(std::span(output_)));
+  output_.clear();
   whole_ = 0;
 }
 
@@ -216,12 +216,12 @@ void response_writer::send() {
 void response_writer::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   is_lost_ = true;
-  send_all(to_, bytes, stall_);
+  send_all(target_, bytes, stall_);
   is_lost_ = false;
 }
 
 void response_writer::ask_to_continue() {
-  out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+  output_.append("HTTP/1.1 100 Continue\r\n\r\n");
   send();
 }
 

@@ -19,8 +19,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class response_writer {
  public:
-  response_writer(const detail::stream_direction& to, clock::duration stall) noexcept
-      : to_(to), stall_(stall) {}
+  response_writer(const detail::stream_direction& target, clock::duration stall) noexcept
+      : target_(target), stall_(stall) {}
 
   /// The answer to the next request begins, perhaps one to HEAD; `keep_alive`: the client waits for
   /// others on the same connection.
@@ -38,7 +38,7 @@ class response_writer {
   bool broken() const noexcept { return progress_ == progress::cut || is_lost_; }
   bool lost() const noexcept { return is_lost_; }
   /// How many bytes the body has had.
-  std::uint64_t written() const noexcept { return written_; }
+  std::uint64_t written() const noexcept { return bytes_written_; }
   /// Aborts this response so that the client sees a truncated message. Earlier ones are sent.
   void cut() noexcept;
   /// Sends the answers before this one. From now on others use the stream.
@@ -85,18 +85,18 @@ class response_writer {
   void check_headers();
   void choose_framing(std::optional<std::uint64_t> length) noexcept;
   void append_head(bool says_close);
-  void frame(std::span<const std::byte> more);
+  void frame(std::span<const std::byte> bytes);
   void add_chunk_size(std::size_t size);
   void check_length();
   void send(std::span<const std::byte> bytes);
 
-  const detail::stream_direction to_;
+  const detail::stream_direction target_;
   const clock::duration stall_;
-  std::string out_;                        // framed
-  std::size_t whole_ = 0;                  // bytes at its start that belong to earlier responses
-  std::string body_;                       // not framed yet
-  std::optional<std::uint64_t> promised_;  // by the handler's Content-Length
-  std::uint64_t written_ = 0;
+  std::string output_;                   // framed
+  std::size_t whole_ = 0;                // bytes at its start that belong to earlier responses
+  std::string body_;                     // not framed yet
+  std::optional<std::uint64_t> length_;  // by the handler's Content-Length
+  std::uint64_t bytes_written_ = 0;
   framing framing_ = framing::none;
   progress progress_ = progress::open;
   afterwards afterwards_ = afterwards::keep_alive;

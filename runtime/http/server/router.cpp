@@ -58,73 +58,73 @@ std::string_view segment_for(const std::string& part, std::string_view path) noe
 /// A name stands for at least one character, unless it stands for all the rest.
 bool matches(const std::string& part, std::string_view segment) {
   if (is_named(part)) return !segment.empty() || is_rest(part);
-  std::string decoded;
-  decode(segment, false, decoded);
-  return decoded == part;
+  std::string value;
+  decode(segment, false, value);
+  return value == part;
 }
 
-/// Whether `method` is answered by a handler for `by`.
-bool answers(std::string_view by, std::string_view method) noexcept {
-  return by == method || (by == "GET" && method == "HEAD");
+/// Whether `method` is answered by a handler for `route_method`.
+bool answers(std::string_view route_method, std::string_view method) noexcept {
+  return route_method == method || (route_method == "GET" && method == "HEAD");
 }
 
 /// Whether a request that fits both patterns is for the first.
-bool is_nearer(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+bool is_nearer(const std::vector<std::string>& first, const std::vector<std::string>& second) {
   const auto rank = [](const std::string& part) {
     return !is_named(part) ? 0 : !is_rest(part) ? 1 : 2;
   };
   return std::lexicographical_compare(
-      one.begin(), one.end(), other.begin(), other.end(),
+      first.begin(), first.end(), second.begin(), second.end(),
       [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
 }
 
 }  // namespace
 
-router& router::on(std::string_view method, std::string_view pattern, handler called) {
-  route made{std::string(method), parts_of(pattern), std::move(called)};
-  const auto place = std::find_if(routes_.begin(), routes_.end(), [&](const route& each) {
-    return is_nearer(made.parts, each.parts);
+router& router::on(std::string_view method, std::string_view pattern, handler function) {
+  route entry{std::string(method), parts_of(pattern), std::move(function)};
+  const auto place = std::find_if(routes_.begin(), routes_.end(), [&](const route& neighbour) {
+    return is_nearer(entry.parts, neighbour.parts);
   });
-  routes_.insert(place, std::move(made));
+  routes_.insert(place, std::move(entry));
   return *this;
 }
 
-router& router::get(std::string_view pattern, handler called) {
-  return on("GET", pattern, std::move(called));
+router& router::get(std::string_view pattern, handler function) {
+  return on("GET", pattern, std::move(function));
 }
 
-router& router::post(std::string_view pattern, handler called) {
-  return on("POST", pattern, std::move(called));
+router& router::post(std::string_view pattern, handler function) {
+  return on("POST", pattern, std::move(function));
 }
 
-router& router::put(std::string_view pattern, handler called) {
-  return on("PUT", pattern, std::move(called));
+router& router::put(std::string_view pattern, handler function) {
+  return on("PUT", pattern, std::move(function));
 }
 
-router& router::del(std::string_view pattern, handler called) {
-  return on("DELETE", pattern, std::move(called));
+router& router::del(std::string_view pattern, handler function) {
+  return on("DELETE", pattern, std::move(function));
 }
 
-/// Notes in `asked`, unless that is null, what the names of the pattern stand for. The path is
+/// Notes in `request`, unless that is null, what the names of the pattern stand for. The path is
 /// taken apart before its parts are decoded: an encoded slash divides nothing. Source: RFC
 /// 3986, 2.4.
-bool router::fits(const route& one, std::string_view path, request* asked) {
+bool router::fits(const route& candidate, std::string_view path, request* request) {
   if (!path.starts_with('/')) return false;
   path.remove_prefix(1);
-  bool more = true;
-  for (const std::string& part : one.parts) {
-    if (!more) return false;
+  bool has_more = true;
+  for (const std::string& part : candidate.parts) {
+    if (!has_more) return false;
     const std::string_view segment = segment_for(part, path);
     if (!matches(part, segment)) return false;
-    if (is_named(part) && asked != nullptr) {
-      std::string decoded;
-      decode(segment, false, decoded);
-      asked->of_.parameters().emplace_back(name_of(part), std::move(decoded));
+    if (is_named(part) && request != nullptr) {
+      std::string value;
+      decode(segment, false, value);
+      request->of_.parameters().emplace_back(name_of(part), std::move(value));
     }
-    more = segment.size() < path.size();
-    path = more ? path.substr(segment.size() + 1) : std::string_view();
+    has_more = segment.size() < path.size();
+    path = has_more ? path.substr(segment.size() + 1) : std::string_view();
   }
-  return !more;
+  return !has_more;
 }
 
 namespace {
@@ -137,23 +137,23 @@ void allow(std::vector<std::string_view>& methods, std::string_view method) {
 
 }  // namespace
 
-void router::operator()(request& asked, response& answer) const {
+void router::operator()(request& request, response& answer) const {
   std::vector<std::string_view> methods;
-  for (const route& each : routes_) {
-    const std::string_view path = asked.of_.encoded_path();
-    if (!fits(each, path, nullptr)) continue;
-    if (answers(each.method, asked.method())) {
-      fits(each, path, &asked);
-      return each.called(asked, answer);
+  for (const route& candidate : routes_) {
+    const std::string_view path = request.of_.encoded_path();
+    if (!fits(candidate, path, nullptr)) continue;
+    if (answers(candidate.method, request.method())) {
+      fits(candidate, path, &request);
+      return candidate.called(request, answer);
     }
-    allow(methods, each.method);
+    allow(methods, candidate.method);
   }
   if (methods.empty()) throw standard_error(404);
-  std::string allowed;
-  for (const std::string_view each : methods) {
-    allowed.append(allowed.empty() ? "" : ", ").append(each);
+  std::string method_list;
+  for (const std::string_view method : methods) {
+    method_list.append(method_list.empty() ? "" : ", ").append(method);
   }
-  answer.status(405).header("Allow", allowed);
+  answer.status(405).header("Allow", method_list);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -41,11 +41,11 @@ constexpr long number_of_cachestat = 451;
 bool is_in_memory(int file, off_t begin, std::uint64_t size) noexcept {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const cachestat_range range{static_cast<std::uint64_t>(begin), size};
-  cachestat_found found{};
-  if (::syscall(number_of_cachestat, file, &range, &found, 0) != 0) return false;
+  cachestat_found pages{};
+  if (::syscall(number_of_cachestat, file, &range, &pages, 0) != 0) return false;
   const std::uint64_t first = range.begin / page;
-  const std::uint64_t behind = (range.begin + size + page - 1) / page;
-  return found.cached >= behind - first;
+  const std::uint64_t page_end = (range.begin + size + page - 1) / page;
+  return pages.cached >= page_end - first;
 }
 
 /// A socket in blocking mode would have the thread wait.
@@ -58,8 +58,8 @@ bool made_nonblocking(int socket) noexcept {
 /// Returns: bytes sent, or minus an errno value.
 ssize_t send_now(int socket, int file, off_t begin, std::uint64_t size) noexcept {
   const detail::sigpipe_guard guard;
-  const ssize_t sent = ::sendfile(socket, file, &begin, static_cast<std::size_t>(size));
-  return sent < 0 ? -errno : sent;
+  const ssize_t count = ::sendfile(socket, file, &begin, static_cast<std::size_t>(size));
+  return count < 0 ? -errno : count;
 }
 
 /// Sends once, or waits until the socket is writable.
@@ -68,39 +68,39 @@ ssize_t send_now(int socket, int file, off_t begin, std::uint64_t size) noexcept
 ///          if the kernel does not support this.
 std::optional<std::uint64_t> send_part(int socket, int file, off_t begin, std::uint64_t size) {
   if (socket < 0 || !is_in_memory(file, begin, size)) return std::nullopt;
-  const ssize_t moved = send_now(socket, file, begin, size);
-  if (moved > 0) return static_cast<std::uint64_t>(moved);
-  if (moved == 0 || moved == -EINVAL || moved == -ENOSYS) return std::nullopt;
-  if (moved == -EAGAIN) {
+  const ssize_t count = send_now(socket, file, begin, size);
+  if (count > 0) return static_cast<std::uint64_t>(count);
+  if (count == 0 || count == -EINVAL || count == -ENOSYS) return std::nullopt;
+  if (count == -EAGAIN) {
     io::wait_fd(socket, POLLOUT);
-  } else if (moved != -EINTR) {
-    throw std::system_error(static_cast<int>(-moved), std::system_category(), "sendfile");
+  } else if (count != -EINTR) {
+    throw std::system_error(static_cast<int>(-count), std::system_category(), "sendfile");
   }
   return 0;
 }
 
 }  // namespace
 
-std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t begin,
+std::uint64_t send_cached(const detail::stream_direction& target, int file, off_t begin,
                           std::uint64_t size, clock::duration limit) {
-  std::uint64_t sent = 0;
+  std::uint64_t bytes_sent = 0;
   const bool in_time = move_on_after(limit, [&](deadline& pause) {
     std::error_code error;
-    const detail::direction_lock held(to, error);
+    const detail::direction_lock lock(target, error);
     if (error) detail::throw_stream_error(error, "sendfile");
-    if (held.descriptor() < 0 || !made_nonblocking(held.descriptor())) return;
-    while (sent < size) {
+    if (lock.descriptor() < 0 || !made_nonblocking(lock.descriptor())) return;
+    while (bytes_sent < size) {
       checkpoint();
-      const off_t from = begin + static_cast<off_t>(sent);
-      const std::uint64_t part = std::min(size - sent, window);
-      const std::optional<std::uint64_t> moved = send_part(held.descriptor(), file, from, part);
-      if (!moved.has_value()) return;
-      if (*moved > 0) pause.reset(limit);
-      sent += *moved;
+      const off_t offset = begin + static_cast<off_t>(bytes_sent);
+      const std::uint64_t part = std::min(size - bytes_sent, window);
+      const std::optional<std::uint64_t> count = send_part(lock.descriptor(), file, offset, part);
+      if (!count.has_value()) return;
+      if (*count > 0) pause.reset(limit);
+      bytes_sent += *count;
     }
   });
   if (!in_time) throw timed_out(call_site::here());
-  return sent;
+  return bytes_sent;
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Throws: std::system_error; timed_out if the client accepts nothing for `limit`; a pending
 ///         interruption.
 /// Source: sendfile(2), cachestat(2).
-std::uint64_t send_cached(const detail::stream_direction& to, int file, off_t begin,
+std::uint64_t send_cached(const detail::stream_direction& target, int file, off_t begin,
                           std::uint64_t size, clock::duration limit);
 
 }}}  // namespace motet::MOTET_ABI::http

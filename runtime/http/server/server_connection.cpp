@@ -34,14 +34,14 @@ constexpr std::string_view end_of_head = "\r\n\r\n";
 
 }  // namespace
 
-server_connection::server_connection(detail::any_stream connected, const serve_options& how,
-                                     const handler& called)
-    : stream_(std::move(connected)),
-      how_(how),
-      called_(called),
-      in_(stream_.input(), std::max(how.head, std::size_t{16} * 1024) + end_of_head.size()),
-      body_(in_, parser_),
-      answer_(stream_.output(), how.stall) {}
+server_connection::server_connection(detail::any_stream stream, const serve_options& options,
+                                     const handler& function)
+    : stream_(std::move(stream)),
+      options_(options),
+      function_(function),
+      input_(stream_.input(), std::max(options.head, std::size_t{16} * 1024) + end_of_head.size()),
+      body_(input_, parser_),
+      answer_(stream_.output(), options.stall) {}
 
 void server_connection::serve() {
   std::exception_ptr failure;
@@ -55,16 +55,16 @@ void server_connection::serve() {
 
 /// Returns: the handler's failure, if the caller of serve() must receive it.
 std::exception_ptr server_connection::answer_one() {
-  const clock::time_point begun = clock::now();
+  const clock::time_point start = clock::now();
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
   if ((is_over_ || !body_.ended()) && !answer_.lost()) answer_.send();
-  const clock::duration took = clock::now() - begun;
+  const clock::duration took = clock::now() - start;
   if (!is_over_) is_over_ = !body_.skip(most_unread, longest_to_leave);
   if (is_over_ && !answer_.lost() && (!answer_.broken() || answer_.handed_over())) end_connection();
-  if (!how_.log) return failure;
+  if (!options_.log) return failure;
   try {
-    how_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
+    options_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
   } catch (const std::exception&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -76,7 +76,7 @@ std::exception_ptr server_connection::answer_one() {
 bool server_connection::await_head() {
   empty_lines_ = 0;
   skip_empty_lines(0);
-  const bool is_there = text_of(in_.peek(0)).find(end_of_head) != std::string_view::npos;
+  const bool is_there = text_of(input_.peek(0)).find(end_of_head) != std::string_view::npos;
   if (!is_there) {
     answer_.send();
     if (!await_first_byte()) return false;
@@ -87,13 +87,13 @@ bool server_connection::await_head() {
     bool came = false;
     if (is_there) {
       came = take_head();
-    } else if (!move_on_after(how_.rest_of_head, [&] { came = take_head(); })) {
+    } else if (!move_on_after(options_.rest_of_head, [&] { came = take_head(); })) {
       refuse(408);
       return false;
     }
     return came;
   } catch (const limit_exceeded&) {
-    const bool has_line = text_of(in_.peek(0)).find("\r\n") != std::string_view::npos;
+    const bool has_line = text_of(input_.peek(0)).find("\r\n") != std::string_view::npos;
     refuse(has_line ? 431 : 414);
   } catch (const unexpected_eof&) {
   } catch (const std::system_error&) {  // the client has disconnected
@@ -102,12 +102,12 @@ bool server_connection::await_head() {
 }
 
 bool server_connection::await_first_byte() {
-  const std::stop_token& drain = how_.connections.drain;
+  const std::stop_token& drain = options_.connections.drain;
   try {
-    if (!drain.stop_possible()) return has_come(is_first_ ? how_.first_byte : how_.idle);
+    if (!drain.stop_possible()) return has_come(is_first_ ? options_.first_byte : options_.idle);
     bool came = false;
-    if (move_on_when_stopped(drain,
-                             [&] { came = has_come(is_first_ ? how_.first_byte : how_.idle); })) {
+    if (move_on_when_stopped(
+            drain, [&] { came = has_come(is_first_ ? options_.first_byte : options_.idle); })) {
       return came;
     }
     return has_come(last_chance);
@@ -118,62 +118,62 @@ bool server_connection::await_first_byte() {
 
 bool server_connection::has_come(clock::duration limit) {
   bool came = false;
-  return move_on_after(limit, [&] { came = !in_.peek(1).empty(); }) && came;
+  return move_on_after(limit, [&] { came = !input_.peek(1).empty(); }) && came;
 }
 
 /// An empty line before a request is a leftover of a client that ends its bodies by one.
-void server_connection::skip_empty_lines(std::size_t wanted) {
-  for (; empty_lines_ < most_empty_lines && text_of(in_.peek(wanted)).starts_with("\r\n");
+void server_connection::skip_empty_lines(std::size_t size) {
+  for (; empty_lines_ < most_empty_lines && text_of(input_.peek(size)).starts_with("\r\n");
        ++empty_lines_) {
-    in_.skip(2);
+    input_.skip(2);
   }
 }
 
 /// Reads the head, and refuses a malformed one. Returns: whether there is a request to handle.
 bool server_connection::take_head() {
   skip_empty_lines(2);
-  const std::string_view begin = text_of(in_.peek(1));  // may arrive after an empty line
+  const std::string_view begin = text_of(input_.peek(1));  // may arrive after an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
     refuse(400);
     return false;
   }
-  const std::optional<std::string_view> text = in_.until(end_of_head, how_.head);
+  const std::optional<std::string_view> text = input_.until(end_of_head, options_.head);
   if (!text.has_value()) return false;
-  int status = parser_.parse_request(*text, how_.fields, head_);
+  int status = parser_.parse_request(*text, options_.fields, head_);
   if (status == 0) status = read_target();
   if (status != 0) {
     refuse(status);
     return false;
   }
-  body_.begin(head_, how_.body, how_.stall);
-  const bool drains = how_.connections.drain.stop_requested();
+  body_.begin(head_, options_.body, options_.stall);
+  const bool drains = options_.connections.drain.stop_requested();
   answer_.begin(head_.method == "HEAD", head_.is_1_1, head_.keep_alive && !drains);
   return true;
 }
 
 int server_connection::read_target() {
   if (head_.method == "CONNECT") return is_host_and_port(head_.target) ? 501 : 400;
-  const std::optional<target> found = parse_target(head_.target);
+  const std::optional<target> url_target = parse_target(head_.target);
   path_.clear();
   parameters_.clear();
-  if (!found.has_value() || !decode(found->path, false, path_)) return 400;
-  if (found->path == "*" && head_.method != "OPTIONS") return 400;
+  if (!url_target.has_value() || !decode(url_target->path, false, path_)) return 400;
+  if (url_target->path == "*" && head_.method != "OPTIONS") return 400;
   const std::string_view host = head_.headers.get("host");
   const bool combined = host.find(',') != host.npos;  // by a proxy that received several
   if (combined || !is_authority(host)) return 400;
-  encoded_path_ = found->path;
-  query_ = found->query;
+  encoded_path_ = url_target->path;
+  query_ = url_target->query;
   // What a Host field says beside an authority does not count. Source: RFC 9112, 3.2.2.
-  authority_ = found->authority;
+  authority_ = url_target->authority;
   return 0;
 }
 
 std::exception_ptr server_connection::handle() {
-  request asked(*this);
+  request request(*this);
   response answer(*this);
   std::exception_ptr failure;
   try {
-    admit(asked, answer);
+    admit(request, answer);
     drain_body();
     if (!answer_.broken()) answer_.finish();
     return nullptr;
@@ -196,17 +196,17 @@ std::exception_ptr server_connection::handle() {
 }
 
 /// Calls the handler, unless the thread is overloaded.
-void server_connection::admit(request& asked, response& answer) {
-  const clock::duration most = how_.shed_when_late;
-  if (most == clock::duration(0)) return call_handler(asked, answer);
-  const clock::duration waited = waiting_time(native_handle());
-  const clock::time_point begun = clock::now();
-  admission& door = admission::here(most);
-  if (door.refuses(waited)) return refuse_overload();
-  admission::in_service admitted(door);
-  admitted.let_others_be_decided();
-  if (door.refuses_at_turn(waited + (clock::now() - begun))) return refuse_overload();
-  call_handler(asked, answer);
+void server_connection::admit(request& request, response& answer) {
+  const clock::duration patience = options_.shed_when_late;
+  if (patience == clock::duration(0)) return call_handler(request, answer);
+  const clock::duration delay = waiting_time(native_handle());
+  const clock::time_point start = clock::now();
+  admission& door = admission::here(patience);
+  if (door.refuses(delay)) return refuse_overload();
+  admission::in_service service(door);
+  service.let_others_be_decided();
+  if (door.refuses_at_turn(delay + (clock::now() - start))) return refuse_overload();
+  call_handler(request, answer);
 }
 
 void server_connection::refuse_overload() {
@@ -214,10 +214,10 @@ void server_connection::refuse_overload() {
   answer_.headers.set("Retry-After", "1");
 }
 
-void server_connection::call_handler(request& asked, response& answer) {
+void server_connection::call_handler(request& request, response& answer) {
   const std::optional<clock::duration> limit = limit_of_handler();
-  if (!limit.has_value()) return called_(asked, answer);
-  if (!move_on_after(*limit, [&] { called_(asked, answer); })) {
+  if (!limit.has_value()) return function_(request, answer);
+  if (!move_on_after(*limit, [&] { function_(request, answer); })) {
     fail(503, reason_phrase(503));
     answer_.close_after();
   }
@@ -226,10 +226,11 @@ void server_connection::call_handler(request& asked, response& answer) {
 /// Returns: std::nullopt if the handler has no time limit.
 std::optional<clock::duration> server_connection::limit_of_handler() const {
   std::optional<clock::duration> limit;
-  if (how_.handling > clock::duration(0)) limit = how_.handling;
-  if (const auto said = head_.headers.find("request-timeout")) {
-    const std::optional<clock::duration> asked = seconds_of(*said);
-    if (asked.has_value() && (!limit.has_value() || *asked < *limit)) limit = asked;
+  if (options_.handling > clock::duration(0)) limit = options_.handling;
+  if (const auto text = head_.headers.find("request-timeout")) {
+    const std::optional<clock::duration> client_limit = seconds_of(*text);
+    if (client_limit.has_value() && (!limit.has_value() || *client_limit < *limit))
+      limit = client_limit;
   }
   return limit;
 }
@@ -256,7 +257,7 @@ void server_connection::drain_body() {
   const bool is_left =
       body_.ended() ||
       (!waits_to_be_asked && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
-  if (!is_left || how_.connections.drain.stop_requested()) answer_.close_after();
+  if (!is_left || options_.connections.drain.stop_requested()) answer_.close_after();
 }
 
 void server_connection::refuse(int status) {
@@ -272,14 +273,14 @@ void server_connection::refuse(int status) {
 }
 
 void server_connection::end_connection() noexcept {
-  linger(stream_, in_, how_.connections.drain);
+  linger(stream_, input_, options_.connections.drain);
 }
 
 std::size_t server_connection::read_body(std::span<std::byte> room) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
                                  has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
-  if (waits_to_be_asked && is_wanted && in_.peek(0).empty()) answer_.ask_to_continue();
+  if (waits_to_be_asked && is_wanted && input_.peek(0).empty()) answer_.ask_to_continue();
   return body_.read(room);
 }
 
@@ -287,8 +288,9 @@ std::size_t server_connection::read_body(std::span<std::byte> room) {
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void serve_http(any_stream connected, const http::serve_options& how, const http::handler& called) {
-  http::server_connection(std::move(connected), how, called).serve();
+void serve_http(any_stream stream, const http::serve_options& options,
+                const http::handler& function) {
+  http::server_connection(std::move(stream), options, function).serve();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

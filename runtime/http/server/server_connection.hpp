@@ -25,7 +25,8 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 
 class server_connection {
  public:
-  server_connection(detail::any_stream connected, const serve_options& how, const handler& called);
+  server_connection(detail::any_stream stream, const serve_options& options,
+                    const handler& function);
   server_connection(const server_connection&) = delete;
   server_connection& operator=(const server_connection&) = delete;
 
@@ -45,7 +46,7 @@ class server_connection {
   int native_handle() const noexcept { return stream_.native_handle(); }
 
   // For the protocol that follows HTTP on this connection; see response_writer::hand_over().
-  detail::read_buffer& input() noexcept { return in_; }
+  detail::read_buffer& input() noexcept { return input_; }
   detail::any_stream& stream() noexcept { return stream_; }
 
  private:
@@ -56,10 +57,10 @@ class server_connection {
   int read_target();
   std::exception_ptr answer_one();
   std::exception_ptr handle();
-  void call_handler(request& asked, response& answer);
-  void admit(request& asked, response& answer);
+  void call_handler(request& request, response& answer);
+  void admit(request& request, response& answer);
   void refuse_overload();
-  void skip_empty_lines(std::size_t wanted);
+  void skip_empty_lines(std::size_t size);
   std::optional<clock::duration> limit_of_handler() const;
   void fail(int status, std::string_view text);
   void drain_body();
@@ -67,9 +68,9 @@ class server_connection {
   void end_connection() noexcept;
 
   detail::any_stream stream_;
-  const serve_options& how_;
-  const handler& called_;
-  detail::read_buffer in_;
+  const serve_options& options_;
+  const handler& function_;
+  detail::read_buffer input_;
   message_parser parser_;
   body_reader body_;
   response_writer answer_;

@@ -41,16 +41,17 @@ std::string_view cut_off_authority(std::string_view& text) noexcept {
 
 /// Whether each character may stand in a name of RFC 3986's, or is part of "%41".
 bool is_registered_name(std::string_view text) noexcept {
-  constexpr std::string_view others = "-._~!$&'()*+,;=";
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
+  constexpr std::string_view extra_characters = "-._~!$&'()*+,;=";
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    const char c = text[index];
     const char letter = lower(c);
     if (c == '%') {
-      if (at + 2 >= text.size() || value_of(text[at + 1]) < 0 || value_of(text[at + 2]) < 0)
+      if (index + 2 >= text.size() || value_of(text[index + 1]) < 0 ||
+          value_of(text[index + 2]) < 0)
         return false;
-      at += 2;
+      index += 2;
     } else if (!is_digit(c) && (letter < 'a' || letter > 'z') &&
-               others.find(c) == std::string_view::npos) {
+               extra_characters.find(c) == std::string_view::npos) {
       return false;
     }
   }
@@ -58,8 +59,8 @@ bool is_registered_name(std::string_view text) noexcept {
 }
 
 bool is_address_of_6(std::string_view text) noexcept {
-  in6_addr parsed{};
-  return ::inet_pton(AF_INET6, std::string(text).c_str(), &parsed) == 1;
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
 }
 
 bool is_port(std::string_view text) noexcept {
@@ -71,22 +72,22 @@ bool is_port(std::string_view text) noexcept {
 }  // namespace
 
 std::optional<target> parse_target(std::string_view text) noexcept {
-  target found;
+  target result;
   if (text == "*") {
-    found.path = text;
-    return found;
+    result.path = text;
+    return result;
   }
   if (text.find('#') != std::string_view::npos) return std::nullopt;
   if (!text.starts_with('/')) {
     // A proxy is asked by a whole URI, and every server must understand that.
-    found.authority = cut_off_authority(text);
-    const bool has_host = !found.authority.empty() && !found.authority.starts_with(':');
-    if (!has_host || !is_authority(found.authority)) return std::nullopt;
+    result.authority = cut_off_authority(text);
+    const bool has_host = !result.authority.empty() && !result.authority.starts_with(':');
+    if (!has_host || !is_authority(result.authority)) return std::nullopt;
   }
-  found.path = take_before(text, '?');
-  if (found.path.empty()) found.path = "/";
-  found.query = text;
-  return found;
+  result.path = take_before(text, '?');
+  if (result.path.empty()) result.path = "/";
+  result.query = text;
+  return result;
 }
 
 bool is_authority(std::string_view text) noexcept {
@@ -120,18 +121,18 @@ std::optional<char> percent_decoded(std::string_view text) noexcept {
 
 }  // namespace
 
-bool decode(std::string_view text, bool plus_is_space, std::string& to) {
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    char c = text[at];
+bool decode(std::string_view text, bool plus_is_space, std::string& output) {
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    char c = text[index];
     if (c == '%') {
-      const std::optional<char> decoded = percent_decoded(text.substr(at));
-      if (!decoded.has_value()) return false;
-      c = *decoded;
-      at += 2;
+      const std::optional<char> byte = percent_decoded(text.substr(index));
+      if (!byte.has_value()) return false;
+      c = *byte;
+      index += 2;
     } else if (c == '+' && plus_is_space) {
       c = ' ';
     }
-    to.push_back(c);
+    output.push_back(c);
   }
   return true;
 }
@@ -140,10 +141,10 @@ std::optional<std::string> parameter_of(std::string_view query, std::string_view
   while (!query.empty()) {
     std::string_view value = take_before(query, '&');
     const std::string_view key = take_before(value, '=');
-    std::string decoded;
-    if (!decode(key, true, decoded) || decoded != name) continue;
-    decoded.clear();
-    if (decode(value, true, decoded)) return decoded;
+    std::string result;
+    if (!decode(key, true, result) || result != name) continue;
+    result.clear();
+    if (decode(value, true, result)) return result;
   }
   return std::nullopt;
 }

@@ -27,7 +27,7 @@ bool is_host_and_port(std::string_view text) noexcept;
 
 /// Appends `text`, percent-decoded.
 /// Returns: false for "%" without two hexadecimal digits, and for "%00", which no path contains.
-bool decode(std::string_view text, bool plus_is_space, std::string& to);
+bool decode(std::string_view text, bool plus_is_space, std::string& output);
 
 /// Returns: the decoded value of `name` in the query; std::nullopt if it has none.
 std::optional<std::string> parameter_of(std::string_view query, std::string_view name);

@@ -21,14 +21,14 @@ constexpr std::size_t most_gathered = std::size_t{16} * 1024;
 
 /// Returns: what a client says, with a mask, or a server. Source: RFC 6455, 5.2 and 5.5.1.
 std::string close_frame(std::uint16_t code, bool by_client) {
-  std::string made = by_client ? "\x88\x82" : "\x88\x02";
+  std::string frame = by_client ? "\x88\x82" : "\x88\x02";
   const std::uint32_t mask = by_client ? std::random_device()() : 0;
-  const auto add = [&](std::uint32_t byte) { made += static_cast<char>(byte & 0xff); };
+  const auto add = [&](std::uint32_t byte) { frame += static_cast<char>(byte & 0xff); };
   if (by_client) {
     for (const int shift : {24, 16, 8, 0}) add(mask >> shift);
   }
   for (const int shift : {8, 0}) add(std::uint32_t{code} >> shift ^ mask >> (shift + 16));
-  return made;
+  return frame;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::size_t beast_stream::take_beginning(std::span<std::byte> room) {
 std::size_t beast_stream::await(std::span<std::byte> room) {
   for (bool asked = false;; asked = true) {
     std::size_t size = 0;
-    if (move_on_after(idle_, [&] { size = in_.read(room); })) return size;
+    if (move_on_after(idle_, [&] { size = input_.read(room); })) return size;
     if (asked) throw timed_out(call_site::here());
     ask_();
   }
@@ -73,8 +73,8 @@ void beast_stream::check_whole() const {
 }
 
 void beast_stream::add(std::span<const std::byte> bytes) {
-  if (gathered_.size() + bytes.size() <= most_gathered) {
-    gathered_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (buffer_.size() + bytes.size() <= most_gathered) {
+    buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return;
   }
   send_gathered();
@@ -82,21 +82,21 @@ void beast_stream::add(std::span<const std::byte> bytes) {
 }
 
 void beast_stream::send_gathered() {
-  send(std::as_bytes(std::span(gathered_)));
-  gathered_.clear();
+  send(std::as_bytes(std::span(buffer_)));
+  buffer_.clear();
 }
 
 void beast_stream::send(std::span<const std::byte> bytes) {
-  std::span<const std::byte> left = bytes;
+  std::span<const std::byte> rest = bytes;
   try {
-    send_rest(stream_.output(), left, stall_);
-    sent_ += bytes.size();
+    send_rest(stream_.output(), rest, stall_);
+    bytes_sent_ += bytes.size();
   } catch (const std::system_error&) {
     is_broken_ = true;
     lose();
     throw;
   } catch (...) {
-    sent_ += bytes.size() - left.size();
+    bytes_sent_ += bytes.size() - rest.size();
     throw;
   }
 }
@@ -109,7 +109,7 @@ void beast_stream::refuse(std::uint16_t code) {
 }
 
 void beast_stream::hang_up() {
-  const std::lock_guard turn(writing_);
+  const std::lock_guard turn(write_mutex_);
   has_hung_up_ = true;
   if (answer_ == nullptr) return;
   try {
@@ -121,9 +121,9 @@ void beast_stream::hang_up() {
   }
 }
 
-void beast_stream::note_cut(std::uint64_t before) noexcept {
-  is_broken_ = is_broken_ || sent_ != before;
-  gathered_.clear();
+void beast_stream::note_cut(std::uint64_t old_count) noexcept {
+  is_broken_ = is_broken_ || bytes_sent_ != old_count;
+  buffer_.clear();
   if (is_broken_) ::shutdown(stream_.native_handle(), SHUT_RDWR);
 }
 

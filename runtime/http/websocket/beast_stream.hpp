@@ -33,9 +33,9 @@ class beast_stream {
   using error_code = boost::system::error_code;
 
   /// `answer`: on a server, the writer that is notified of a lost client; else null.
-  beast_stream(detail::read_buffer& in, detail::any_stream& stream, clock::duration stall,
+  beast_stream(detail::read_buffer& input, detail::any_stream& stream, clock::duration stall,
                response_writer* answer) noexcept
-      : in_(in), stream_(stream), stall_(stall), answer_(answer) {}
+      : input_(input), stream_(stream), stall_(stall), answer_(answer) {}
 
   /// Starts to call `ask()` when the peer has been silent for `idle`; after as long again without a
   /// byte, the connection counts as lost.
@@ -47,15 +47,15 @@ class beast_stream {
   /// Boost.Beast makes a timer for calls that motet does not make, and a timer needs a context. No
   /// thread ever runs this one; it is never destroyed, as threads may outlive main().
   executor_type get_executor() noexcept {
-    static boost::asio::io_context& unused = *new boost::asio::io_context;
-    return unused.get_executor();
+    static boost::asio::io_context& context = *new boost::asio::io_context;
+    return context.get_executor();
   }
 
   template <typename Buffers>
   std::size_t read_some(const Buffers& room, error_code& error) {
-    for (auto each = boost::asio::buffer_sequence_begin(room);
-         each != boost::asio::buffer_sequence_end(room); ++each) {
-      const boost::asio::mutable_buffer part = *each;
+    for (auto position = boost::asio::buffer_sequence_begin(room);
+         position != boost::asio::buffer_sequence_end(room); ++position) {
+      const boost::asio::mutable_buffer part = *position;
       if (part.size() == 0) continue;
       const std::size_t size = read({static_cast<std::byte*>(part.data()), part.size()});
       error = size == 0 ? error_code(boost::asio::error::eof) : error_code();
@@ -66,23 +66,23 @@ class beast_stream {
   }
   template <typename Buffers>
   std::size_t write_some(const Buffers& bytes, error_code& error) {
-    const std::lock_guard turn(writing_);
+    const std::lock_guard turn(write_mutex_);
     error = {};
     if (has_hung_up_) return boost::asio::buffer_size(bytes);
     check_whole();
-    const std::uint64_t before = sent_;
+    const std::uint64_t old_count = bytes_sent_;
     try {
-      for (auto each = boost::asio::buffer_sequence_begin(bytes);
-           each != boost::asio::buffer_sequence_end(bytes); ++each) {
-        const boost::asio::const_buffer part = *each;
+      for (auto position = boost::asio::buffer_sequence_begin(bytes);
+           position != boost::asio::buffer_sequence_end(bytes); ++position) {
+        const boost::asio::const_buffer part = *position;
         add({static_cast<const std::byte*>(part.data()), part.size()});
       }
       send_gathered();
     } catch (...) {
-      note_cut(before);
+      note_cut(old_count);
       throw;
     }
-    return static_cast<std::size_t>(sent_ - before);
+    return static_cast<std::size_t>(bytes_sent_ - old_count);
   }
   template <typename Buffers>
   std::size_t read_some(const Buffers& room) {
@@ -99,12 +99,12 @@ class beast_stream {
 
   /// Held from the first byte of a message to its last, so that no reply to a ping comes between
   /// them. Recursive.
-  local::recursive_mutex& writing() noexcept { return writing_; }
+  local::recursive_mutex& writing() noexcept { return write_mutex_; }
   /// How many bytes were sent.
-  std::uint64_t sent() const noexcept { return sent_; }
-  /// A frame that began when `before` bytes were sent goes no further; if a part of it was sent,
+  std::uint64_t sent() const noexcept { return bytes_sent_; }
+  /// A frame that began when `old_count` bytes were sent goes no further; if a part of it was sent,
   /// nothing can follow, and a read ends.
-  void note_cut(std::uint64_t before) noexcept;
+  void note_cut(std::uint64_t old_count) noexcept;
   /// The pong that Boost.Beast is about to send. If an interruption ends the read before, it is
   /// sent by the next one; only the last ping needs one. Source: RFC 6455, 5.5.3.
   std::optional<boost::beast::websocket::ping_data>& unsent_pong() noexcept { return unsent_pong_; }
@@ -139,28 +139,28 @@ class beast_stream {
   void send_gathered();
   void send(std::span<const std::byte> bytes);
 
-  detail::read_buffer& in_;
+  detail::read_buffer& input_;
   detail::any_stream& stream_;
   const clock::duration stall_;
   response_writer* const answer_;
-  local::recursive_mutex writing_;
-  std::string gathered_;
+  local::recursive_mutex write_mutex_;
+  std::string buffer_;
   std::optional<boost::beast::websocket::ping_data> unsent_pong_;
   std::function<std::string()> make_beginning_;
   std::string beginning_;  // the rest of it
   clock::duration idle_ = clock::duration::max();
   std::function<void()> ask_;
-  std::uint64_t sent_ = 0;
+  std::uint64_t bytes_sent_ = 0;
   bool is_broken_ = false;
   bool was_interrupted_ = false;
   bool has_hung_up_ = false;
 };
 
 /// What Boost.Beast calls when a WebSocket has ended. Whoever owns the stream closes it.
-inline void teardown(boost::beast::role_type, beast_stream& ended,
+inline void teardown(boost::beast::role_type, beast_stream& stream,
                      boost::system::error_code& error) {
   error = {};
-  ended.hang_up();
+  stream.hang_up();
 }
 inline void beast_close_socket(beast_stream&) noexcept {}
 

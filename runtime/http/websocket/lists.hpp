@@ -19,34 +19,35 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Returns: the names, separated by commas.
 /// Throws: std::invalid_argument for an invalid name, and for one that occurs twice.
 inline std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (auto each = names.begin(); each != names.end(); ++each) {
-    if (!is_token(*each)) throw std::invalid_argument("websocket: bad protocol name: " + *each);
-    if (std::find(names.begin(), each, *each) != each) {
-      throw std::invalid_argument("websocket: a protocol is given twice: " + *each);
+  std::string list;
+  for (auto position = names.begin(); position != names.end(); ++position) {
+    if (!is_token(*position))
+      throw std::invalid_argument("websocket: bad protocol name: " + *position);
+    if (std::find(names.begin(), position, *position) != position) {
+      throw std::invalid_argument("websocket: a protocol is given twice: " + *position);
     }
-    if (!all.empty()) all += ", ";
-    all += *each;
+    if (!list.empty()) list += ", ";
+    list += *position;
   }
-  return all;
+  return list;
 }
 
 /// Returns: the values of all headers of this name as one list; std::nullopt without such a header.
 inline std::optional<std::string> combined(const fields& headers, std::string_view name) {
-  std::optional<std::string> all;
-  for (const field each : headers) {
-    if (!equal_but_for_case(each.name, name)) continue;
-    all = all.has_value() ? *all + ", " + std::string(each.value) : std::string(each.value);
+  std::optional<std::string> list;
+  for (const field entry : headers) {
+    if (!equal_but_for_case(entry.name, name)) continue;
+    list = list.has_value() ? *list + ", " + std::string(entry.value) : std::string(entry.value);
   }
-  return all;
+  return list;
 }
 
-/// Returns: the first of `known` that the list `offered` contains; empty if none does.
-inline std::string chosen_protocol(const std::vector<std::string>& known,
-                                   std::string_view offered) {
-  for (const std::string& each : known) {
-    for (std::string_view left = offered; !left.empty();) {
-      if (trimmed(take_before(left, ',')) == each) return each;
+/// Returns: the first of `protocols` that the list `offer` contains; empty if none does.
+inline std::string chosen_protocol(const std::vector<std::string>& protocols,
+                                   std::string_view offer) {
+  for (const std::string& protocol : protocols) {
+    for (std::string_view rest = offer; !rest.empty();) {
+      if (trimmed(take_before(rest, ',')) == protocol) return protocol;
     }
   }
   return {};
@@ -57,9 +58,9 @@ template <typename IsOne>
 bool is_list(std::string_view text, IsOne is_one) {
   bool has_one = false;
   while (!text.empty()) {
-    const std::string_view each = trimmed(take_before(text, ','));
-    if (each.empty()) continue;
-    if (!is_one(each)) return false;
+    const std::string_view item = trimmed(take_before(text, ','));
+    if (item.empty()) continue;
+    if (!is_one(item)) return false;
     has_one = true;
   }
   return has_one;

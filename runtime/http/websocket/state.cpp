@@ -49,21 +49,21 @@ bool may_be_sent(std::uint16_t code) noexcept {
 
 /// Headers of a 101 response that a handler must not set.
 bool is_of_handshake(std::string_view name) noexcept {
-  for (const std::string_view each :
+  for (const std::string_view header :
        {"connection", "upgrade", "sec-websocket-accept", "sec-websocket-extensions",
         "sec-websocket-protocol", "content-length", "transfer-encoding"}) {
-    if (equal_but_for_case(name, each)) return true;
+    if (equal_but_for_case(name, header)) return true;
   }
   return false;
 }
 
 /// Returns: the head of a server's final response. Throws: bad_reply if it is malformed.
-message_head read_head(detail::read_buffer& in) {
+message_head read_head(detail::read_buffer& input) {
   message_parser parser;
   message_head head;
   try {
     do {
-      const std::optional<std::string_view> text = in.until("\r\n\r\n", most_of_head);
+      const std::optional<std::string_view> text = input.until("\r\n\r\n", most_of_head);
       if (!text.has_value() || !parser.parse_response(*text, most_fields, head)) {
         throw bad_reply("websocket: the server's response is not valid HTTP");
       }
@@ -81,30 +81,32 @@ bool ends_within_character(std::string_view text) noexcept {
   for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 3); ++size) {
     const auto first = static_cast<unsigned char>(text[text.size() - size]);
     const bool continues = (first & 0xc0) == 0x80;
-    const std::size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-    if (!continues) return size < wanted;
+    const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (!continues) return size < length;
   }
   return false;
 }
 
 }  // namespace
 
-websocket::state::state(server_connection& of, const websocket_options& how)
-    : how_(how), socket_(of.input(), of.stream(), how.stall, &of.answer()) {
+websocket::state::state(server_connection& connection, const websocket_options& options)
+    : options_(options),
+      socket_(connection.input(), connection.stream(), options.stall, &connection.answer()) {
   set_up();
 }
 
-websocket::state::state(detail::any_stream made, secure_client secure, const websocket_options& how)
+websocket::state::state(detail::any_stream stream, secure_client secure,
+                        const websocket_options& options)
     : secure_(std::move(secure)),
-      how_(how),
-      stream_(std::move(made)),
-      socket_(in_.emplace(stream_.input(), first_room), stream_, how.stall, nullptr) {
+      options_(options),
+      stream_(std::move(stream)),
+      socket_(input_.emplace(stream_.input(), first_room), stream_, options.stall, nullptr) {
   set_up();
 }
 
 void websocket::state::set_up() {
   socket_.auto_fragment(false);
-  socket_.read_message_max(std::max<std::size_t>(how_.message, 1));
+  socket_.read_message_max(std::max<std::size_t>(options_.message, 1));
   socket_.control_callback([this](beast::websocket::frame_type kind, beast::string_view text) {
     if (kind == beast::websocket::frame_type::ping) {
       socket_.next_layer().unsent_pong().emplace(text.data(), text.size());
@@ -120,9 +122,9 @@ void websocket::state::set_up() {
 }
 
 void websocket::state::note_end() {
-  const beast::websocket::close_reason& said = socket_.reason();
-  if (said.code != beast::websocket::close_code::none) end.code = said.code;
-  end.reason.assign(said.reason.data(), said.reason.size());
+  const beast::websocket::close_reason& reason = socket_.reason();
+  if (reason.code != beast::websocket::close_code::none) end.code = reason.code;
+  end.reason.assign(reason.reason.data(), reason.reason.size());
   peer_closed_ = true;
 }
 
@@ -130,43 +132,44 @@ void websocket::state::check_open() const {
   if (is_over_ || !socket_.is_open() || socket_.next_layer().broken()) throw_ended();
 }
 
-void websocket::state::accept(const upgrade& said, const fields& more) {
-  protocol = chosen_protocol(how_.protocols, text_of(said[sec_websocket_protocol]));
+void websocket::state::accept(const upgrade& request, const fields& headers) {
+  protocol = chosen_protocol(options_.protocols, text_of(request[sec_websocket_protocol]));
   socket_.set_option(beast::websocket::stream_base::decorator(
-      [this, &more](beast::websocket::response_type& answer) {
+      [this, &headers](beast::websocket::response_type& answer) {
         answer.set(beast::http::field::server, "motet");  // or Boost.Beast names itself
-        for (const field each : more) {
-          if (is_of_handshake(each.name)) continue;
-          answer.insert(text_for_beast(each.name), text_for_beast(each.value));
+        for (const field entry : headers) {
+          if (is_of_handshake(entry.name)) continue;
+          answer.insert(text_for_beast(entry.name), text_for_beast(entry.value));
         }
         if (!protocol.empty()) answer.set(sec_websocket_protocol, protocol);
       }));
   beast_error error;
-  socket_.accept(said, error);
+  socket_.accept(request, error);
   if (error) throw std::system_error(error, "websocket::accept");
-  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+  socket_.next_layer().watch(options_.idle, [this] { ping(); });
 }
 
-void websocket::state::ask(const url& to) {
+void websocket::state::ask(const url& address) {
   socket_.set_option(
-      beast::websocket::stream_base::decorator([this](beast::websocket::request_type& asked) {
-        asked.set(beast::http::field::user_agent, "motet");
-        for (const field each : how_.headers) {
-          asked.set(text_for_beast(each.name), text_for_beast(each.value));
+      beast::websocket::stream_base::decorator([this](beast::websocket::request_type& request) {
+        request.set(beast::http::field::user_agent, "motet");
+        for (const field entry : options_.headers) {
+          request.set(text_for_beast(entry.name), text_for_beast(entry.value));
         }
-        if (!how_.protocols.empty()) asked.set(sec_websocket_protocol, joined(how_.protocols));
+        if (!options_.protocols.empty())
+          request.set(sec_websocket_protocol, joined(options_.protocols));
       }));
   socket_.next_layer().begin_with([this] { return take_answer(); });
   beast_error error;
-  socket_.handshake(to.host_field(), to.target, error);
+  socket_.handshake(address.host_field(), address.target, error);
   if (error) throw bad_reply("websocket: the handshake failed: " + error.message());
-  socket_.next_layer().watch(how_.idle, [this] { ping(); });
+  socket_.next_layer().watch(options_.idle, [this] { ping(); });
 }
 
 /// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
 /// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
 std::string websocket::state::take_answer() {
-  const message_head answer = read_head(*in_);
+  const message_head answer = read_head(*input_);
   if (answer.status != 101 || !answer.is_1_1) {
     throw bad_reply("websocket: the server declined with status " + std::to_string(answer.status));
   }
@@ -177,12 +180,14 @@ std::string websocket::state::take_answer() {
   if (answer.headers.find("sec-websocket-extensions").has_value()) {
     throw bad_reply("websocket: the server chose an extension that was not offered");
   }
-  const std::optional<std::string> chosen = combined(answer.headers, "sec-websocket-protocol");
-  if (chosen.has_value() &&
-      std::count(how_.protocols.begin(), how_.protocols.end(), *chosen) == 0) {
-    throw bad_reply("websocket: the server chose a protocol that was not offered: " + *chosen);
+  const std::optional<std::string> answer_protocol =
+      combined(answer.headers, "sec-websocket-protocol");
+  if (answer_protocol.has_value() &&
+      std::count(options_.protocols.begin(), options_.protocols.end(), *answer_protocol) == 0) {
+    throw bad_reply("websocket: the server chose a protocol that was not offered: " +
+                    *answer_protocol);
   }
-  protocol = chosen.value_or("");
+  protocol = answer_protocol.value_or("");
   std::string text = "HTTP/1.1 101 Switching Protocols\r\n";
   for (const std::string name : {"Connection", "Upgrade", "Sec-WebSocket-Accept"}) {
     const std::optional<std::string> value = combined(answer.headers, name);
@@ -194,8 +199,8 @@ std::string websocket::state::take_answer() {
 /// Returns: whether the message is whole.
 bool websocket::state::read_piece(beast_error& error) {
   if (message_.size() - size_ < first_room / 2) {
-    const std::size_t most = std::max(how_.message, first_room) + 1;
-    message_.resize(std::min(most, std::max(first_room, message_.size() * 2)));
+    const std::size_t maximum = std::max(options_.message, first_room) + 1;
+    message_.resize(std::min(maximum, std::max(first_room, message_.size() * 2)));
   }
   size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
                              error);
@@ -211,13 +216,13 @@ void websocket::state::read_message(beast_error& error) {
   if (!error && socket_.got_text() && ends_within_character({message_.data(), size_})) {
     refuse(beast::websocket::close_code::bad_payload, beast::websocket::error::bad_frame_payload);
   }
-  if (refused_) error = refused_;
+  if (refusal_) error = refusal_;
 }
 
-void websocket::state::refuse(beast::websocket::close_code told, beast_error why) {
+void websocket::state::refuse(beast::websocket::close_code code, beast_error error) {
   is_over_ = true;
-  refused_ = why;
-  socket_.next_layer().refuse(told);
+  refusal_ = error;
+  socket_.next_layer().refuse(code);
 }
 
 void websocket::state::ping() {
@@ -229,7 +234,7 @@ void websocket::state::ping() {
 }
 
 std::optional<websocket_message> websocket::state::read() {
-  const std::lock_guard turn(reading_);
+  const std::lock_guard turn(read_mutex_);
   if (peer_closed_) return std::nullopt;
   check_open();
   beast_error error;
@@ -268,28 +273,29 @@ void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
   check_open();
   socket_.text(is_text);
   beast_error error;
-  const std::uint64_t before = socket_.next_layer().sent();
+  const std::uint64_t old_count = socket_.next_layer().sent();
   try {
     socket_.write(boost::asio::buffer(bytes.data(), bytes.size()), error);
   } catch (...) {
-    socket_.next_layer().note_cut(before);
+    socket_.next_layer().note_cut(old_count);
     throw;
   }
   if (error) throw_ended();
 }
 
 void websocket::state::close(std::uint16_t code, std::string_view reason) {
-  beast::websocket::close_reason why(static_cast<beast::websocket::close_code>(code),
-                                     text_for_beast(reason));
+  beast::websocket::close_reason close_message(static_cast<beast::websocket::close_code>(code),
+                                               text_for_beast(reason));
   if (!may_be_sent(code))
     throw std::invalid_argument("websocket::close(): code " + std::to_string(code) +
                                 " must not be sent");
-  const std::lock_guard turn(reading_);
+  const std::lock_guard turn(read_mutex_);
   const std::lock_guard turn_to_write(socket_.next_layer().writing());
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;
   try {
     beast_error error;
-    const bool answered = move_on_after(how_.farewell, [&] { socket_.close(why, error); });
+    const bool answered =
+        move_on_after(options_.farewell, [&] { socket_.close(close_message, error); });
     if (answered && !error) note_end();
   } catch (const std::system_error&) {  // the peer has gone without an answer
   }

@@ -34,14 +34,14 @@ inline boost::beast::string_view text_for_beast(std::string_view text) noexcept 
 class websocket::state {
  public:
   /// Of a server.
-  state(server_connection& of, const websocket_options& how);
+  state(server_connection& connection, const websocket_options& options);
   /// Of a client.
-  state(detail::any_stream made, secure_client secure, const websocket_options& how);
+  state(detail::any_stream stream, secure_client secure, const websocket_options& options);
 
-  /// Accepts a request that is known to ask for a WebSocket; `more`: additional headers.
-  void accept(const upgrade& said, const fields& more);
+  /// Accepts a request that is known to ask for a WebSocket; `headers`: additional headers.
+  void accept(const upgrade& request, const fields& headers);
   /// Throws: bad_reply if the server declines.
-  void ask(const url& to);
+  void ask(const url& address);
   // The same as in websocket.
   std::optional<websocket_message> read();
   void write(std::span<const std::byte> bytes, bool is_text);
@@ -58,20 +58,20 @@ class websocket::state {
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);
-  void refuse(boost::beast::websocket::close_code told, error_code why);
+  void refuse(boost::beast::websocket::close_code code, error_code error);
   std::optional<websocket_message> tell(const error_code& error);
   void ping();
   void note_end();
 
   std::optional<secure_client> secure_;
-  const websocket_options how_;
+  const websocket_options options_;
   detail::any_stream stream_;
-  std::optional<detail::read_buffer> in_;
+  std::optional<detail::read_buffer> input_;
   boost::beast::websocket::stream<beast_stream, false> socket_;
-  local::mutex reading_;
+  local::mutex read_mutex_;
   std::string message_;   // with spare capacity
   std::size_t size_ = 0;  // bytes of it received so far
-  error_code refused_;    // why the peer was refused for what Boost.Beast lets pass
+  error_code refusal_;    // why the peer was refused for what Boost.Beast lets pass
   bool is_over_ = false;
   bool peer_closed_ = false;  // by a close frame
 };

@@ -32,25 +32,25 @@ bool is_key(std::string_view text) noexcept {
 /// Whether there is no header of this name, or `is_one` holds for each element of its list.
 template <typename IsOne>
 bool may_be_list(const fields& headers, std::string_view name, IsOne is_one) {
-  const std::optional<std::string> all = combined(headers, name);
-  return !all.has_value() || is_list(*all, is_one);
+  const std::optional<std::string> list = combined(headers, name);
+  return !list.has_value() || is_list(*list, is_one);
 }
 
 /// Throws: status_error unless the request asks for a WebSocket.
-void check(const request& asked, const upgrade& said, response& answer) {
-  const fields& headers = asked.headers();
-  if (asked.method() != "GET") throw standard_error(400);
+void check(const request& request, const upgrade& upgrade_request, response& answer) {
+  const fields& headers = request.headers();
+  if (request.method() != "GET") throw standard_error(400);
   const std::string version = combined(headers, "sec-websocket-version").value_or("");
   if (!version.empty() && !number_of(version).has_value()) {
     throw standard_error(400);
   }
-  if (version != "13" || !boost::beast::websocket::is_upgrade(said)) {
+  if (version != "13" || !boost::beast::websocket::is_upgrade(upgrade_request)) {
     answer.header("Connection", "upgrade").header("Upgrade", "websocket");
     answer.header("Sec-WebSocket-Version", "13");
     throw standard_error(426);
   }
   const bool has_key = is_key(combined(headers, "sec-websocket-key").value_or(""));
-  if (!has_key || asked.length() != 0 || headers.find("expect").has_value()) {
+  if (!has_key || request.length() != 0 || headers.find("expect").has_value()) {
     throw standard_error(400);
   }
   if (!may_be_list(headers, "sec-websocket-protocol", is_token) ||
@@ -60,14 +60,15 @@ void check(const request& asked, const upgrade& said, response& answer) {
 }
 
 /// Returns: what Boost.Beast looks at, which is the first line of each list only.
-upgrade said_to_beast(const request& asked, bool is_1_1) {
-  upgrade said(boost::beast::http::verb::get, text_for_beast(asked.target()), is_1_1 ? 11 : 10);
+upgrade said_to_beast(const request& request, bool is_1_1) {
+  upgrade upgrade_request(boost::beast::http::verb::get, text_for_beast(request.target()),
+                          is_1_1 ? 11 : 10);
   for (const std::string_view name : {"host", "connection", "upgrade", "sec-websocket-key",
                                       "sec-websocket-version", "sec-websocket-protocol"}) {
-    const std::optional<std::string> value = combined(asked.headers(), name);
-    if (value.has_value()) said.set(text_for_beast(name), text_for_beast(*value));
+    const std::optional<std::string> value = combined(request.headers(), name);
+    if (value.has_value()) upgrade_request.set(text_for_beast(name), text_for_beast(*value));
   }
-  return said;
+  return upgrade_request;
 }
 
 /// Throws: std::invalid_argument for headers that are the handshake's own.
@@ -91,39 +92,39 @@ url parse_address(std::string_view address) {
     throw std::invalid_argument("websocket: the address must not have a fragment: " +
                                 std::string(address));
   }
-  std::string other(is_secure ? "https" : "http");
-  return url::parse(other.append(address.substr(scheme.size())));
+  std::string http_address(is_secure ? "https" : "http");
+  return url::parse(http_address.append(address.substr(scheme.size())));
 }
 
 }  // namespace
 
-websocket::websocket(std::unique_ptr<state> of) noexcept : state_(std::move(of)) {}
+websocket::websocket(std::unique_ptr<state> socket) noexcept : state_(std::move(socket)) {}
 websocket::websocket(websocket&&) noexcept = default;
 websocket& websocket::operator=(websocket&&) noexcept = default;
 websocket::~websocket() = default;
 
-websocket websocket::accept(request& asked, response& answer, const websocket_options& how) {
-  const upgrade said = said_to_beast(asked, asked.of_.asked().is_1_1);
-  const fields more = answer.headers();
-  check(asked, said, answer);
-  asked.of_.answer().hand_over();
-  auto made = std::make_unique<state>(asked.of_, how);
-  made->accept(said, more);
-  return websocket(std::move(made));
+websocket websocket::accept(request& request, response& answer, const websocket_options& options) {
+  const upgrade upgrade_request = said_to_beast(request, request.of_.asked().is_1_1);
+  const fields headers = answer.headers();
+  check(request, upgrade_request, answer);
+  request.of_.answer().hand_over();
+  auto socket = std::make_unique<state>(request.of_, options);
+  socket->accept(upgrade_request, headers);
+  return websocket(std::move(socket));
 }
 
-websocket websocket::connect(std::string_view address, const websocket_options& how) {
-  const url to = parse_address(address);
-  check(how.headers);
-  (void)joined(how.protocols);
-  return with_timeout(how.connect, [&] {
-    secure_client secure(how.trusted_file);
-    net::tcp_stream under = net::tcp_stream::connect(to.host, to.port);
-    detail::any_stream made = to.is_secure ? secure.connect(std::move(under), to.host)
-                                           : detail::any_stream(std::move(under));
-    auto asking = std::make_unique<state>(std::move(made), std::move(secure), how);
-    asking->ask(to);
-    return websocket(std::move(asking));
+websocket websocket::connect(std::string_view address, const websocket_options& options) {
+  const url target = parse_address(address);
+  check(options.headers);
+  (void)joined(options.protocols);
+  return with_timeout(options.connect, [&] {
+    secure_client secure(options.trusted_file);
+    net::tcp_stream carrier = net::tcp_stream::connect(target.host, target.port);
+    detail::any_stream stream = target.is_secure ? secure.connect(std::move(carrier), target.host)
+                                                 : detail::any_stream(std::move(carrier));
+    auto socket = std::make_unique<state>(std::move(stream), std::move(secure), options);
+    socket->ask(target);
+    return websocket(std::move(socket));
   });
 }
 

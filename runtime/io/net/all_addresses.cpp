@@ -15,12 +15,12 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
 
-endpoint with_port(const endpoint& where, std::uint16_t port) {
+endpoint with_port(const endpoint& address, std::uint16_t port) {
   sockaddr_storage copy{};
-  std::memcpy(&copy, where.address(), where.length());
+  std::memcpy(&copy, address.address(), address.length());
   // The port is at the same place for both families.
   reinterpret_cast<sockaddr_in&>(copy).sin_port = htons(port);
-  return endpoint(reinterpret_cast<const sockaddr*>(&copy), where.length());
+  return endpoint(reinterpret_cast<const sockaddr*>(&copy), address.length());
 }
 
 bool is_not_of_this_machine(const std::error_code& error) {
@@ -31,16 +31,16 @@ bool is_not_of_this_machine(const std::error_code& error) {
 }  // namespace
 
 std::vector<tcp_listener> tcp_listener::on_all_addresses(std::string_view host, std::uint16_t port,
-                                                         listen_options how) {
-  how.v6_only = true;  // else it would need the port of the IPv4 listener
+                                                         listen_options options) {
+  options.v6_only = true;  // else it would need the port of the IPv4 listener
   std::vector<tcp_listener> listeners;
   std::exception_ptr left_out;
-  std::vector<endpoint> seen;  // a name may have an address twice
-  for (const endpoint& found : dns::resolve(host, port)) {
-    if (std::find(seen.begin(), seen.end(), found) != seen.end()) continue;
-    seen.push_back(found);
+  std::vector<endpoint> addresses;  // a name may have an address twice
+  for (const endpoint& address : dns::resolve(host, port)) {
+    if (std::find(addresses.begin(), addresses.end(), address) != addresses.end()) continue;
+    addresses.push_back(address);
     try {
-      listeners.push_back(tcp_listener(with_port(found, port), how));
+      listeners.push_back(tcp_listener(with_port(address, port), options));
     } catch (const std::system_error& error) {
       if (!is_not_of_this_machine(error.code())) throw;
       left_out = std::current_exception();

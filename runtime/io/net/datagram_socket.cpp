@@ -37,9 +37,10 @@ struct envelope {
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
   }
-  envelope(std::span<const std::byte> bytes, const net::endpoint& to) noexcept : envelope(bytes) {
-    message.msg_name = const_cast<sockaddr*>(to.address());
-    message.msg_namelen = to.length();
+  envelope(std::span<const std::byte> bytes, const net::endpoint& receiver) noexcept
+      : envelope(bytes) {
+    message.msg_name = const_cast<sockaddr*>(receiver.address());
+    message.msg_namelen = receiver.length();
   }
 
   sockaddr_storage address{};
@@ -50,15 +51,16 @@ struct envelope {
 /// For an unnamed socket the kernel returns no address. An address of an unsupported family is
 /// dropped, because the datagram has been received already.
 received_datagram opened(const msghdr& message, std::size_t size) noexcept {
-  received_datagram found;
-  found.size = size;
-  found.truncated = (message.msg_flags & MSG_TRUNC) != 0;
-  if (message.msg_namelen == 0) return found;
+  received_datagram datagram;
+  datagram.size = size;
+  datagram.truncated = (message.msg_flags & MSG_TRUNC) != 0;
+  if (message.msg_namelen == 0) return datagram;
   try {
-    found.from = net::endpoint(static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
+    datagram.from =
+        net::endpoint(static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
   } catch (const std::invalid_argument&) {
   }
-  return found;
+  return datagram;
 }
 
 constexpr std::size_t most_at_once = 1024;  // Source: recvmmsg(2), UIO_MAXIOV
@@ -76,48 +78,48 @@ void check_count(std::size_t count) {
 /// error, `rest(fd, begin)` how many datagrams it has moved from the place `begin` on. Returns: how
 /// many datagrams it has moved.
 template <typename First, typename Rest>
-std::size_t move_some(int fd, std::size_t count, const char* what, First first, Rest rest) {
+std::size_t move_some(int fd, std::size_t count, const char* call, First first, Rest rest) {
   thread_state& thread = here();
   end_passed_limits(thread);
   thread.deliver();
-  const descriptor_guard used(fd);
-  std::int32_t moved = rest(fd, std::size_t{0});
-  if (moved != -EAGAIN && moved != -EINTR) {
+  const descriptor_guard guard(fd);
+  std::int32_t result = rest(fd, std::size_t{0});
+  if (result != -EAGAIN && result != -EINTR) {
     thread.yield_after_budget();
-    return check_result(moved, what, fd);
+    return check_result(result, call, fd);
   }
-  check_result(first(fd), what, fd);
-  if (count == 1 || used.closed()) return 1;
-  moved = rest(fd, std::size_t{1});
-  return moved < 0 ? 1 : 1 + static_cast<std::size_t>(moved);
+  check_result(first(fd), call, fd);
+  if (count == 1 || guard.closed()) return 1;
+  result = rest(fd, std::size_t{1});
+  return result < 0 ? 1 : 1 + static_cast<std::size_t>(result);
 }
 
-std::int32_t result_of(int moved) noexcept {
-  return moved < 0 ? -errno : moved;
+std::int32_t result_of(int result) noexcept {
+  return result < 0 ? -errno : result;
 }
 
-std::int32_t perform_message(verb kind, int fd, msghdr& message, int flags, const char* what) {
+std::int32_t perform_message(verb kind, int fd, msghdr& message, int flags, const char* call) {
   operation op;
   op.kind = kind;
   op.fd = fd;
   op.flags = flags;
   op.message = &message;
-  return perform_now(op, what);
+  return perform_now(op, call);
 }
 
 }  // namespace
 
 received_datagram datagram_socket::receive_from(std::span<std::byte> buffer) {
-  envelope incoming(buffer);
-  const std::size_t size = io::recvmsg(native_handle(), incoming.message);
-  return opened(incoming.message, size);
+  envelope packet(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), packet.message);
+  return opened(packet.message, size);
 }
 
 received_datagram datagram_socket::receive_from(std::span<std::byte> buffer,
                                                 std::error_code& error) noexcept {
-  envelope incoming(buffer);
-  const std::size_t size = io::recvmsg(native_handle(), incoming.message, 0, error);
-  return error ? received_datagram() : opened(incoming.message, size);
+  envelope packet(buffer);
+  const std::size_t size = io::recvmsg(native_handle(), packet.message, 0, error);
+  return error ? received_datagram() : opened(packet.message, size);
 }
 
 std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
@@ -133,31 +135,31 @@ std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
     headers[i].msg_hdr.msg_name = &addresses[i];
     headers[i].msg_hdr.msg_namelen = sizeof addresses[i];
   }
-  const std::size_t filled = move_some(
+  const std::size_t total = move_some(
       native_handle(), count, "recvmmsg",
-      [&](int from) {
+      [&](int source) {
         const std::int32_t size =
-            perform_message(verb::recvmsg, from, headers[0].msg_hdr, 0, "receive_many");
+            perform_message(verb::recvmsg, source, headers[0].msg_hdr, 0, "receive_many");
         if (size >= 0) headers[0].msg_len = static_cast<unsigned>(size);
         return size;
       },
-      [&](int from, std::size_t begin) {
-        return result_of(faults::call("recvmmsg", ::recvmmsg, from, headers.data() + begin,
+      [&](int source, std::size_t begin) {
+        return result_of(faults::call("recvmmsg", ::recvmmsg, source, headers.data() + begin,
                                       static_cast<unsigned>(count - begin), MSG_DONTWAIT, nullptr));
       });
-  for (std::size_t i = 0; i < filled; ++i) {
+  for (std::size_t i = 0; i < total; ++i) {
     slots[i].got = opened(headers[i].msg_hdr, headers[i].msg_len);
   }
-  return filled;
+  return total;
 }
 
-void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& to) {
-  io::sendmsg(native_handle(), envelope(bytes, to).message);
+void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& receiver) {
+  io::sendmsg(native_handle(), envelope(bytes, receiver).message);
 }
 
-void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& to,
+void datagram_socket::send_to(std::span<const std::byte> bytes, const net::endpoint& receiver,
                               std::error_code& error) noexcept {
-  io::sendmsg(native_handle(), envelope(bytes, to).message, 0, error);
+  io::sendmsg(native_handle(), envelope(bytes, receiver).message, 0, error);
 }
 
 void datagram_socket::send(std::span<const std::byte> bytes) {
@@ -174,20 +176,21 @@ std::size_t datagram_socket::send_many(std::span<const net::outgoing_datagram> d
   std::array<iovec, batch> vectors{};
   const std::size_t count = std::min(datagrams.size(), batch);
   for (std::size_t i = 0; i < count; ++i) {
-    const net::outgoing_datagram& each = datagrams[i];
-    vectors[i] = {const_cast<std::byte*>(each.bytes.data()), each.bytes.size()};
+    const net::outgoing_datagram& datagram = datagrams[i];
+    vectors[i] = {const_cast<std::byte*>(datagram.bytes.data()), datagram.bytes.size()};
     headers[i].msg_hdr.msg_iov = &vectors[i];
     headers[i].msg_hdr.msg_iovlen = 1;
-    headers[i].msg_hdr.msg_name = const_cast<sockaddr*>(each.to.address());
-    headers[i].msg_hdr.msg_namelen = each.to.length();
+    headers[i].msg_hdr.msg_name = const_cast<sockaddr*>(datagram.to.address());
+    headers[i].msg_hdr.msg_namelen = datagram.to.length();
   }
   return move_some(
       native_handle(), count, "sendmmsg",
-      [&](int to) {
-        return perform_message(verb::sendmsg, to, headers[0].msg_hdr, MSG_NOSIGNAL, "send_many");
+      [&](int target) {
+        return perform_message(verb::sendmsg, target, headers[0].msg_hdr, MSG_NOSIGNAL,
+                               "send_many");
       },
-      [&](int to, std::size_t begin) {
-        return result_of(faults::call("sendmmsg", ::sendmmsg, to, headers.data() + begin,
+      [&](int target, std::size_t begin) {
+        return result_of(faults::call("sendmmsg", ::sendmmsg, target, headers.data() + begin,
                                       static_cast<unsigned>(count - begin),
                                       MSG_DONTWAIT | MSG_NOSIGNAL));
       });

@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view text, const char* why) {
-  throw std::invalid_argument("\"" + std::string(text) + "\" is not an endpoint: " + why);
+[[noreturn]] void refuse(std::string_view text, const char* reason) {
+  throw std::invalid_argument("\"" + std::string(text) + "\" is not an endpoint: " + reason);
 }
 
 std::uint16_t parse_port(std::string_view text, std::string_view digits) {
@@ -91,17 +91,17 @@ endpoint endpoint::unix_abstract(std::string_view name) {
 
 /// An abstract name begins with a NUL; a path is followed by one.
 endpoint endpoint::local_name(std::string_view name, std::size_t begin) {
-  endpoint made;
-  if (name.size() >= sizeof made.any_.local.sun_path) {
+  endpoint result;
+  if (name.size() >= sizeof result.any_.local.sun_path) {
     throw std::invalid_argument("endpoint: the name of a Unix socket has " +
                                 std::to_string(name.size()) +
                                 " bytes; the limit is 107: " + std::string(name));
   }
-  made.any_.local = {};
-  made.any_.local.sun_family = AF_UNIX;
-  std::memcpy(made.any_.local.sun_path + begin, name.data(), name.size());
-  made.length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
-  return made;
+  result.any_.local = {};
+  result.any_.local.sun_family = AF_UNIX;
+  std::memcpy(result.any_.local.sun_path + begin, name.data(), name.size());
+  result.length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
+  return result;
 }
 
 /// A path is perhaps followed by a NUL, perhaps not. Source: unix(7), pathname sockets.
@@ -114,15 +114,15 @@ std::string_view endpoint::local_name() const noexcept {
 }
 
 endpoint endpoint::loopback(std::uint16_t port) noexcept {
-  endpoint made = any(port);
-  made.any_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return made;
+  endpoint result = any(port);
+  result.any_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return result;
 }
 
 endpoint endpoint::any(std::uint16_t port) noexcept {
-  endpoint made;
-  made.any_.v4.sin_port = htons(port);
-  return made;
+  endpoint result;
+  result.any_.v4.sin_port = htons(port);
+  return result;
 }
 
 endpoint endpoint::parse(std::string_view text) {
@@ -138,22 +138,22 @@ endpoint endpoint::parse(std::string_view text) {
     host = host.substr(1, host.size() - 2);
   }
   const std::uint16_t port = parse_port(text, text.substr(colon + 1));
-  endpoint made;
+  endpoint result;
   if (bracketed) {
-    made.any_.v6.sin6_family = AF_INET6;
-    made.length_ = sizeof(sockaddr_in6);
-    made.any_.v6.sin6_port = htons(port);
-    made.any_.v6.sin6_scope_id = cut_off_zone(text, host);
-    if (::inet_pton(AF_INET6, host.c_str(), &made.any_.v6.sin6_addr) != 1) {
+    result.any_.v6.sin6_family = AF_INET6;
+    result.length_ = sizeof(sockaddr_in6);
+    result.any_.v6.sin6_port = htons(port);
+    result.any_.v6.sin6_scope_id = cut_off_zone(text, host);
+    if (::inet_pton(AF_INET6, host.c_str(), &result.any_.v6.sin6_addr) != 1) {
       refuse(text, "the address is not one of IPv6");
     }
-    return made;
+    return result;
   }
-  made.any_.v4.sin_port = htons(port);
-  if (::inet_pton(AF_INET, host.c_str(), &made.any_.v4.sin_addr) != 1) {
+  result.any_.v4.sin_port = htons(port);
+  if (::inet_pton(AF_INET, host.c_str(), &result.any_.v4.sin_addr) != 1) {
     refuse(text, "the address is not one of IPv4 (IPv6 goes in brackets)");
   }
-  return made;
+  return result;
 }
 
 std::string endpoint::to_string() const {
@@ -185,10 +185,11 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
   }
   if (a.any_.head.sa_family != b.any_.head.sa_family || a.port() != b.port()) return false;
   if (a.any_.head.sa_family == AF_INET6) {
-    const sockaddr_in6& one = a.any_.v6;
-    const sockaddr_in6& other = b.any_.v6;
-    return std::memcmp(&one.sin6_addr, &other.sin6_addr, sizeof one.sin6_addr) == 0 &&
-           one.sin6_scope_id == other.sin6_scope_id && one.sin6_flowinfo == other.sin6_flowinfo;
+    const sockaddr_in6& first = a.any_.v6;
+    const sockaddr_in6& second = b.any_.v6;
+    return std::memcmp(&first.sin6_addr, &second.sin6_addr, sizeof first.sin6_addr) == 0 &&
+           first.sin6_scope_id == second.sin6_scope_id &&
+           first.sin6_flowinfo == second.sin6_flowinfo;
   }
   return a.any_.v4.sin_addr.s_addr == b.any_.v4.sin_addr.s_addr;
 }

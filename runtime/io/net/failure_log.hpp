@@ -71,9 +71,9 @@ class failure_log {
     return name;
   }
 
-  static void report(const std::string& what, std::size_t count) {
+  static void report(const std::string& text, std::size_t count) {
     detail::notice(detail::here().settings(),
-                   count == 1 ? what : what + ": " + std::to_string(count) + " in all");
+                   count == 1 ? text : text + ": " + std::to_string(count) + " in all");
   }
 
   std::map<std::type_index, std::size_t> counts_;

@@ -31,52 +31,52 @@ struct outcome {
 
 using outcomes = local::channel<outcome>;
 
-void try_one(std::span<const endpoint> peers, std::size_t place, outcomes& done) {
-  outcome mine{{}, {}, place};
-  mine.stream = tcp_stream::connect(peers[place], mine.error);
+void try_one(std::span<const endpoint> peers, std::size_t place, outcomes& results) {
+  outcome result{{}, {}, place};
+  result.stream = tcp_stream::connect(peers[place], result.error);
   detail::here().deliver();
-  done.push(std::move(mine));
+  results.push(std::move(result));
 }
 
 /// Returns: the next outcome; nothing if it is time for the next try.
-std::optional<outcome> await_outcome(outcomes& done, bool all_begun) {
-  if (all_begun) return done.pop();
-  auto within = move_on_after(head_start, [&] { return done.pop(); });
-  return within ? std::move(*within) : std::nullopt;
+std::optional<outcome> await_outcome(outcomes& results, bool all_begun) {
+  if (all_begun) return results.pop();
+  auto result = move_on_after(head_start, [&] { return results.pop(); });
+  return result ? std::move(*result) : std::nullopt;
 }
 
 }  // namespace
 
-std::vector<endpoint> in_turns(std::span<const endpoint> found) {
+std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
   std::vector<endpoint> order;
-  std::vector<endpoint> others;
-  for (const endpoint& each : found) {
-    const bool first = each.address()->sa_family == found.front().address()->sa_family;
-    (first ? order : others).push_back(each);
+  std::vector<endpoint> rest;
+  for (const endpoint& address : addresses) {
+    const bool first = address.address()->sa_family == addresses.front().address()->sa_family;
+    (first ? order : rest).push_back(address);
   }
-  for (std::size_t i = 0; i < others.size(); ++i) {
+  for (std::size_t i = 0; i < rest.size(); ++i) {
     const std::size_t place = std::min(2 * i + 1, order.size());
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), others[i]);
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), rest[i]);
   }
   return order;
 }
 
 tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& error,
-                            endpoint& failed) {
-  outcomes done(peers.size());
+                            endpoint& last_peer) {
+  outcomes results(peers.size());
   group tries;  // declared last: its fibers use what is above
-  std::size_t begun = 0;
-  for (std::size_t over = 0; over < peers.size();) {
-    if (begun < peers.size()) {
-      tries.spin([&done, peers, place = begun] { try_one(peers, place, done); });
-      ++begun;
+  std::size_t next_peer = 0;
+  for (std::size_t completions = 0; completions < peers.size();) {
+    if (next_peer < peers.size()) {
+      tries.spin([&results, peers, place = next_peer] { try_one(peers, place, results); });
+      ++next_peer;
     }
-    std::optional<outcome> ended = await_outcome(done, begun == peers.size());
-    if (!ended) continue;
-    ++over;
-    error = ended->error;
-    if (!error) return std::move(ended->stream);
-    failed = peers[ended->place];
+    std::optional<outcome> result = await_outcome(results, next_peer == peers.size());
+    if (!result) continue;
+    ++completions;
+    error = result->error;
+    if (!error) return std::move(result->stream);
+    last_peer = peers[result->place];
   }
   return {};
 }

@@ -13,14 +13,14 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 /// Returns: the endpoints with the families in turns, beginning with the family of the first; in
 ///          each family in their order.
-std::vector<endpoint> in_turns(std::span<const endpoint> found);
+std::vector<endpoint> in_turns(std::span<const endpoint> addresses);
 
 /// Tries `peers` in order: each when the one before has failed, or has not answered for 250 ms. The
 /// first connection wins, and the other attempts are cancelled.
 /// Returns: the connection; an empty stream if all attempts have failed: then `error` is the last
-///          failure, and `failed` its peer.
+///          failure, and `last_peer` its peer.
 /// Throws: a pending interruption; std::bad_alloc, stack_unavailable.
 tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& error,
-                            endpoint& failed);
+                            endpoint& last_peer);
 
 }}}  // namespace motet::MOTET_ABI::net

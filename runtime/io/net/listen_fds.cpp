@@ -26,18 +26,18 @@ namespace {
 /// Source: sd_listen_fds(3), SD_LISTEN_FDS_START.
 constexpr int first_number = 3;
 
-std::atomic_flag taken;
+std::atomic_flag claim;
 
 /// Returns: the number in the environment; none if the variable is not set.
 std::optional<int> variable(const char* name) {
-  const char* set = std::getenv(name);
-  if (set == nullptr) return std::nullopt;
-  const std::string_view text = set;
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  const std::string_view text = value;
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 ||
       number > INT_MAX - first_number) {
-    throw std::runtime_error(std::string(name) + " is not a number: \"" + set + "\"");
+    throw std::runtime_error(std::string(name) + " is not a number: \"" + value + "\"");
   }
   return number;
 }
@@ -57,9 +57,9 @@ void check_socket(int number) {
 std::vector<fd> listen_fds() {
   const std::optional<int> process = variable("LISTEN_PID");
   const std::optional<int> count = variable("LISTEN_FDS");
-  if (process != ::getpid() || !count || taken.test()) return {};
+  if (process != ::getpid() || !count || claim.test()) return {};
   for (int number = first_number; number < first_number + *count; ++number) check_socket(number);
-  if (taken.test_and_set()) return {};
+  if (claim.test_and_set()) return {};
   std::vector<fd> sockets;
   for (int number = first_number; number < first_number + *count; ++number) {
     ::fcntl(number, F_SETFD, FD_CLOEXEC);

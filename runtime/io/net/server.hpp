@@ -60,10 +60,10 @@ inline bool means_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/// Returns: a stream on the descriptor `accepted`; none, with the error set, if memory lacks.
+/// Returns: a stream on `descriptor`; none, with the error set, if memory lacks.
 template <typename Stream>
-Stream stream_on(int accepted, std::error_code& error) noexcept {
-  fd socket(accepted);
+Stream stream_on(int descriptor, std::error_code& error) noexcept {
+  fd socket(descriptor);
   try {
     return Stream(std::move(socket));
   } catch (const std::bad_alloc&) {
@@ -96,10 +96,11 @@ template <typename Stream>
 class server {
  public:
   /// The options and the handler outlive the server.
-  server(const serve_options& how, const std::function<void(Stream)>& handler, call_site site)
-      : how_(how), handler_(handler), site_(site) {
-    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-    if (how.limit > 0) permits_.emplace(static_cast<std::ptrdiff_t>(std::min(how.limit, most)));
+  server(const serve_options& options, const std::function<void(Stream)>& handler, call_site site)
+      : options_(options), handler_(handler), site_(site) {
+    constexpr auto maximum = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (options.limit > 0)
+      permits_.emplace(static_cast<std::ptrdiff_t>(std::min(options.limit, maximum)));
   }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -109,7 +110,7 @@ class server {
   /// Returns: how many connections were cut.
   template <typename Accept, typename AcceptReady, typename Close>
   std::size_t run(Accept accept, AcceptReady accept_ready, Close close) {
-    move_on_when_stopped(how_.drain, [&] {
+    move_on_when_stopped(options_.drain, [&] {
       for (;;) {
         take(accept, connection_permit(permits_));
         // While other fibers run, connections gather; a handler may want to know how many.
@@ -118,10 +119,10 @@ class server {
     });
     take_what_has_come(accept_ready, SOMAXCONN);
     close();
-    if (move_on_after(how_.grace, [&] { connections_.await_all(); })) return 0;
-    const std::size_t cut = connections_.size();
+    if (move_on_after(options_.grace, [&] { connections_.await_all(); })) return 0;
+    const std::size_t count = connections_.size();
     connections_.cancel("its server has drained", {});
-    return cut;
+    return count;
   }
 
  private:
@@ -145,11 +146,11 @@ class server {
     semaphore* permits_ = nullptr;
   };
 
-  /// Accepts while there are permits, but at most `most` connections, or clients could delay the
+  /// Accepts while there are permits, but at most `limit` connections, or clients could delay the
   /// end.
   template <typename AcceptReady>
-  void take_what_has_come(AcceptReady& accept_ready, int most) {
-    for (int left = most; left > 0; --left) {
+  void take_what_has_come(AcceptReady& accept_ready, int limit) {
+    for (int remaining = limit; remaining > 0; --remaining) {
       if (permits_.has_value() && !permits_->try_acquire()) return;
       const std::error_code error =
           take_one(accept_ready, connection_permit(permits_, std::adopt_lock));
@@ -159,8 +160,8 @@ class server {
 
   /// Takes one connection, or waits a while.
   template <typename Accept>
-  void take(Accept& accept, connection_permit taken) {
-    const std::error_code error = take_one(accept, std::move(taken));
+  void take(Accept& accept, connection_permit permit) {
+    const std::error_code error = take_one(accept, std::move(permit));
     if (!error) return;
     detail::here().deliver();
     handle_accept_error(error);
@@ -168,20 +169,20 @@ class server {
 
   /// A connection that was accepted is handled, whatever is pending for this fiber.
   template <typename Accept>
-  std::error_code take_one(Accept& accept, connection_permit taken) {
-    peer_address from;
-    const std::int32_t accepted = accept(from);
-    std::error_code error(std::max(-accepted, 0), std::system_category());
+  std::error_code take_one(Accept& accept, connection_permit permit) {
+    peer_address address;
+    const std::int32_t descriptor = accept(address);
+    std::error_code error(std::max(-descriptor, 0), std::system_category());
     if (error) return error;
-    Stream peer = stream_on<Stream>(accepted, error);
-    return error ? error : start(std::move(taken), std::move(peer), from);
+    Stream peer = stream_on<Stream>(descriptor, error);
+    return error ? error : start(std::move(permit), std::move(peer), address);
   }
 
-  std::error_code start(connection_permit taken, Stream peer, peer_address& from) {
+  std::error_code start(connection_permit permit, Stream peer, peer_address& address) {
     try {
       connections_.spin(
-          {.name = from.behind(how_.name)},
-          [this, taken = std::move(taken), peer = std::move(peer)]() mutable {
+          {.name = address.behind(options_.name)},
+          [this, permit = std::move(permit), peer = std::move(peer)]() mutable {
             serve_one(std::move(peer));
           },
           site_);
@@ -216,7 +217,7 @@ class server {
 
   void report(const std::exception_ptr& error) {
     try {
-      how_.on_error ? how_.on_error(error) : log_(error);
+      options_.on_error ? options_.on_error(error) : log_(error);
     } catch (const cancelled&) {
       throw;
     } catch (...) {
@@ -233,7 +234,7 @@ class server {
     pause_ = std::min(pause_ * 2, longest_pause);
   }
 
-  const serve_options& how_;
+  const serve_options& options_;
   const std::function<void(Stream)>& handler_;
   const call_site site_;
   std::optional<semaphore> permits_;  // none: no limit

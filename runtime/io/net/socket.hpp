@@ -18,8 +18,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 /// Waits for a turn. Returns: 0, -ECANCELED or -EBADF.
 /// Throws: std::logic_error if a fiber of another thread has the turn.
-inline std::int32_t take_turn(detail::stream_queue& queue, const char* what, int fd) {
-  switch (queue.take(what, fd)) {
+inline std::int32_t take_turn(detail::stream_queue& queue, const char* call, int fd) {
+  switch (queue.take(call, fd)) {
     case detail::queue_result::taken:
       return 0;
     case detail::queue_result::interrupted:
@@ -34,8 +34,8 @@ inline std::int32_t take_turn(detail::stream_queue& queue, const char* what, int
 class stream_turn {
  public:
   /// Throws: as take_turn().
-  stream_turn(detail::stream_queue& queue, const char* what, int fd)
-      : queue_(queue), refusal_(take_turn(queue, what, fd)) {}
+  stream_turn(detail::stream_queue& queue, const char* call, int fd)
+      : queue_(queue), refusal_(take_turn(queue, call, fd)) {}
   stream_turn(const stream_turn&) = delete;
   stream_turn& operator=(const stream_turn&) = delete;
   ~stream_turn() {
@@ -50,30 +50,31 @@ class stream_turn {
   std::int32_t refusal_;
 };
 
-/// Throws: std::invalid_argument unless `where` is a Unix socket address, as `local` says, or is
+/// Throws: std::invalid_argument unless `address` is a Unix socket address, as `local` says, or is
 /// none.
-inline const endpoint& of_kind(const endpoint& where, bool local) {
-  if ((where.address()->sa_family == AF_UNIX) == local) return where;
-  throw std::invalid_argument(
-      where.to_string() + (local ? " is not a Unix socket address" : " is a Unix socket address"));
+inline const endpoint& of_kind(const endpoint& address, bool local) {
+  if ((address.address()->sa_family == AF_UNIX) == local) return address;
+  throw std::invalid_argument(address.to_string() + (local ? " is not a Unix socket address"
+                                                           : " is a Unix socket address"));
 }
 
 /// Returns: a socket in non-blocking mode: with a blocking one only io_uring could connect without
 ///          blocking the thread for a moment.
 /// Throws: std::system_error.
 inline fd new_socket(int family, int kind) {
-  fd made(detail::faults::call("socket", ::socket, family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) detail::throw_errno(errno, "socket");
-  return made;
+  fd socket_fd(
+      detail::faults::call("socket", ::socket, family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_fd) detail::throw_errno(errno, "socket");
+  return socket_fd;
 }
 
 /// Returns: the endpoint that `get_name`, getsockname(2) or getpeername(2), reports for `fd`.
 template <typename GetName>
-endpoint name_of(int fd, const char* what, GetName get_name) {
+endpoint name_of(int fd, const char* call, GetName get_name) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   auto* address = reinterpret_cast<sockaddr*>(&name);
-  if (get_name(fd, address, &size) != 0) detail::throw_errno(errno, what, fd);
+  if (get_name(fd, address, &size) != 0) detail::throw_errno(errno, call, fd);
   return endpoint(address, size);
 }
 

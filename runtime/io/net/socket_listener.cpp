@@ -22,8 +22,8 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct socket_listener::state {
-  explicit state(fd listening) noexcept
-      : socket(std::move(listening)),
+  explicit state(fd descriptor) noexcept
+      : socket(std::move(descriptor)),
         nonblocking((::fcntl(socket.get(), F_GETFL) & O_NONBLOCK) != 0) {}
 
   fd socket;
@@ -41,8 +41,8 @@ struct socket_listener::state {
   }
 
   std::int32_t perform(operation& op) {
-    const net::stream_turn accepting(queue, "turn to accept on fd", socket.get());
-    if (accepting.refusal() != 0) return accepting.refusal();
+    const net::stream_turn turn(queue, "turn to accept on fd", socket.get());
+    if (turn.refusal() != 0) return turn.refusal();
     op.fd = socket.get();
     return perform_now(op, "accept on fd");
   }
@@ -64,7 +64,7 @@ struct socket_listener::state {
 socket_listener::socket_listener() noexcept = default;
 socket_listener::socket_listener(socket_listener&&) noexcept = default;
 
-socket_listener::socket_listener(fd listening) : state_(new state(std::move(listening))) {}
+socket_listener::socket_listener(fd descriptor) : state_(new state(std::move(descriptor))) {}
 
 socket_listener& socket_listener::operator=(socket_listener&& other) noexcept {
   if (this != &other) {
@@ -84,9 +84,9 @@ std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {
 
 std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length) noexcept {
   if (state_ == nullptr || !state_->nonblocking) return -EAGAIN;
-  const int accepted =
+  const int descriptor =
       faults::call("accept4", ::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
-  return accepted < 0 ? -errno : accepted;
+  return descriptor < 0 ? -errno : descriptor;
 }
 
 fd socket_listener::accept_fd() {
@@ -98,20 +98,20 @@ fd socket_listener::accept_fd() {
 void socket_listener::close() {
   if (state_ == nullptr) return;
   state_->check_threads();
-  const owned<state> closed = std::move(state_);
-  closed->queue.close();
-  closed->socket.close();
-  closed->await_leave();
+  const owned<state> old_state = std::move(state_);
+  old_state->queue.close();
+  old_state->socket.close();
+  old_state->await_leave();
 }
 
 fd socket_listener::release() {
   if (state_ == nullptr) return fd();
   state_->check_threads();
-  const owned<state> left = std::move(state_);
-  left->queue.close();
-  if (thread_state* thread = self()) thread->calls.end_all_on(left->socket.get());
-  left->await_leave();
-  return std::move(left->socket);
+  const owned<state> old_state = std::move(state_);
+  old_state->queue.close();
+  if (thread_state* thread = self()) thread->calls.end_all_on(old_state->socket.get());
+  old_state->await_leave();
+  return std::move(old_state->socket);
 }
 
 int socket_listener::native_handle() const noexcept {
@@ -124,8 +124,8 @@ net::endpoint socket_listener::local_endpoint() const {
 
 namespace {
 
-void set(const fd& socket, int level, int option, bool on) {
-  const int value = on ? 1 : 0;
+void set(const fd& socket, int level, int option, bool enable) {
+  const int value = enable ? 1 : 0;
   if (::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
     throw_errno(errno, "setsockopt", socket.get());
   }
@@ -133,35 +133,35 @@ void set(const fd& socket, int level, int option, bool on) {
 
 }  // namespace
 
-fd bound_socket(const net::endpoint& where, const net::listen_options& how) {
-  if (how.backlog < 1) throw std::invalid_argument("listener: the backlog must be at least 1");
-  const int family = where.address()->sa_family;
-  fd made = net::new_socket(family, SOCK_STREAM);
+fd bound_socket(const net::endpoint& address, const net::listen_options& options) {
+  if (options.backlog < 1) throw std::invalid_argument("listener: the backlog must be at least 1");
+  const int family = address.address()->sa_family;
+  fd socket = net::new_socket(family, SOCK_STREAM);
   if (family != AF_UNIX) {
-    set(made, SOL_SOCKET, SO_REUSEADDR, how.reuse_address);
-    set(made, SOL_SOCKET, SO_REUSEPORT, how.reuse_port);
+    set(socket, SOL_SOCKET, SO_REUSEADDR, options.reuse_address);
+    set(socket, SOL_SOCKET, SO_REUSEPORT, options.reuse_port);
   }
-  if (family == AF_INET6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, how.v6_only);
-  bind_to(made.get(), where, "listen on");
-  return made;
+  if (family == AF_INET6) set(socket, IPPROTO_IPV6, IPV6_V6ONLY, options.v6_only);
+  bind_to(socket.get(), address, "listen on");
+  return socket;
 }
 
-void share_port(const fd& bound) {
-  set(bound, SOL_SOCKET, SO_REUSEPORT, true);
+void share_port(const fd& socket) {
+  set(socket, SOL_SOCKET, SO_REUSEPORT, true);
 }
 
-void start_listening(const fd& bound, const net::endpoint& where, int backlog) {
-  if (faults::call("listen", ::listen, bound.get(), backlog) != 0) {
-    throw std::system_error(errno, std::system_category(), "listen on " + where.to_string());
+void start_listening(const fd& socket, const net::endpoint& address, int backlog) {
+  if (faults::call("listen", ::listen, socket.get(), backlog) != 0) {
+    throw std::system_error(errno, std::system_category(), "listen on " + address.to_string());
   }
 }
 
-fd listening_socket(const net::endpoint& where, const net::listen_options& how) {
-  fd made = bound_socket(where, how);
-  unix_socket_path path(where);  // taken away if the socket cannot listen
-  start_listening(made, where, how.backlog);
+fd listening_socket(const net::endpoint& address, const net::listen_options& options) {
+  fd socket = bound_socket(address, options);
+  unix_socket_path path(address);  // taken away if the socket cannot listen
+  start_listening(socket, address, options.backlog);
   path.forget();
-  return made;
+  return socket;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -22,7 +22,7 @@ socket_stream& socket_stream::operator=(socket_stream&& other) noexcept {
   return *this;
 }
 
-socket_stream::socket_stream(fd connected) : state_(new state(std::move(connected))) {}
+socket_stream::socket_stream(fd descriptor) : state_(new state(std::move(descriptor))) {}
 
 socket_stream::~socket_stream() {
   close();
@@ -73,21 +73,21 @@ void socket_stream::writev_all(std::span<const iovec> buffers) {
   check_result(result, "writev_all", number);
 }
 
-void socket_stream::shutdown(int how) {
-  io::shutdown(native_handle(), how);
+void socket_stream::shutdown(int direction) {
+  io::shutdown(native_handle(), direction);
 }
 
-void socket_stream::shutdown(int how, std::error_code& error) noexcept {
-  quietly(error, [&] { return ::shutdown(native_handle(), how) == 0 ? 0 : -errno; });
+void socket_stream::shutdown(int direction, std::error_code& error) noexcept {
+  quietly(error, [&] { return ::shutdown(native_handle(), direction) == 0 ? 0 : -errno; });
 }
 
 void socket_stream::close() {
   if (state_ == nullptr) return;
   state_->check_threads();
-  owned<state> closed = std::move(state_);
-  closed->end_queues();
-  closed->close_socket();
-  state::let_go(std::move(closed));
+  owned<state> old_state = std::move(state_);
+  old_state->end_queues();
+  old_state->close_socket();
+  state::let_go(std::move(old_state));
 }
 
 fd socket_stream::release() {
@@ -99,15 +99,15 @@ fd socket_stream::release() {
     copy = fd(::fcntl(native_handle(), F_DUPFD_CLOEXEC, 0));
     if (!copy) throw_errno(errno, "release", native_handle());
   }
-  owned<state> left = std::move(state_);
-  left->end_queues();
+  owned<state> old_state = std::move(state_);
+  old_state->end_queues();
   if (copy) {
-    left->close_socket();
+    old_state->close_socket();
   } else if (thread_state* thread = self()) {
-    thread->calls.end_all_on(left->socket.get());
+    thread->calls.end_all_on(old_state->socket.get());
   }
-  if (!copy) copy = std::move(left->socket);
-  state::let_go(std::move(left));
+  if (!copy) copy = std::move(old_state->socket);
+  state::let_go(std::move(old_state));
   return copy;
 }
 

@@ -27,7 +27,7 @@ inline std::uint64_t next_stream_number() noexcept {
 }
 
 struct socket_stream::state : stream_turns<socket_stream::state> {
-  explicit state(fd connected) noexcept : socket(std::move(connected)) {}
+  explicit state(fd descriptor) noexcept : socket(std::move(descriptor)) {}
 
   fd socket;
   const std::uint64_t number = next_stream_number();
@@ -37,9 +37,9 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
 
   /// The caller has the turn.
   operation prepare(verb kind, int flags) noexcept {
-    const thread_state* here = self();
-    travelled = travelled || (used_on != nullptr && used_on != here);
-    used_on = here;
+    const thread_state* thread = self();
+    travelled = travelled || (used_on != nullptr && used_on != thread);
+    used_on = thread;
     operation op;
     op.kind = kind;
     op.fd = socket.get();
@@ -63,34 +63,34 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
 
   std::int32_t read(std::span<std::byte> buffer) {
     if (buffer.empty()) return refused_by_pending() ? -ECANCELED : 0;  // it would wait for bytes
-    const net::stream_turn turn(reading, "turn to read on fd", socket.get());
+    const net::stream_turn turn(read_queue, "turn to read on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
-    return move(verb::recv, reading, buffer.data(), buffer.size());
+    return move(verb::recv, read_queue, buffer.data(), buffer.size());
   }
 
   std::int32_t write(std::span<const std::byte> buffer) {
-    const net::stream_turn turn(writing, "turn to write on fd", socket.get());
+    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
-    return move(verb::send, writing, buffer.data(), buffer.size());
+    return move(verb::send, write_queue, buffer.data(), buffer.size());
   }
 
   std::int32_t write_all(std::span<const std::byte> buffer) {
-    const net::stream_turn turn(writing, "turn to write on fd", socket.get());
+    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     if (buffer.empty() && refused_by_pending()) return -ECANCELED;
     while (!buffer.empty()) {
-      const std::int32_t sent = move(verb::send, writing, buffer.data(), buffer.size());
-      if (sent < 0) return sent;
-      buffer = buffer.subspan(static_cast<std::size_t>(sent));
+      const std::int32_t count = move(verb::send, write_queue, buffer.data(), buffer.size());
+      if (count < 0) return count;
+      buffer = buffer.subspan(static_cast<std::size_t>(count));
     }
     return 0;
   }
 
   std::int32_t write_vectors(std::span<const iovec> buffers) {
-    const net::stream_turn turn(writing, "turn to write on fd", socket.get());
+    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     return move_vectors(buffers, [&](std::span<const iovec> part) -> std::int32_t {
-      if (writing.closed()) return -EBADF;  // meanwhile
+      if (write_queue.closed()) return -EBADF;  // meanwhile
       msghdr message{};
       message.msg_iov = const_cast<iovec*>(part.data());
       message.msg_iovlen = part.size();
@@ -101,7 +101,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   }
 
   std::int32_t send_message(msghdr& message) {
-    const net::stream_turn turn(writing, "turn to write on fd", socket.get());
+    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     operation op = prepare(verb::sendmsg, MSG_NOSIGNAL);
     op.message = &message;
@@ -109,7 +109,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   }
 
   std::int32_t receive_message(msghdr& message) {
-    const net::stream_turn turn(reading, "turn to read on fd", socket.get());
+    const net::stream_turn turn(read_queue, "turn to read on fd", socket.get());
     if (turn.refusal() != 0) return turn.refusal();
     operation op = prepare(verb::recvmsg, MSG_CMSG_CLOEXEC);
     op.message = &message;

@@ -21,8 +21,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-tcp_listener::tcp_listener(const endpoint& where, listen_options how)
-    : socket_listener(detail::listening_socket(of_kind(where, false), how)) {}
+tcp_listener::tcp_listener(const endpoint& address, listen_options options)
+    : socket_listener(detail::listening_socket(of_kind(address, false), options)) {}
 
 tcp_stream tcp_listener::accept() {
   return tcp_stream(accept_fd());
@@ -33,9 +33,9 @@ tcp_stream tcp_listener::accept(std::error_code& error) noexcept {
   return error ? tcp_stream() : stream_on<tcp_stream>(static_cast<int>(number), error);
 }
 
-std::size_t tcp_listener::serve_each(const serve_options& how, const handler_function& handler,
+std::size_t tcp_listener::serve_each(const serve_options& options, const handler_function& handler,
                                      call_site site) {
-  return server<tcp_stream>(how, handler, site)
+  return server<tcp_stream>(options, handler, site)
       .run([this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
            [this] { close(); });
@@ -45,44 +45,44 @@ std::size_t tcp_listener::serve_each(const serve_options& how, const handler_fun
 class tcp_listener::shared_out {
  public:
   shared_out(thread_pool& pool, const handler_function& handler, call_site site)
-      : pool_(pool), handler_(handler), site_(site), open_(pool.workers()) {
+      : pool_(pool), handler_(handler), site_(site), counts_(pool.workers()) {
     pool.check_entered(false);
   }
 
   /// Ends, as a stopped pool does, what `serve` does.
   template <typename Serve>
   std::size_t run(Serve serve) {
-    std::size_t cut = 0;
+    std::size_t count = 0;
     group watch;
     watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
-    move_on_when_stopped(over_.get_token(), [&] { cut = serve(); });
-    if (stopped_ != nullptr) std::rethrow_exception(stopped_);
-    return cut;
+    move_on_when_stopped(stop_.get_token(), [&] { count = serve(); });
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    return count;
   }
 
   void hand_over(tcp_stream&& peer) {
-    const std::size_t chosen = least_loaded();
+    const std::size_t index = least_loaded();
     struct counted {
-      explicit counted(std::size_t& count) noexcept : open(count) { ++open; }
-      ~counted() { --open; }
-      std::size_t& open;
+      explicit counted(std::size_t& count) noexcept : connections(count) { ++connections; }
+      ~counted() { --connections; }
+      std::size_t& connections;
     };
-    const counted connection(open_[chosen]);
+    const counted connection(counts_[index]);
     fd socket = peer.release();
-    call_on(chosen, [&] { handler_(tcp_stream(std::move(socket))); });
+    call_on(index, [&] { handler_(tcp_stream(std::move(socket))); });
   }
 
  private:
   /// Beside its connections a worker may have jobs.
   std::size_t least_loaded() const noexcept {
     std::size_t best = 0;
-    for (std::size_t i = 1; i < open_.size(); ++i) {
+    for (std::size_t i = 1; i < counts_.size(); ++i) {
       if (load_of(i) < load_of(best)) best = i;
     }
     return best;
   }
   std::int64_t load_of(std::size_t worker) const noexcept {
-    return pool_.load_of(worker) + static_cast<std::int64_t>(open_[worker]);
+    return pool_.load_of(worker) + static_cast<std::int64_t>(counts_[worker]);
   }
 
   template <typename F>
@@ -107,35 +107,35 @@ class tcp_listener::shared_out {
     }
   }
   void note_stop() noexcept {
-    if (stopped_ == nullptr) stopped_ = std::current_exception();
-    over_.request_stop();
+    if (error_ == nullptr) error_ = std::current_exception();
+    stop_.request_stop();
   }
 
   thread_pool& pool_;
   const handler_function& handler_;
   const call_site site_;
-  std::vector<std::size_t> open_;  // connections of each worker
-  std::exception_ptr stopped_;
-  std::stop_source over_;
+  std::vector<std::size_t> counts_;  // connections of each worker
+  std::exception_ptr error_;
+  std::stop_source stop_;
 };
 
-std::size_t tcp_listener::serve_shared_out(thread_pool& pool, const serve_options& how,
+std::size_t tcp_listener::serve_shared_out(thread_pool& pool, const serve_options& options,
                                            const handler_function& handler, call_site site) {
   shared_out workers(pool, handler, site);
   return workers.run([&] {
-    return serve_each(how, [&](tcp_stream peer) { workers.hand_over(std::move(peer)); }, site);
+    return serve_each(options, [&](tcp_stream peer) { workers.hand_over(std::move(peer)); }, site);
   });
 }
 
-std::size_t tcp_listener::serve_on_each(thread_pool& pool, const endpoint& where,
-                                        const serve_options& how, const handler_function& handler,
-                                        call_site site) {
-  if (where.port() == 0) throw std::invalid_argument("serve(): the port must not be 0");
-  const endpoint address = of_kind(where, false);
-  fd socket = detail::bound_socket(address, {.reuse_port = how.share_port});
+std::size_t tcp_listener::serve_on_each(thread_pool& pool, const endpoint& listen_address,
+                                        const serve_options& options,
+                                        const handler_function& handler, call_site site) {
+  if (listen_address.port() == 0) throw std::invalid_argument("serve(): the port must not be 0");
+  const endpoint address = of_kind(listen_address, false);
+  fd socket = detail::bound_socket(address, {.reuse_port = options.share_port});
   detail::share_port(socket);  // not before: the port is refused if it is another's
   detail::start_listening(socket, address, SOMAXCONN);
-  return tcp_listener(std::move(socket)).serve_shared_out(pool, how, handler, site);
+  return tcp_listener(std::move(socket)).serve_shared_out(pool, options, handler, site);
 }
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -19,8 +19,8 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
 
-bool no_delay(int fd, bool on) noexcept {
-  const int value = on ? 1 : 0;
+bool no_delay(int fd, bool enable) noexcept {
+  const int value = enable ? 1 : 0;
   return detail::faults::call("setsockopt", ::setsockopt, fd, IPPROTO_TCP, TCP_NODELAY, &value,
                               socklen_t{sizeof value}) == 0;
 }
@@ -28,7 +28,7 @@ bool no_delay(int fd, bool on) noexcept {
 }  // namespace
 
 /// A connection that is gone already may refuse the option; the first read will fail then.
-tcp_stream::tcp_stream(fd connected) : socket_stream(std::move(connected)) {
+tcp_stream::tcp_stream(fd descriptor) : socket_stream(std::move(descriptor)) {
   no_delay(native_handle(), true);
 }
 
@@ -43,8 +43,8 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
     fd socket = new_socket(peer.address()->sa_family, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return tcp_stream(std::move(socket));
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
   } catch (...) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }
@@ -53,11 +53,11 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 
 tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
   std::error_code error;
-  endpoint failed;
-  tcp_stream connected = connect_to_first(in_turns(dns::resolve(host, port)), error, failed);
-  if (!error) return connected;
+  endpoint last_peer;
+  tcp_stream stream = connect_to_first(in_turns(dns::resolve(host, port)), error, last_peer);
+  if (!error) return stream;
   throw std::system_error(error,
-                          "connect to " + std::string(host) + " (" + failed.to_string() + ")");
+                          "connect to " + std::string(host) + " (" + last_peer.to_string() + ")");
 }
 
 endpoint tcp_stream::local_endpoint() const {
@@ -68,8 +68,8 @@ endpoint tcp_stream::peer_endpoint() const {
   return name_of(native_handle(), "getpeername", ::getpeername);
 }
 
-void tcp_stream::set_no_delay(bool on) {
-  if (!no_delay(native_handle(), on)) {
+void tcp_stream::set_no_delay(bool enable) {
+  if (!no_delay(native_handle(), enable)) {
     detail::throw_errno(errno, "setsockopt(TCP_NODELAY)", native_handle());
   }
 }

@@ -9,8 +9,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-unix_listener::unix_listener(const endpoint& where, listen_options how)
-    : socket_listener(detail::listening_socket(of_kind(where, true), how)), path_(where) {}
+unix_listener::unix_listener(const endpoint& address, listen_options options)
+    : socket_listener(detail::listening_socket(of_kind(address, true), options)), path_(address) {}
 
 unix_stream unix_listener::accept() {
   return unix_stream(accept_fd());
@@ -21,10 +21,10 @@ unix_stream unix_listener::accept(std::error_code& error) noexcept {
   return error ? unix_stream() : stream_on<unix_stream>(static_cast<int>(number), error);
 }
 
-std::size_t unix_listener::serve_each(const serve_options& how,
+std::size_t unix_listener::serve_each(const serve_options& options,
                                       const std::function<void(unix_stream)>& handler,
                                       call_site site) {
-  return server<unix_stream>(how, handler, site)
+  return server<unix_stream>(options, handler, site)
       .run([this](peer_address& peer) { return accept_now(peer.get(), &peer.length); },
            [this](peer_address& peer) { return accept_ready(peer.get(), &peer.length); },
            [this] { close(); });
@@ -36,9 +36,9 @@ void unix_listener::close() {
 }
 
 fd unix_listener::release() {
-  fd left = socket_listener::release();
+  fd socket = socket_listener::release();
   path_.forget();
-  return left;
+  return socket;
 }
 
 }}}  // namespace motet::MOTET_ABI::net

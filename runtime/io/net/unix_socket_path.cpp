@@ -18,34 +18,34 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// Returns: the path; an empty text for every other address.
-const char* path_of(const net::endpoint& where) noexcept {
-  const auto* name = reinterpret_cast<const sockaddr_un*>(where.address());
+const char* path_of(const net::endpoint& address) noexcept {
+  const auto* name = reinterpret_cast<const sockaddr_un*>(address.address());
   return name->sun_family == AF_UNIX ? name->sun_path : "";
 }
 
 /// Whether the path is a socket that no program has open any more. A socket of another kind asks,
 /// so that a program that does listen sees no connection: it is refused with EPROTOTYPE. Source:
 /// connect(2), which refuses files that are no sockets as if no program listened.
-bool is_abandoned(const net::endpoint& where) noexcept {
-  struct stat found{};
-  if (::lstat(path_of(where), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+bool is_abandoned(const net::endpoint& address) noexcept {
+  struct stat attributes{};
+  if (::lstat(path_of(address), &attributes) != 0 || !S_ISSOCK(attributes.st_mode)) return false;
   const fd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return probe && ::connect(probe.get(), where.address(), where.length()) != 0 &&
+  return probe && ::connect(probe.get(), address.address(), address.length()) != 0 &&
          errno == ECONNREFUSED;
 }
 
-int bind_once(int socket, const net::endpoint& where) noexcept {
-  return faults::call("bind", ::bind, socket, where.address(), where.length());
+int bind_once(int socket, const net::endpoint& address) noexcept {
+  return faults::call("bind", ::bind, socket, address.address(), address.length());
 }
 
 }  // namespace
 
-unix_socket_path::unix_socket_path(const net::endpoint& where) {
-  struct stat made{};
-  if (*path_of(where) == '\0' || ::stat(path_of(where), &made) != 0) return;
-  path_ = path_of(where);
-  device_ = made.st_dev;
-  file_ = made.st_ino;
+unix_socket_path::unix_socket_path(const net::endpoint& address) {
+  struct stat attributes{};
+  if (*path_of(address) == '\0' || ::stat(path_of(address), &attributes) != 0) return;
+  path_ = path_of(address);
+  device_ = attributes.st_dev;
+  file_ = attributes.st_ino;
   made_in_ = this_process();
 }
 
@@ -70,23 +70,24 @@ unix_socket_path& unix_socket_path::operator=(unix_socket_path&& other) noexcept
 
 void unix_socket_path::take_away() noexcept {
   if (path_.empty() || made_in_ != this_process()) return;
-  struct stat found{};
-  if (::stat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == file_) {
+  struct stat attributes{};
+  if (::stat(path_.c_str(), &attributes) == 0 && attributes.st_dev == device_ &&
+      attributes.st_ino == file_) {
     ::unlink(path_.c_str());
   }
   path_.clear();
 }
 
-void bind_to(int socket, const net::endpoint& where, const char* what) {
-  if (bind_once(socket, where) == 0) return;
+void bind_to(int socket, const net::endpoint& address, const char* action) {
+  if (bind_once(socket, address) == 0) return;
   int error = errno;
-  if (error == EADDRINUSE && *path_of(where) != '\0' && is_abandoned(where)) {
-    ::unlink(path_of(where));
-    if (bind_once(socket, where) == 0) return;
+  if (error == EADDRINUSE && *path_of(address) != '\0' && is_abandoned(address)) {
+    ::unlink(path_of(address));
+    if (bind_once(socket, address) == 0) return;
     error = errno;
   }
   throw std::system_error(error, std::system_category(),
-                          std::string(what) + " " + where.to_string());
+                          std::string(action) + " " + address.to_string());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -73,8 +73,8 @@ struct descriptor_message {
 unix_stream unix_stream::connect(const endpoint& peer) {
   detail::here().deliver();
   std::error_code error;
-  unix_stream made = connect(peer, error);
-  if (!error) return made;
+  unix_stream result = connect(peer, error);
+  if (!error) return result;
   if (error == std::errc::operation_canceled) detail::check_result(-ECANCELED, "connect", -1);
   throw std::system_error(error, "connect to " + peer.to_string());
 }
@@ -84,8 +84,8 @@ unix_stream unix_stream::connect(const endpoint& peer, std::error_code& error) n
     fd socket = new_socket(AF_UNIX, SOCK_STREAM);
     io::connect(socket.get(), peer.address(), peer.length(), error);
     if (!error) return unix_stream(std::move(socket));
-  } catch (const std::system_error& refused) {
-    error = refused.code();
+  } catch (const std::system_error& failure) {
+    error = failure.code();
   } catch (...) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }
@@ -101,8 +101,8 @@ void unix_stream::send_fd(int descriptor) {
 std::optional<fd> unix_stream::receive_fd() {
   descriptor_message carrier;
   if (receive_message(carrier.message) == 0) return std::nullopt;
-  fd taken = carrier.take();
-  if (taken) return taken;
+  fd descriptor = carrier.take();
+  if (descriptor) return descriptor;
   // The kernel cuts off a descriptor for which this process has no number.
   const bool cut_off = (carrier.message.msg_flags & MSG_CTRUNC) != 0;
   detail::throw_errno(cut_off ? EMFILE : ENOMSG, "receive_fd", native_handle());

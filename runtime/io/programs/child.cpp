@@ -32,30 +32,31 @@ int open_pidfd(pid_t number) noexcept {
   return static_cast<int>(faults::call("pidfd_open", ::syscall, SYS_pidfd_open, number, 0));
 }
 
-[[noreturn]] void refuse(int error, const process_options& what, const char* why = "") {
-  std::string text = "start \"" + what.program + "\"";
-  if (!what.directory.empty()) text += " in \"" + what.directory + "\"";
-  throw std::system_error(error, std::system_category(), text + why);
+[[noreturn]] void refuse(int error, const process_options& options, const char* reason = "") {
+  std::string text = "start \"" + options.program + "\"";
+  if (!options.directory.empty()) text += " in \"" + options.directory + "\"";
+  throw std::system_error(error, std::system_category(), text + reason);
 }
 
 /// A standard stream of a program to be started.
 struct joined_stream {
-  fd theirs;
-  pipe ours;
+  fd child_end;
+  pipe pipe_end;
 };
 
 /// Returns: the highest number that the program gets.
-int highest_number(const process_options& what) {
+int highest_number(const process_options& options) {
   int highest = STDERR_FILENO;
-  for (const passed_descriptor& each : what.descriptors) highest = std::max(highest, each.there);
+  for (const passed_descriptor& descriptor : options.descriptors)
+    highest = std::max(highest, descriptor.there);
   return highest;
 }
 
 /// Returns: a duplicate with a number above all that the program gets, so that it is not
 ///          overwritten before it is used.
-fd copy_above(int from, const process_options& what) {
-  fd copy(faults::call("fcntl", ::fcntl, from, F_DUPFD_CLOEXEC, highest_number(what) + 1));
-  if (!copy) refuse(errno, what);
+fd copy_above(int number, const process_options& options) {
+  fd copy(faults::call("fcntl", ::fcntl, number, F_DUPFD_CLOEXEC, highest_number(options) + 1));
+  if (!copy) refuse(errno, options);
   return copy;
 }
 
@@ -66,51 +67,51 @@ void make_blocking(int descriptor) noexcept {
   ::fcntl(descriptor, F_SETFL, mode & ~O_NONBLOCK);
 }
 
-joined_stream join(const standard_stream& wanted, int number, const process_options& what) {
-  joined_stream made;
-  switch (wanted.what()) {
+joined_stream join(const standard_stream& stream, int number, const process_options& options) {
+  joined_stream result;
+  switch (stream.what()) {
     case standard_stream::inherit:
     case standard_stream::standard_output:
       break;
     case standard_stream::null: {
       const fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-      if (!null) refuse(errno, what);
-      made.theirs = copy_above(null.get(), what);
+      if (!null) refuse(errno, options);
+      result.child_end = copy_above(null.get(), options);
       break;
     }
     case standard_stream::pipe: {
       const int their_end = number == STDIN_FILENO ? SHUT_RD : SHUT_WR;
-      made.ours = pipe::open();
-      made.theirs = copy_above(made.ours.release(their_end).get(), what);
-      make_blocking(made.theirs.get());
+      result.pipe_end = pipe::open();
+      result.child_end = copy_above(result.pipe_end.release(their_end).get(), options);
+      make_blocking(result.child_end.get());
       break;
     }
     case standard_stream::descriptor:
-      made.theirs = copy_above(wanted.native_handle(), what);
-      make_blocking(made.theirs.get());
+      result.child_end = copy_above(stream.native_handle(), options);
+      make_blocking(result.child_end.get());
       break;
   }
-  return made;
+  return result;
 }
 
-void check_numbers(const process_options& what) {
+void check_numbers(const process_options& options) {
   const auto refuse_number = [](const char* rule, int number) {
     throw std::invalid_argument(std::string("process_options.descriptors: ") + rule + ": " +
                                 std::to_string(number));
   };
   constexpr int highest = 1023;
   std::vector<int> numbers;
-  for (const passed_descriptor& each : what.descriptors) {
-    if (each.there <= STDERR_FILENO || each.there > highest) {
-      refuse_number("the number in the program must be 3 to 1023", each.there);
+  for (const passed_descriptor& descriptor : options.descriptors) {
+    if (descriptor.there <= STDERR_FILENO || descriptor.there > highest) {
+      refuse_number("the number in the program must be 3 to 1023", descriptor.there);
     }
-    if (std::find(numbers.begin(), numbers.end(), each.there) != numbers.end()) {
-      refuse_number("a number is given twice", each.there);
+    if (std::find(numbers.begin(), numbers.end(), descriptor.there) != numbers.end()) {
+      refuse_number("a number is given twice", descriptor.there);
     }
-    numbers.push_back(each.there);
+    numbers.push_back(descriptor.there);
   }
-  for (const standard_stream* each : {&what.in, &what.out}) {
-    if (each->what() == standard_stream::standard_output) {
+  for (const standard_stream* stream : {&options.in, &options.out}) {
+    if (stream->what() == standard_stream::standard_output) {
       throw std::invalid_argument("process_options: only `err` can be standard_output");
     }
   }
@@ -127,68 +128,70 @@ struct given_descriptors {
   }
 };
 
-given_descriptors copies_for(const process_options& what, std::array<joined_stream, 3>& streams) {
-  given_descriptors given;
+given_descriptors copies_for(const process_options& options,
+                             std::array<joined_stream, 3>& streams) {
+  given_descriptors copies;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (streams[i].theirs) given.add(std::move(streams[i].theirs), static_cast<int>(i));
+    if (streams[i].child_end) copies.add(std::move(streams[i].child_end), static_cast<int>(i));
   }
-  if (what.err.what() == standard_stream::standard_output) {
-    const auto of_out = std::find_if(given.numbers.begin(), given.numbers.end(),
-                                     [](const auto& each) { return each.there == STDOUT_FILENO; });
-    const int output = of_out == given.numbers.end() ? STDOUT_FILENO : of_out->here;
-    given.add(copy_above(output, what), STDERR_FILENO);
+  if (options.err.what() == standard_stream::standard_output) {
+    const auto of_out =
+        std::find_if(copies.numbers.begin(), copies.numbers.end(),
+                     [](const auto& descriptor) { return descriptor.there == STDOUT_FILENO; });
+    const int output = of_out == copies.numbers.end() ? STDOUT_FILENO : of_out->here;
+    copies.add(copy_above(output, options), STDERR_FILENO);
   }
-  for (const passed_descriptor& each : what.descriptors) {
-    given.add(copy_above(each.here, what), each.there);
-    make_blocking(each.here);
+  for (const passed_descriptor& descriptor : options.descriptors) {
+    copies.add(copy_above(descriptor.here, options), descriptor.there);
+    make_blocking(descriptor.here);
   }
-  return given;
+  return copies;
 }
 
 /// Returns: the number of the new process.
-pid_t start_process(const process_options& what, std::array<joined_stream, 3>& streams) {
-  const given_descriptors given = copies_for(what, streams);
-  const launch_plan plan(what, given.numbers);
-  pid_t made = -1;
-  const int error = offload_to(offload_room::own, [&] { return launch(plan, made); });
-  if (error != 0) refuse(error, what);
-  return made;
+pid_t start_process(const process_options& options, std::array<joined_stream, 3>& streams) {
+  const given_descriptors copies = copies_for(options, streams);
+  const launch_plan plan(options, copies.numbers);
+  pid_t process_id = -1;
+  const int error = offload_to(offload_room::own, [&] { return launch(plan, process_id); });
+  if (error != 0) refuse(error, options);
+  return process_id;
 }
 
 /// Without a pidfd, the child's end could not be detected, and it would have to be killed.
-void check_pidfd(const process_options& what) {
-  const fd own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!own) refuse(errno, what, ": pidfd_open is refused");
+void check_pidfd(const process_options& options) {
+  const fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!pidfd) refuse(errno, options, ": pidfd_open is refused");
 }
 
 /// Ends a child for which pidfd_open(2) has failed with `error`. ESRCH says that the child has been
 /// reaped; so does EINVAL: in that very moment, or with its process group left.
-[[noreturn]] void give_up(pid_t number, int error, const process_options& what) {
+[[noreturn]] void give_up(pid_t number, int error, const process_options& options) {
   if (error == ESRCH || error == EINVAL) {  // the number may be another process's by now
-    refuse(ECHILD, what,
+    refuse(ECHILD, options,
            ": it was started, and this process let its end go unseen (by ignoring SIGCHLD, or by "
            "waiting for any child)");
   }
   ::kill(number, SIGKILL);
   while (::waitpid(number, nullptr, 0) < 0 && errno == EINTR) {
   }
-  refuse(error, what);
+  refuse(error, options);
 }
 
 }  // namespace
 
-spawned_child spawn_child(const process_options& what) {
-  check_numbers(what);
-  check_pidfd(what);
-  std::array<joined_stream, 3> streams{join(what.in, STDIN_FILENO, what),
-                                       join(what.out, STDOUT_FILENO, what),
-                                       join(what.err, STDERR_FILENO, what)};
-  spawned_child made;
-  made.id = start_process(what, streams);
-  made.pidfd = fd(open_pidfd(made.id));
-  if (!made.pidfd) give_up(made.id, errno, what);
-  for (std::size_t i = 0; i < streams.size(); ++i) made.pipes[i] = std::move(streams[i].ours);
-  return made;
+spawned_child spawn_child(const process_options& options) {
+  check_numbers(options);
+  check_pidfd(options);
+  std::array<joined_stream, 3> streams{join(options.in, STDIN_FILENO, options),
+                                       join(options.out, STDOUT_FILENO, options),
+                                       join(options.err, STDERR_FILENO, options)};
+  spawned_child child;
+  child.id = start_process(options, streams);
+  child.pidfd = fd(open_pidfd(child.id));
+  if (!child.pidfd) give_up(child.id, errno, options);
+  for (std::size_t i = 0; i < streams.size(); ++i) child.pipes[i] = std::move(streams[i].pipe_end);
+  return child;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -18,6 +18,6 @@ struct spawned_child {
 };
 
 /// Throws: as process::start().
-spawned_child spawn_child(const process_options& what);
+spawned_child spawn_child(const process_options& options);
 
 }}}  // namespace motet::MOTET_ABI::detail

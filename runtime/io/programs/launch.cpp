@@ -33,17 +33,19 @@ char* const* environment_of(const launch_plan& plan) noexcept {
   return plan.own_variables ? plan.environment.get() : environ;
 }
 
-std::vector<std::string> arguments_of(const process_options& what) {
-  std::vector<std::string> all{what.program};
-  all.insert(all.end(), what.args.begin(), what.args.end());
-  return all;
+std::vector<std::string> arguments_of(const process_options& options) {
+  std::vector<std::string> arguments{options.program};
+  arguments.insert(arguments.end(), options.args.begin(), options.args.end());
+  return arguments;
 }
 
 /// Returns: the numbers up to `last`, from 3 on, that the program is not given.
 std::vector<int> gaps_in(const std::vector<passed_descriptor>& descriptors, int last) {
   std::vector<int> gaps;
   for (int number = STDERR_FILENO + 1; number <= last; ++number) {
-    const auto is_given = [number](const passed_descriptor& each) { return each.there == number; };
+    const auto is_given = [number](const passed_descriptor& descriptor) {
+      return descriptor.there == number;
+    };
     if (std::none_of(descriptors.begin(), descriptors.end(), is_given)) gaps.push_back(number);
   }
   return gaps;
@@ -51,7 +53,7 @@ std::vector<int> gaps_in(const std::vector<passed_descriptor>& descriptors, int 
 
 int last_number(const std::vector<passed_descriptor>& descriptors) {
   int last = STDERR_FILENO;
-  for (const passed_descriptor& each : descriptors) last = std::max(last, each.there);
+  for (const passed_descriptor& descriptor : descriptors) last = std::max(last, descriptor.there);
   return last;
 }
 
@@ -59,8 +61,8 @@ int last_number(const std::vector<passed_descriptor>& descriptors) {
 std::string search_path(const launch_plan& plan) {
   constexpr std::string_view name = "PATH=";
   if (plan.own_variables) {
-    for (const std::string& each : plan.variables) {
-      if (each.starts_with(name)) return each.substr(name.size());
+    for (const std::string& variable : plan.variables) {
+      if (variable.starts_with(name)) return variable.substr(name.size());
     }
     return "/bin:/usr/bin";
   }
@@ -75,28 +77,28 @@ bool is_absolute(const std::string& path) {
 /// Returns: 0 if `path` can be executed, seen from where the program is to run.
 int check_program(const launch_plan& plan, const std::string& path) {
   const bool relative = !is_absolute(path) && !plan.directory.empty();
-  const std::string seen = relative ? plan.directory + '/' + path : path;
-  struct stat found{};
-  if (::stat(seen.c_str(), &found) != 0) return errno;
-  if (S_ISDIR(found.st_mode)) return EACCES;
-  return ::faccessat(AT_FDCWD, seen.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
+  const std::string full_path = relative ? plan.directory + '/' + path : path;
+  struct stat attributes{};
+  if (::stat(full_path.c_str(), &attributes) != 0) return errno;
+  if (S_ISDIR(attributes.st_mode)) return EACCES;
+  return ::faccessat(AT_FDCWD, full_path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/// Returns: 0, or an errno value. Sets `found` to the program's path.
+/// Returns: 0, or an errno value. Sets `result` to the program's path.
 /// Source: execvp(3): a file that may not be executed is passed over, but remembered.
-int find_program(const launch_plan& plan, std::string& found) {
-  found = plan.program;
-  if (found.empty()) return ENOENT;
-  if (found.find('/') != std::string::npos) return 0;
+int find_program(const launch_plan& plan, std::string& result) {
+  result = plan.program;
+  if (result.empty()) return ENOENT;
+  if (result.find('/') != std::string::npos) return 0;
   const std::string path = search_path(plan);
   int error = ENOENT;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const std::string directory = path.substr(begin, end - begin);
-    found = (directory.empty() ? "." : directory) + '/' + plan.program;
-    const int refused = check_program(plan, found);
-    if (refused == 0) return 0;
-    if (refused == EACCES) error = EACCES;
+    result = (directory.empty() ? "." : directory) + '/' + plan.program;
+    const int refusal = check_program(plan, result);
+    if (refusal == 0) return 0;
+    if (refusal == EACCES) error = EACCES;
     begin = end + 1;
   }
   return error;
@@ -120,8 +122,8 @@ class spawn_settings {
   int apply(const launch_plan& plan) {
     int error = 0;
     const auto add = [&error](int result) { error = error != 0 ? error : result; };
-    for (const passed_descriptor& each : plan.descriptors) {
-      add(::posix_spawn_file_actions_adddup2(&actions, each.here, each.there));
+    for (const passed_descriptor& descriptor : plan.descriptors) {
+      add(::posix_spawn_file_actions_adddup2(&actions, descriptor.here, descriptor.there));
     }
     const int last = last_number(plan.descriptors);
     for (const int gap : gaps_in(plan.descriptors, last)) {
@@ -131,9 +133,9 @@ class spawn_settings {
       add(::posix_spawn_file_actions_addchdir_np(&actions, plan.directory.c_str()));
     }
     add(::posix_spawn_file_actions_addclosefrom_np(&actions, last + 1));
-    sigset_t none;
-    ::sigemptyset(&none);
-    add(::posix_spawnattr_setsigmask(&attributes, &none));
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    add(::posix_spawnattr_setsigmask(&attributes, &signals));
     const int group = plan.new_group ? POSIX_SPAWN_SETPGROUP : 0;
     add(::posix_spawnattr_setflags(&attributes,
                                    static_cast<short>(POSIX_SPAWN_SETSIGMASK | group)));
@@ -144,10 +146,10 @@ class spawn_settings {
   posix_spawnattr_t attributes;
 };
 
-int spawn(const launch_plan& plan, const std::string& path, pid_t& made) {
+int spawn(const launch_plan& plan, const std::string& path, pid_t& process_id) {
   spawn_settings settings;
   if (const int error = settings.apply(plan); error != 0) return error;
-  return ::posix_spawn(&made, path.c_str(), &settings.actions, &settings.attributes,
+  return ::posix_spawn(&process_id, path.c_str(), &settings.actions, &settings.attributes,
                        plan.arguments.get(), environment_of(plan));
 }
 
@@ -170,54 +172,54 @@ void become(const launch_plan& plan, const char* path, const std::vector<int>& g
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
   if (::getppid() != parent) ::_exit(127);  // it has ended before the kernel was asked
   if (plan.new_group && ::setpgid(0, 0) != 0) return;
-  for (const passed_descriptor& each : plan.descriptors) {
-    if (::dup2(each.here, each.there) < 0) return;
+  for (const passed_descriptor& descriptor : plan.descriptors) {
+    if (::dup2(descriptor.here, descriptor.there) < 0) return;
   }
   for (const int gap : gaps) ::close(gap);
   if (!plan.directory.empty() && ::chdir(plan.directory.c_str()) != 0) return;
   if (::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
     return;
   }
-  sigset_t none;
-  ::sigemptyset(&none);
-  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return;
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  if (::sigprocmask(SIG_SETMASK, &signals, nullptr) != 0) return;
   ::execve(path, plan.arguments.get(), environment_of(plan));
 }
 
 /// The kernel sends the signal when the thread ends that has forked, not the process.
 /// Returns: 0, or an errno value.
-int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t& made) {
+int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t& process_id) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
-  const fd reading(ends[0]);
+  const fd read_end(ends[0]);
   const int last = last_number(plan.descriptors);
-  fd writing(::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
-  const int refused = errno;
+  fd write_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
+  const int refusal = errno;
   ::close(ends[1]);
-  if (!writing) return refused;
+  if (!write_end) return refusal;
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
   blocking_pool::keep_this_thread();
-  sigset_t all;
-  ::sigfillset(&all);
-  std::optional<signal_mask> blocked(std::in_place, SIG_SETMASK, all);
-  made = ::_Fork();
-  if (made < 0) return errno;
-  if (made == 0) {
+  sigset_t signals;
+  ::sigfillset(&signals);
+  std::optional<signal_mask> mask(std::in_place, SIG_SETMASK, signals);
+  process_id = ::_Fork();
+  if (process_id < 0) return errno;
+  if (process_id == 0) {
     become(plan, path.c_str(), gaps, last, parent);
     const int error = errno;
-    [[maybe_unused]] const ssize_t told = ::write(writing.get(), &error, sizeof error);
+    [[maybe_unused]] const ssize_t size_written = ::write(write_end.get(), &error, sizeof error);
     ::_exit(127);
   }
-  blocked.reset();
-  writing = fd();
+  mask.reset();
+  write_end = fd();
   int error = 0;
   ssize_t size = 0;
   do {
-    size = ::read(reading.get(), &error, sizeof error);
+    size = ::read(read_end.get(), &error, sizeof error);
   } while (size < 0 && errno == EINTR);
   if (size <= 0) return 0;  // closed by execve
-  while (::waitpid(made, nullptr, 0) < 0 && errno == EINTR) {
+  while (::waitpid(process_id, nullptr, 0) < 0 && errno == EINTR) {
   }
   return error;
 }
@@ -225,29 +227,31 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
 }  // namespace
 
 string_array::string_array(std::vector<std::string> texts) : texts_(std::move(texts)) {
-  for (std::string& each : texts_) {
-    each = terminated(each);
-    pointers_.push_back(each.data());
+  for (std::string& text : texts_) {
+    text = terminated(text);
+    pointers_.push_back(text.data());
   }
   pointers_.push_back(nullptr);
 }
 
-launch_plan::launch_plan(const process_options& what, std::vector<passed_descriptor> passed)
-    : program(terminated(what.program)),
-      directory(terminated(what.directory)),
-      arguments(arguments_of(what)),
-      variables(what.environment.value_or(std::vector<std::string>())),
-      own_variables(what.environment.has_value()),
+launch_plan::launch_plan(const process_options& options,
+                         std::vector<passed_descriptor> passed_descriptors)
+    : program(terminated(options.program)),
+      directory(terminated(options.directory)),
+      arguments(arguments_of(options)),
+      variables(options.environment.value_or(std::vector<std::string>())),
+      own_variables(options.environment.has_value()),
       environment(variables),
-      descriptors(std::move(passed)),
-      new_group(what.new_group),
-      die_with_parent(what.die_with_parent) {}
+      descriptors(std::move(passed_descriptors)),
+      new_group(options.new_group),
+      die_with_parent(options.die_with_parent) {}
 
-int launch(const launch_plan& plan, pid_t& made) {
-  if (const int refused = faults::next("posix_spawn"); refused != 0) return refused;
+int launch(const launch_plan& plan, pid_t& process_id) {
+  if (const int refusal = faults::next("posix_spawn"); refusal != 0) return refusal;
   std::string path;
   if (const int error = find_program(plan, path); error != 0) return error;
-  return plan.die_with_parent ? fork_bound_to_parent(plan, path, made) : spawn(plan, path, made);
+  return plan.die_with_parent ? fork_bound_to_parent(plan, path, process_id)
+                              : spawn(plan, path, process_id);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

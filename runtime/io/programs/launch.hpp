@@ -25,7 +25,7 @@ struct launch_plan {
   /// `descriptors`: to be duplicated to their numbers in the program; all are above those numbers,
   /// so that none is overwritten before it is duplicated.
   /// Throws: std::invalid_argument for a NUL in a text.
-  launch_plan(const process_options& what, std::vector<passed_descriptor> passed);
+  launch_plan(const process_options& options, std::vector<passed_descriptor> passed_descriptors);
 
   std::string program;
   std::string directory;
@@ -41,6 +41,6 @@ struct launch_plan {
 /// Looks for the program and starts it. Blocks the thread; with `die_with_parent` the thread never
 /// ends afterwards.
 /// Returns: 0, or an errno value.
-int launch(const launch_plan& plan, pid_t& made);
+int launch(const launch_plan& plan, pid_t& process_id);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -36,13 +36,13 @@ int signal_by(int pidfd, int number) noexcept {
 }  // namespace
 
 struct process::state {
-  explicit state(const process_options& what) : group(what.new_group), grace(what.grace) {}
+  explicit state(const process_options& options) : group(options.new_group), grace(options.grace) {}
 
   void adopt(detail::spawned_child child) noexcept {
     id = child.id;
     pidfd = std::move(child.pidfd);
-    in = std::move(child.pipes[STDIN_FILENO]);
-    out = std::move(child.pipes[STDOUT_FILENO]);
+    input = std::move(child.pipes[STDIN_FILENO]);
+    output = std::move(child.pipes[STDOUT_FILENO]);
     err = std::move(child.pipes[STDERR_FILENO]);
   }
 
@@ -70,9 +70,9 @@ struct process::state {
 
   bool send(int number) const {
     if (status.has_value()) return false;
-    const int failed = group ? ::kill(-id, number) : signal_by(pidfd.get(), number);
-    if (failed != 0 && errno != ESRCH) detail::throw_errno(errno, "signal");
-    return failed == 0;
+    const int result = group ? ::kill(-id, number) : signal_by(pidfd.get(), number);
+    if (result != 0 && errno != ESRCH) detail::throw_errno(errno, "signal");
+    return result == 0;
   }
 
   /// Waits until the program has ended. A process that is destroyed meanwhile has seen the end.
@@ -94,9 +94,10 @@ struct process::state {
     const auto end = steady_clock::now() + std::min<clock::duration>(limit, longest);
     for (;;) {
       pollfd look{pidfd.get(), POLLIN, 0};
-      const auto left = ceil<milliseconds>(end - steady_clock::now()).count();
-      const int found = ::poll(&look, 1, static_cast<int>(std::max<decltype(left)>(left, 0)));
-      if (found >= 0 || errno != EINTR) return found > 0;
+      const auto remaining = ceil<milliseconds>(end - steady_clock::now()).count();
+      const int count =
+          ::poll(&look, 1, static_cast<int>(std::max<decltype(remaining)>(remaining, 0)));
+      if (count >= 0 || errno != EINTR) return count > 0;
     }
   }
 
@@ -132,18 +133,18 @@ struct process::state {
   const std::uint32_t made_in = detail::this_process();
   std::optional<exit_status> status;
   bool reaped = false;  // of the leader of a group
-  pipe in;
-  pipe out;
+  pipe input;
+  pipe output;
   pipe err;
 };
 
-process process::start(const process_options& what) {
+process process::start(const process_options& options) {
   detail::deliver_passed_limits();
-  process made;
-  const auto running = std::make_shared<state>(what);  // first: it may lack memory
-  running->adopt(detail::spawn_child(what));
-  made.state_ = running;
-  return made;
+  process result;
+  const auto process_state = std::make_shared<state>(options);  // first: it may lack memory
+  process_state->adopt(detail::spawn_child(options));
+  result.state_ = process_state;
+  return result;
 }
 
 process::process() noexcept = default;
@@ -159,8 +160,8 @@ process& process::operator=(process&& other) noexcept {
 
 process::~process() {
   if (state_ == nullptr || state_->made_in != detail::this_process()) return;
-  state_->in.close();
-  state_->out.close();
+  state_->input.close();
+  state_->output.close();
   state_->err.close();
   detail::thread_state* thread = detail::self();
   if (thread != nullptr) ++thread->running().shields;  // against terminate(), too
@@ -182,27 +183,27 @@ process::state& process::started() const {
 
 exit_status process::wait() {
   started();
-  const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
-  return running->await();
+  const std::shared_ptr<state> process_state = state_;  // it may be moved or destroyed meanwhile
+  return process_state->await();
 }
 
 bool process::signal(int number) {
-  state& asked = started();
-  return !asked.look() && asked.send(number);
+  state& process_state = started();
+  return !process_state.look() && process_state.send(number);
 }
 
 exit_status process::terminate(detail::timespan grace) {
   started();
-  const std::shared_ptr<state> running = state_;  // it may be moved or destroyed meanwhile
-  running->end(grace.length);
-  return running->await();
+  const std::shared_ptr<state> process_state = state_;  // it may be moved or destroyed meanwhile
+  process_state->end(grace.length);
+  return process_state->await();
 }
 
 pipe& process::in() {
-  return started().in;
+  return started().input;
 }
 pipe& process::out() {
-  return started().out;
+  return started().output;
 }
 pipe& process::err() {
   return started().err;

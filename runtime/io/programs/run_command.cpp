@@ -15,44 +15,46 @@ namespace motet { inline namespace MOTET_ABI {
 namespace {
 
 /// A program need not read what it is given.
-void give(pipe& to, std::string_view input) {
+void give(pipe& target, std::string_view input) {
   std::error_code error;
-  to.write_all(std::as_bytes(std::span(input)), error);
+  target.write_all(std::as_bytes(std::span(input)), error);
   if (error && error != std::errc::broken_pipe) {
-    if (error == std::errc::operation_canceled) to.write_all("");  // throws a pending interruption
+    if (error == std::errc::operation_canceled)
+      target.write_all("");  // throws a pending interruption
     throw std::system_error(error, "run_command: write");
   }
-  to.shutdown(SHUT_WR);
+  target.shutdown(SHUT_WR);
 }
 
-std::string gather(pipe& from, std::size_t limit) {
+std::string gather(pipe& source, std::size_t limit) {
   std::string text;
   std::array<std::byte, 4096> room;
-  while (const std::size_t size = from.read(room)) {
+  while (const std::size_t size = source.read(room)) {
     if (size > limit - text.size()) throw limit_exceeded(text.size() + size, limit);
     text.append(reinterpret_cast<const char*>(room.data()), size);
   }
   return text;
 }
 
-void gather_by_default(standard_stream& chosen) {
-  if (chosen.what() == standard_stream::inherit) chosen = standard_stream::pipe;
+void gather_by_default(standard_stream& stream) {
+  if (stream.what() == standard_stream::inherit) stream = standard_stream::pipe;
 }
 
 }  // namespace
 
-command_result run_command(process_options what, std::string_view input, std::size_t limit) {
-  for (standard_stream* each : {&what.in, &what.out, &what.err}) gather_by_default(*each);
-  process command = process::start(what);
+command_result run_command(process_options options, std::string_view input, std::size_t limit) {
+  for (standard_stream* stream : {&options.in, &options.out, &options.err})
+    gather_by_default(*stream);
+  process command = process::start(options);
   command_result result;
   group streams;
-  if (what.in.what() == standard_stream::pipe) {
+  if (options.in.what() == standard_stream::pipe) {
     streams.spin({.name = "input"}, [&] { give(command.in(), input); });
   }
-  if (what.out.what() == standard_stream::pipe) {
+  if (options.out.what() == standard_stream::pipe) {
     streams.spin({.name = "output"}, [&] { result.out = gather(command.out(), limit); });
   }
-  if (what.err.what() == standard_stream::pipe) {
+  if (options.err.what() == standard_stream::pipe) {
     streams.spin({.name = "errors"}, [&] { result.err = gather(command.err(), limit); });
   }
   streams.await_all();

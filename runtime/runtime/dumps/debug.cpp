@@ -12,56 +12,56 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-void dump(std::ostream& out) {
-  dump(out, {});
+void dump(std::ostream& output) {
+  dump(output, {});
 }
 
 namespace {
 
-/// Calls `write(stream)` with a stream to where `out` leads, which writes numbers as they are,
-/// whatever `out` does with those of its owner.
+/// Calls `write(stream)` with a stream to where `output` leads, which writes numbers as they are,
+/// whatever `output` does with those of its owner.
 template <typename F>
-void write_plainly(std::ostream& out, F write) {
-  if (!out) return;
+void write_plainly(std::ostream& output, F write) {
+  if (!output) return;
   std::ostream plain(nullptr);
   plain.imbue(std::locale::classic());
-  plain.rdbuf(out.rdbuf());  // only now: the buffer keeps its own locale
-  plain.exceptions(out.exceptions());
+  plain.rdbuf(output.rdbuf());  // only now: the buffer keeps its own locale
+  plain.exceptions(output.exceptions());
   write(plain);
-  if (!plain) out.setstate(plain.rdstate());
+  if (!plain) output.setstate(plain.rdstate());
 }
 
-void dump_here(std::ostream& out, const dump_options& how) {
+void dump_here(std::ostream& output, const dump_options& options) {
   detail::thread_state* thread = detail::self();
-  if (how.json) out << "{\"threads\": [";
-  if (thread != nullptr) detail::dump(*thread, out, how);
-  if (how.json) out << "]}\n";
+  if (options.json) output << "{\"threads\": [";
+  if (thread != nullptr) detail::dump(*thread, output, options);
+  if (options.json) output << "]}\n";
 }
 
 /// The process's, whose threads have no fibers.
-void write_offloaded(std::ostream& out) {
+void write_offloaded(std::ostream& output) {
   const auto load = detail::blocking_pool::load();
-  const std::size_t running = load.threads - load.idle;
-  if (running + load.in_line == 0) return;
-  out << "offloaded calls: " << running << " being made, " << load.in_line
-      << " waiting for a thread (the limit is " << detail::blocking_pool::most.load() << ")\n";
+  const std::size_t calls = load.threads - load.idle;
+  if (calls + load.in_line == 0) return;
+  output << "offloaded calls: " << calls << " being made, " << load.in_line
+         << " waiting for a thread (the limit is " << detail::blocking_pool::most.load() << ")\n";
 }
 
 }  // namespace
 
-void dump(std::ostream& out, const dump_options& how) {
-  write_plainly(out, [&](std::ostream& plain) {
-    how.all_threads ? detail::dump_threads(plain, how) : dump_here(plain, how);
-    if (!how.json) write_offloaded(plain);
+void dump(std::ostream& output, const dump_options& options) {
+  write_plainly(output, [&](std::ostream& plain) {
+    options.all_threads ? detail::dump_threads(plain, options) : dump_here(plain, options);
+    if (!options.json) write_offloaded(plain);
   });
 }
 
-std::size_t dump_leaks(std::ostream& out) {
+std::size_t dump_leaks(std::ostream& output) {
   detail::thread_state* thread = detail::self();
   if (thread == nullptr) return 0;
-  std::size_t found = 0;
-  write_plainly(out, [&](std::ostream& plain) { found = detail::dump_leaks(*thread, plain); });
-  return found;
+  std::size_t count = 0;
+  write_plainly(output, [&](std::ostream& plain) { count = detail::dump_leaks(*thread, plain); });
+  return count;
 }
 
 no_switch_guard::no_switch_guard(call_site site) noexcept

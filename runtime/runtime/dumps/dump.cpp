@@ -20,78 +20,78 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// A fiber of another thread may be given another name just now.
-void name(std::ostream& out, const thread_state& thread, const control_block& fiber) {
-  out << "fiber " << fiber.id;
+void name(std::ostream& output, const thread_state& thread, const control_block& fiber) {
+  output << "fiber " << fiber.id;
   if (!thread.is_home_of(fiber)) {
     const std::string copy = copied_name_of(fiber);
-    if (!copy.empty()) out << " \"" << quotable(copy) << '"';
+    if (!copy.empty()) output << " \"" << quotable(copy) << '"';
   } else if (fiber.named) {
-    out << " \"" << quotable(name_of(fiber)) << '"';
+    output << " \"" << quotable(name_of(fiber)) << '"';
   }
 }
 
 /// The first few; the rest have lines of their own.
-void name_children(std::ostream& out, const thread_state& thread, family& awaited) {
-  int left = 4;
-  const char* before = ": ";
-  for (control_block* child = awaited.children.front(); child != nullptr;
-       child = awaited.children.next(*child)) {
-    if (child->transient && awaited.waits_until != until::all_over) continue;
-    out << before;
-    if (left-- == 0) {
-      out << "and others";
+void name_children(std::ostream& output, const thread_state& thread, family& group) {
+  int remaining = 4;
+  const char* separator = ": ";
+  for (control_block* child = group.children.front(); child != nullptr;
+       child = group.children.next(*child)) {
+    if (child->transient && group.waits_until != until::all_over) continue;
+    output << separator;
+    if (remaining-- == 0) {
+      output << "and others";
       return;
     }
-    name(out, thread, *child);
-    before = ", ";
+    name(output, thread, *child);
+    separator = ", ";
   }
 }
 
-void name_holder(std::ostream& out, const thread_state& thread, const lock_holder& holder) {
+void name_holder(std::ostream& output, const thread_state& thread, const lock_holder& holder) {
   using kind = lock_holder::kind;
-  out << ", held by ";
-  if (holder.what == kind::main_fiber) {
-    out << "the main fiber";
-  } else if (holder.what == kind::other_thread) {
-    out << "another thread";
+  output << ", held by ";
+  if (holder.type == kind::main_fiber) {
+    output << "the main fiber";
+  } else if (holder.type == kind::other_thread) {
+    output << "another thread";
   } else if (holder.block != nullptr) {
-    name(out, thread, *holder.block);
+    name(output, thread, *holder.block);
   } else {
-    out << "fiber " << holder.id << (holder.ended ? ", which has ended" : "");
+    output << "fiber " << holder.id << (holder.ended ? ", which has ended" : "");
   }
 }
 
-void describe_wait(std::ostream& out, const thread_state& thread, control_block& fiber,
+void describe_wait(std::ostream& output, const thread_state& thread, control_block& fiber,
                    lock_holders& holders, clock::time_point present) {
   const wait_record& wait = *fiber.wait;
-  out << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
+  output << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
   if (wait.of_object) {
-    out << " 0x" << std::hex << wait.subject << std::dec;
+    output << " 0x" << std::hex << wait.subject << std::dec;
   } else if (wait.subject >= 0) {
-    out << ' ' << wait.subject;
+    output << ' ' << wait.subject;
   }
   if (const auto holder = holders.of(wait)) {
-    name_holder(out, thread, *holder);
+    name_holder(output, thread, *holder);
   } else if (!wait.for_lock && wait.target != nullptr) {
-    out << (wait.subject >= 0 ? ", held up by " : " ");
-    name(out, thread, **wait.target);
+    output << (wait.subject >= 0 ? ", held up by " : " ");
+    name(output, thread, **wait.target);
   }
   cold_part* parts = cold_if_any(fiber);
-  for (family* each = parts == nullptr ? nullptr : &parts->own_family; each != nullptr;
-       each = each->next) {
-    if (each->owner_wait == &wait) name_children(out, thread, *each);
+  for (family* group = parts == nullptr ? nullptr : &parts->own_family; group != nullptr;
+       group = group->next) {
+    if (group->owner_wait == &wait) name_children(output, thread, *group);
   }
-  out << ", for " << waited(wait, present) << " ms";
+  output << ", for " << waited(wait, present) << " ms";
 }
 
 }  // namespace
 
-void dump_line(std::ostream& out, const thread_state& thread, control_block& fiber,
+void dump_line(std::ostream& output, const thread_state& thread, control_block& fiber,
                lock_holders& holders, clock::time_point present) {
-  name(out, thread, fiber);
-  out << ' ' << doing(fiber);
-  if (wait_of(fiber) != nullptr) describe_wait(out, thread, fiber, holders, present);
-  if (!fiber.is_main) out << "; spun at " << fiber.site.file << ':' << fiber.site.line;
+  name(output, thread, fiber);
+  output << ' ' << doing(fiber);
+  if (wait_of(fiber) != nullptr) describe_wait(output, thread, fiber, holders, present);
+  if (!fiber.is_main) output << "; spun at " << fiber.site.file << ':' << fiber.site.line;
 }
 
 const char* doing(const control_block& fiber) noexcept {
@@ -118,12 +118,12 @@ long long waited(const wait_record& wait, clock::time_point present) noexcept {
   return std::max<long long>(span.count(), 0);
 }
 
-bool has_more_fibers(thread_state& thread, std::size_t most) noexcept {
+bool has_more_fibers(thread_state& thread, std::size_t limit) noexcept {
   auto& fibers = thread.fibers();
   control_block* fiber = fibers.front();
-  while (fiber != nullptr && most > 0) {
+  while (fiber != nullptr && limit > 0) {
     fiber = fibers.next(*fiber);
-    --most;
+    --limit;
   }
   return fiber != nullptr;
 }
@@ -132,25 +132,26 @@ namespace {
 
 class fiber_lines {
  public:
-  fiber_lines(thread_state& thread, std::ostream& out, bool stacks)
-      : thread_(thread), out_(out), stacks_(stacks), holders_(thread) {}
+  fiber_lines(thread_state& thread, std::ostream& output, bool stacks)
+      : thread_(thread), output_(output), stacks_(stacks), holders_(thread) {}
 
   void write(control_block& fiber, std::size_t depth = 0) {
     const std::string indent(2 * depth, ' ');
-    out_ << indent;
-    dump_line(out_, thread_, fiber, holders_, present_);
-    out_ << '\n';
+    output_ << indent;
+    dump_line(output_, thread_, fiber, holders_, present_);
+    output_ << '\n';
     if (!stacks_) return;
     const auto frames = frames_of(thread_, fiber, room_);
     if (frames.empty()) {
-      out_ << indent << (has_begun(fiber.where) ? "  its stack is not known\n" : "  not started\n");
+      output_ << indent
+              << (has_begun(fiber.where) ? "  its stack is not known\n" : "  not started\n");
     }
-    for (const void* each : frames) out_ << indent << "  " << names_.of(each) << '\n';
+    for (const void* frame : frames) output_ << indent << "  " << names_.of(frame) << '\n';
   }
 
  private:
   thread_state& thread_;
-  std::ostream& out_;
+  std::ostream& output_;
   const bool stacks_;
   const clock::time_point present_ = thread_.kernel().now();
   frame_names names_;
@@ -160,20 +161,20 @@ class fiber_lines {
 
 }  // namespace
 
-void dump_fibers(thread_state& thread, std::ostream& out, bool stacks) {
-  fiber_lines lines(thread, out, stacks);
+void dump_fibers(thread_state& thread, std::ostream& output, bool stacks) {
+  fiber_lines lines(thread, output, stacks);
   auto& fibers = thread.fibers();
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     lines.write(*fiber);
   }
 }
 
-void dump_tree(thread_state& thread, std::ostream& out, bool stacks) {
+void dump_tree(thread_state& thread, std::ostream& output, bool stacks) {
   struct level {
-    family* of;
+    family* group;
     control_block* next;  // of its children
   };
-  fiber_lines lines(thread, out, stacks);
+  fiber_lines lines(thread, output, stacks);
   lines.write(thread.main_fiber());
   std::vector<level> path;
   const auto enter = [&](family& children) {
@@ -184,22 +185,22 @@ void dump_tree(thread_state& thread, std::ostream& out, bool stacks) {
   while (!path.empty()) {
     level& deepest = path.back();
     if (control_block* child = deepest.next) {
-      deepest.next = deepest.of->children.next(*child);
+      deepest.next = deepest.group->children.next(*child);
       lines.write(*child, std::max<std::size_t>(path.size(), 2) - 1);
       if (cold_part* part = cold_if_any(*child)) enter(part->own_family);
-    } else if (deepest.of->next != nullptr) {
-      deepest = {deepest.of->next, deepest.of->next->children.front()};
+    } else if (deepest.group->next != nullptr) {
+      deepest = {deepest.group->next, deepest.group->next->children.front()};
     } else {
       path.pop_back();
     }
   }
 }
 
-void dump(thread_state& thread, std::ostream& out, const dump_options& how) {
-  if (how.json) return dump_json(thread, out, how);
-  if (how.group_by_site) return dump_groups(thread, out, how);
-  if (how.tree) return dump_tree(thread, out, how.stacks);
-  dump_fibers(thread, out, how.stacks);
+void dump(thread_state& thread, std::ostream& output, const dump_options& options) {
+  if (options.json) return dump_json(thread, output, options);
+  if (options.group_by_site) return dump_groups(thread, output, options);
+  if (options.tree) return dump_tree(thread, output, options.stacks);
+  dump_fibers(thread, output, options.stacks);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -15,22 +15,22 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class lock_holders;
 class thread_state;
 
-/// Called on the thread itself, while none of its other fibers runs. Dumps all of them as `how`
+/// Called on the thread itself, while none of its other fibers runs. Dumps all of them as `options`
 /// says, without a line for the thread.
-void dump(thread_state& thread, std::ostream& out, const dump_options& how);
+void dump(thread_state& thread, std::ostream& output, const dump_options& options);
 
 /// The formats: text, grouped by call site, JSON.
-void dump_fibers(thread_state& thread, std::ostream& out, bool stacks);
-void dump_tree(thread_state& thread, std::ostream& out, bool stacks);
-void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how);
-void dump_json(thread_state& thread, std::ostream& out, const dump_options& how);
+void dump_fibers(thread_state& thread, std::ostream& output, bool stacks);
+void dump_tree(thread_state& thread, std::ostream& output, bool stacks);
+void dump_groups(thread_state& thread, std::ostream& output, const dump_options& options);
+void dump_json(thread_state& thread, std::ostream& output, const dump_options& options);
 
 /// The line about one fiber, without its end.
-void dump_line(std::ostream& out, const thread_state& thread, control_block& fiber,
+void dump_line(std::ostream& output, const thread_state& thread, control_block& fiber,
                lock_holders& holders, clock::time_point present);
 
-/// Whether there are more fibers than `most`.
-bool has_more_fibers(thread_state& thread, std::size_t most) noexcept;
+/// Whether there are more fibers than `limit`.
+bool has_more_fibers(thread_state& thread, std::size_t limit) noexcept;
 
 /// Returns: the state as a word, such as "runnable".
 const char* doing(const control_block& fiber) noexcept;

@@ -34,17 +34,18 @@ struct fiber_group {
   void add(const control_block& fiber) {
     ++fibers;
     const wait_record* wait = wait_of(fiber);
-    const std::string_view state = doing(fiber), what = wait == nullptr ? "" : wait->what;
-    const auto same = std::find_if(does.begin(), does.end(), [&](const occupation& each) {
-      return each.state == state && each.wait == what;
+    const std::string_view state = doing(fiber), wait_name = wait == nullptr ? "" : wait->what;
+    const auto entry = std::find_if(does.begin(), does.end(), [&](const occupation& candidate) {
+      return candidate.state == state && candidate.wait == wait_name;
     });
-    if (same == does.end()) {
-      does.push_back({state, what});
+    if (entry == does.end()) {
+      does.push_back({state, wait_name});
     } else {
-      ++same->fibers;
+      ++entry->fibers;
     }
-    const wait_record* before = longest == nullptr ? nullptr : wait_of(*longest);
-    const bool longer = wait != nullptr && (before == nullptr || wait->since < before->since);
+    const wait_record* old_record = longest == nullptr ? nullptr : wait_of(*longest);
+    const bool longer =
+        wait != nullptr && (old_record == nullptr || wait->since < old_record->since);
     if (longest == nullptr || longer) longest = &fiber;
   }
 };
@@ -53,75 +54,76 @@ using place = std::pair<std::string_view, std::uint32_t>;
 
 /// The fibers in groups, the largest first.
 std::vector<std::pair<place, fiber_group>> groups_of(thread_state& thread) {
-  std::map<place, fiber_group> found;
+  std::map<place, fiber_group> groups;
   auto& fibers = thread.fibers();
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     const auto& site = fiber->site;
-    found[fiber->is_main ? place{} : place{site.file, site.line}].add(*fiber);
+    groups[fiber->is_main ? place{} : place{site.file, site.line}].add(*fiber);
   }
-  std::vector<std::pair<place, fiber_group>> sorted(found.begin(), found.end());
+  std::vector<std::pair<place, fiber_group>> sorted(groups.begin(), groups.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return std::tie(b.second.fibers, a.first) < std::tie(a.second.fibers, b.first);
   });
   return sorted;
 }
 
-long long longest_wait(const fiber_group& of, clock::time_point present) {
-  const wait_record* wait = wait_of(*of.longest);
+long long longest_wait(const fiber_group& group, clock::time_point present) {
+  const wait_record* wait = wait_of(*group.longest);
   return wait == nullptr ? 0 : waited(*wait, present);
 }
 
-void write_line(std::ostream& out, const place& at, const fiber_group& group,
+void write_line(std::ostream& output, const place& site, const fiber_group& group,
                 clock::time_point present) {
-  out << group.fibers << (group.fibers == 1 ? " fiber" : " fibers");
-  if (at.first.empty()) {
-    out << ", the main one: ";
+  output << group.fibers << (group.fibers == 1 ? " fiber" : " fibers");
+  if (site.first.empty()) {
+    output << ", the main one: ";
   } else {
-    out << " spun at " << at.first << ':' << at.second << ": ";
+    output << " spun at " << site.first << ':' << site.second << ": ";
   }
-  const char* before = "";
-  for (const occupation& each : group.does) {
-    out << std::exchange(before, ", ") << each.fibers << ' ' << each.state;
-    if (!each.wait.empty()) out << " (" << each.wait << ')';
+  const char* separator = "";
+  for (const occupation& activity : group.does) {
+    output << std::exchange(separator, ", ") << activity.fibers << ' ' << activity.state;
+    if (!activity.wait.empty()) output << " (" << activity.wait << ')';
   }
   if (wait_of(*group.longest) != nullptr) {
-    out << "; the longest wait " << longest_wait(group, present) << " ms";
+    output << "; the longest wait " << longest_wait(group, present) << " ms";
   }
-  out << '\n';
+  output << '\n';
 }
 
-void write_object(std::ostream& out, const place& at, const fiber_group& group,
+void write_object(std::ostream& output, const place& site, const fiber_group& group,
                   clock::time_point present) {
-  out << "{\"fibers\": " << group.fibers;
-  if (!at.first.empty()) out << ", \"site\": " << json_site{at.first, at.second};
-  out << ", \"does\": [";
-  const char* before = "";
-  for (const occupation& each : group.does) {
-    out << std::exchange(before, ", ") << "{\"fibers\": " << each.fibers
-        << ", \"state\": " << json_string{each.state};
-    if (!each.wait.empty()) out << ", \"wait\": " << json_string{each.wait};
-    out << '}';
+  output << "{\"fibers\": " << group.fibers;
+  if (!site.first.empty()) output << ", \"site\": " << json_site{site.first, site.second};
+  output << ", \"does\": [";
+  const char* separator = "";
+  for (const occupation& activity : group.does) {
+    output << std::exchange(separator, ", ") << "{\"fibers\": " << activity.fibers
+           << ", \"state\": " << json_string{activity.state};
+    if (!activity.wait.empty()) output << ", \"wait\": " << json_string{activity.wait};
+    output << '}';
   }
-  out << "], \"longest_ms\": " << longest_wait(group, present);
+  output << "], \"longest_ms\": " << longest_wait(group, present);
 }
 
 }  // namespace
 
-void dump_groups(thread_state& thread, std::ostream& out, const dump_options& how) {
+void dump_groups(thread_state& thread, std::ostream& output, const dump_options& options) {
   const clock::time_point present = thread.kernel().now();
   frame_names names;
   std::array<void*, most_frames> room;
-  const char* before = "";
-  for (const auto& [at, group] : groups_of(thread)) {
-    const auto frames = how.stacks ? frames_of(thread, *group.longest, room) : std::span<void*>();
-    if (how.json) {
-      out << std::exchange(before, ",\n");
-      write_object(out, at, group, present);
-      if (how.stacks) out << ", \"stack\": " << json_frames{frames, names};
-      out << '}';
+  const char* separator = "";
+  for (const auto& [site, group] : groups_of(thread)) {
+    const auto frames =
+        options.stacks ? frames_of(thread, *group.longest, room) : std::span<void*>();
+    if (options.json) {
+      output << std::exchange(separator, ",\n");
+      write_object(output, site, group, present);
+      if (options.stacks) output << ", \"stack\": " << json_frames{frames, names};
+      output << '}';
     } else {
-      write_line(out, at, group, present);
-      for (const void* each : frames) out << "  " << names.of(each) << '\n';
+      write_line(output, site, group, present);
+      for (const void* frame : frames) output << "  " << names.of(frame) << '\n';
     }
   }
 }

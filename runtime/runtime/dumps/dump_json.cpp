@@ -16,57 +16,57 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-void write_fiber(std::ostream& out, const control_block& fiber, lock_holders& holders,
+void write_fiber(std::ostream& output, const control_block& fiber, lock_holders& holders,
                  clock::time_point present) {
-  out << "{\"id\": " << fiber.id;
-  if (fiber.named) out << ", \"name\": " << json_string{name_of(fiber)};
-  if (fiber.parent != nullptr) out << ", \"parent\": " << fiber.parent->id;
-  if (!fiber.is_main) out << ", \"site\": " << json_site{fiber.site.file, fiber.site.line};
-  out << ", \"state\": " << json_string{doing(fiber)};
+  output << "{\"id\": " << fiber.id;
+  if (fiber.named) output << ", \"name\": " << json_string{name_of(fiber)};
+  if (fiber.parent != nullptr) output << ", \"parent\": " << fiber.parent->id;
+  if (!fiber.is_main) output << ", \"site\": " << json_site{fiber.site.file, fiber.site.line};
+  output << ", \"state\": " << json_string{doing(fiber)};
   const wait_record* wait = wait_of(fiber);
   if (wait == nullptr) return;
-  out << ", \"wait\": " << json_string{wait->what};
+  output << ", \"wait\": " << json_string{wait->what};
   if (wait->of_object) {
-    out << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
+    output << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
   } else if (wait->subject >= 0) {
-    out << ", \"subject\": " << wait->subject;
+    output << ", \"subject\": " << wait->subject;
   }
   const auto holder = holders.of(*wait);
-  if (holder && holder->what == lock_holder::kind::fiber) out << ", \"held_by\": " << holder->id;
+  if (holder && holder->type == lock_holder::kind::fiber) output << ", \"held_by\": " << holder->id;
   if (!wait->for_lock && wait->target != nullptr) {
-    out << ", \"for_fiber\": " << (*wait->target)->id;
+    output << ", \"for_fiber\": " << (*wait->target)->id;
   }
-  if (wait->cancelling) out << ", \"cancelling\": true";
-  out << ", \"waited_ms\": " << waited(*wait, present);
+  if (wait->cancelling) output << ", \"cancelling\": true";
+  output << ", \"waited_ms\": " << waited(*wait, present);
 }
 
-void write_fibers(thread_state& thread, std::ostream& out, bool stacks) {
+void write_fibers(thread_state& thread, std::ostream& output, bool stacks) {
   const clock::time_point present = thread.kernel().now();
   auto& fibers = thread.fibers();
   frame_names names;
   lock_holders holders(thread);
   std::array<void*, most_frames> room;
-  const char* before = "";
+  const char* separator = "";
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    out << std::exchange(before, ",\n");
-    write_fiber(out, *fiber, holders, present);
-    if (stacks) out << ", \"stack\": " << json_frames{frames_of(thread, *fiber, room), names};
-    out << '}';
+    output << std::exchange(separator, ",\n");
+    write_fiber(output, *fiber, holders, present);
+    if (stacks) output << ", \"stack\": " << json_frames{frames_of(thread, *fiber, room), names};
+    output << '}';
   }
 }
 
 }  // namespace
 
-void dump_json(thread_state& thread, std::ostream& out, const dump_options& how) {
-  out << "{\"thread\": " << ::gettid();
-  if (how.group_by_site) {
-    out << ", \"groups\": [\n";
-    dump_groups(thread, out, how);
+void dump_json(thread_state& thread, std::ostream& output, const dump_options& options) {
+  output << "{\"thread\": " << ::gettid();
+  if (options.group_by_site) {
+    output << ", \"groups\": [\n";
+    dump_groups(thread, output, options);
   } else {
-    out << ", \"fibers\": [\n";
-    write_fibers(thread, out, how.stacks);
+    output << ", \"fibers\": [\n";
+    write_fibers(thread, output, options.stacks);
   }
-  out << "]}";
+  output << "]}";
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

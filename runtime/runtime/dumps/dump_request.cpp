@@ -31,19 +31,19 @@ using report_line = line<std::size_t{12} * 1024>;
 /// Of more fibers the dump tells by site: nobody reads a thousand stacks.
 constexpr std::size_t most_with_lines = 1'000;
 
-void write_frame(report_line& out, const void* address) noexcept {
-  const symbol found = symbol_at(address);
-  out << "  ";
-  describe_frame(out, address, found.name, found);
-  out << "\n";
+void write_frame(report_line& output, const void* address) noexcept {
+  const symbol entry = symbol_at(address);
+  output << "  ";
+  describe_frame(output, address, entry.name, entry);
+  output << "\n";
 }
 
 void write_whole(std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
@@ -59,42 +59,42 @@ bool dump_request::answer(void* context) noexcept {
 void dump_request::report_running(void* context) const noexcept {
   const control_block& fiber = thread_.running();
   const options& settings = thread_.settings();
-  const auto between = std::chrono::duration<double, std::milli>(settings.time_between_polls);
-  const double without_poll = thread_.schedule.polls_left_out() * between.count();
-  report_line out;
-  out << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
-  if (fiber.named) out << " \"" << quotable(name_of(fiber)) << "\"";
+  const auto period = std::chrono::duration<double, std::milli>(settings.time_between_polls);
+  const double without_poll = thread_.schedule.polls_left_out() * period.count();
+  report_line line;
+  line << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
+  if (fiber.named) line << " \"" << quotable(name_of(fiber)) << "\"";
   if (!fiber.is_main) {
-    out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
+    line << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
   }
-  out << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
+  line << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
   const signal_frame place(context);
   const char* doubt = place.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
   if (doubt != nullptr) {
-    out << doubt << ", at\n";
-    write_frame(out, place.instruction());
+    line << doubt << ", at\n";
+    write_frame(line, place.instruction());
   } else {
-    out << "at\n";
+    line << "at\n";
     std::array<void*, 64> room;
-    for (void* each : place.frames(room)) write_frame(out, each);
+    for (void* frame : place.frames(room)) write_frame(line, frame);
   }
-  out.write();
+  line.write();
 }
 
 void dump_request::write() noexcept {
-  const int kept = errno;
+  const int saved_errno = errno;
   take_snapshot(snapshot_cause::signal);
   wanted_.store(false);
   try {
-    std::ostringstream out;
-    out << "motet: thread " << ::gettid() << " has these fibers:\n";
+    std::ostringstream output;
+    output << "motet: thread " << ::gettid() << " has these fibers:\n";
     const bool crowd = has_more_fibers(thread_, most_with_lines);
-    dump(thread_, out, {.stacks = true, .group_by_site = crowd});
-    write_whole(out.str());
+    dump(thread_, output, {.stacks = true, .group_by_site = crowd});
+    write_whole(output.str());
   } catch (const std::bad_alloc&) {
     write_whole("motet: no memory for a dump\n");
   }
-  errno = kept;
+  errno = saved_errno;
 }
 
 const stack& dump_request::stack_of(const control_block& fiber) const noexcept {

@@ -34,34 +34,34 @@ char sent_on;
 
 void ask_all_others(int signal) noexcept {
   const pid_t this_thread = ::gettid();
-  bool any = false;
-  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
-    const pid_t thread = each->thread.load();
-    any = any || thread != 0;
+  bool has_fibers = false;
+  for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
+    const pid_t thread = entry->thread.load();
+    has_fibers = has_fibers || thread != 0;
     if (thread == 0 || thread == this_thread) continue;
-    each->dump_asked = true;
+    entry->dump_asked = true;
     shared_signal::send(thread, signal, &sent_on);
   }
-  if (!any) (line<64>() << "motet: no thread of this process has fibers\n").write();
+  if (!has_fibers) (line<64>() << "motet: no thread of this process has fibers\n").write();
 }
 
 /// If the kernel had no room to note the sender, the thread's place in the thread registry knows.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
-  const int kept = errno;
+  const int saved_errno = errno;
   thread_state* thread = self();
   const bool asked = thread != nullptr && thread->dumps.answer(context);
   if (!asked && !shared_signal::carries(*info, &sent_on)) {
     ask_all_others(signal);
     shared_signal::call(previous[static_cast<std::size_t>(signal)], signal, info, context);
   }
-  errno = kept;
+  errno = saved_errno;
 }
 
 /// These mean something to the runtime, or cannot be handled.
 bool usable(int signal) noexcept {
-  for (const int other : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
-                          SIGABRT, SIGPIPE, SIGURG}) {
-    if (signal == other) return false;
+  for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+                           SIGABRT, SIGPIPE, SIGURG}) {
+    if (signal == number) return false;
   }
   return signal > 0 && signal <= SIGRTMAX && (signal < 32 || signal >= SIGRTMIN);
 }
@@ -80,14 +80,14 @@ int signal_named(std::string_view name) noexcept {
 }
 
 void install(int signal) {
-  void* one = nullptr;
-  ::backtrace(&one, 1);
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
   shared_signal::install(signal, &on_signal, previous[static_cast<std::size_t>(signal)]);
 }
 
 }  // namespace
 
-int dump_signal(const options& chosen) {
+int dump_signal(const options& settings) {
   const char* name = std::getenv("MOTET_DUMP_SIGNAL");
   int signal = 0;
   if (name != nullptr && *name != '\0') {
@@ -97,19 +97,19 @@ int dump_signal(const options& chosen) {
                                   "\", not a signal that can be used, as QUIT, USR1 or 12");
     }
   }
-  if (chosen.dump_signal == 0) return signal;
-  if (!usable(chosen.dump_signal)) {
+  if (settings.dump_signal == 0) return signal;
+  if (!usable(settings.dump_signal)) {
     throw std::invalid_argument("options.dump_signal must be 0 or a signal that can be used");
   }
-  return chosen.dump_signal;
+  return settings.dump_signal;
 }
 
 /// Installed once per signal: a handler that replaces ours may call ours.
 void answer_dump_signal(int signal) {
   static std::mutex lock;
-  static std::array<bool, 65> installed{};
+  static std::array<bool, 65> flags{};
   const std::lock_guard guard(lock);
-  bool& done = installed.at(static_cast<std::size_t>(signal));
+  bool& done = flags.at(static_cast<std::size_t>(signal));
   if (done) return;
   install(signal);
   done = true;

@@ -8,7 +8,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: the signal that was chosen by an option or by MOTET_DUMP_SIGNAL; 0: none.
 /// Throws: std::invalid_argument if that cannot be.
-int dump_signal(const options& chosen);
+int dump_signal(const options& settings);
 
 /// From now on the process answers it. A handler that the program had before is called as well.
 /// Throws: std::system_error.

@@ -41,96 +41,96 @@ struct answer {
 /// Outlives the call, for a thread that answers too late.
 struct answers {
   std::mutex lock;
-  bool over = false;  // later answers are ignored
-  std::vector<answer> all;
-  semaphore given{0};
+  bool ended = false;  // later answers are ignored
+  std::vector<answer> list;
+  semaphore arrivals{0};
 };
 
 struct question : post {
-  std::shared_ptr<answers> to;
+  std::shared_ptr<answers> target;
   std::size_t place;
-  dump_options how;
+  dump_options options;
 };
 
-std::string text_of(thread_state& thread, dump_options how) {
-  if (has_more_fibers(thread, most_of_another)) how.group_by_site = true;
-  std::ostringstream out;
-  out.imbue(std::locale::classic());
-  out.exceptions(std::ios::badbit);  // or a text would be cut where memory was short
-  dump(thread, out, how);
-  return std::move(out).str();
+std::string text_of(thread_state& thread, dump_options options) {
+  if (has_more_fibers(thread, most_of_another)) options.group_by_site = true;
+  std::ostringstream output;
+  output.imbue(std::locale::classic());
+  output.exceptions(std::ios::badbit);  // or a text would be cut where memory was short
+  dump(thread, output, options);
+  return std::move(output).str();
 }
 
 void answer_question(post& item, thread_state& thread) noexcept {
-  const std::unique_ptr<question> asked(static_cast<question*>(&item));
+  const std::unique_ptr<question> request(static_cast<question*>(&item));
   std::string text;
   try {
-    text = text_of(thread, asked->how);
+    text = text_of(thread, request->options);
   } catch (const std::bad_alloc&) {
     return;  // it counts as a thread that has not answered
   }
   {
-    const std::lock_guard guard(asked->to->lock);
-    if (asked->to->over) return;
-    answer& own = asked->to->all[asked->place];
-    own.text = std::move(text);
-    own.given = true;
+    const std::lock_guard guard(request->target->lock);
+    if (request->target->ended) return;
+    answer& entry = request->target->list[request->place];
+    entry.text = std::move(text);
+    entry.given = true;
   }
-  asked->to->given.release();
+  request->target->arrivals.release();
 }
 
 /// Returns: how many threads have been asked.
-std::size_t ask_others(const std::shared_ptr<answers>& to, const dump_options& how) {
-  const thread_state* own = self();
-  mailbox::for_each([&](mailbox& each) {
-    if (own != nullptr && &each == &own->mail()) return;
-    auto asked = std::make_unique<question>();
-    asked->handle_post = &answer_question;
-    asked->to = to;
-    asked->how = how;
-    const std::lock_guard guard(to->lock);
-    asked->place = to->all.size();
-    to->all.push_back({each.number_of_thread(), {}});
-    if (each.push(*asked)) {
-      static_cast<void>(asked.release());
+std::size_t ask_others(const std::shared_ptr<answers>& target, const dump_options& options) {
+  const thread_state* thread = self();
+  mailbox::for_each([&](mailbox& inbox) {
+    if (thread != nullptr && &inbox == &thread->mail()) return;
+    auto request = std::make_unique<question>();
+    request->handle_post = &answer_question;
+    request->target = target;
+    request->options = options;
+    const std::lock_guard guard(target->lock);
+    request->place = target->list.size();
+    target->list.push_back({inbox.number_of_thread(), {}});
+    if (inbox.push(*request)) {
+      static_cast<void>(request.release());
     } else {
-      to->all.pop_back();
+      target->list.pop_back();
     }
   });
-  const std::lock_guard guard(to->lock);
-  return to->all.size();
+  const std::lock_guard guard(target->lock);
+  return target->list.size();
 }
 
-void write_answer(std::ostream& out, const answer& of, bool json) {
+void write_answer(std::ostream& output, const answer& entry, bool json) {
   if (json) {
-    if (of.given) {
-      out << of.text;
+    if (entry.given) {
+      output << entry.text;
     } else {
-      out << "{\"thread\": " << of.thread << ", \"error\": \"no answer\"}";
+      output << "{\"thread\": " << entry.thread << ", \"error\": \"no answer\"}";
     }
-  } else if (of.given) {
-    out << "motet: thread " << of.thread << " has these fibers:\n" << of.text;
+  } else if (entry.given) {
+    output << "motet: thread " << entry.thread << " has these fibers:\n" << entry.text;
   } else {
-    out << "motet: thread " << of.thread << " has not answered: it computes, or is blocked\n";
+    output << "motet: thread " << entry.thread << " has not answered: it computes, or is blocked\n";
   }
 }
 
 /// Without the lock the text can be written as slowly as its reader takes it.
-std::vector<answer> take_all(answers& from) {
-  const std::lock_guard guard(from.lock);
-  from.over = true;
-  return std::move(from.all);
+std::vector<answer> take_all(answers& source) {
+  const std::lock_guard guard(source.lock);
+  source.ended = true;
+  return std::move(source.list);
 }
 
 /// Virtual time would be up before another thread could answer.
-void await_answers(thread_state& own, answers& to, std::ptrdiff_t asked) {
-  if (asked == 0) return;
-  if (!own.time.virtual_time()) {
-    move_on_after(patience, [&] { to.given.acquire(asked); });
+void await_answers(thread_state& thread, answers& target, std::ptrdiff_t count) {
+  if (count == 0) return;
+  if (!thread.time.virtual_time()) {
+    move_on_after(patience, [&] { target.arrivals.acquire(count); });
     return;
   }
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (!to.given.try_acquire(asked) && std::chrono::steady_clock::now() < end) {
+  while (!target.arrivals.try_acquire(count) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     snooze();
   }
@@ -138,21 +138,21 @@ void await_answers(thread_state& own, answers& to, std::ptrdiff_t asked) {
 
 }  // namespace
 
-void dump_threads(std::ostream& out, const dump_options& how) {
-  thread_state& own = here();
-  own.deliver();
-  const auto found = std::make_shared<answers>();
-  const std::size_t asked = ask_others(found, how);
+void dump_threads(std::ostream& output, const dump_options& options) {
+  thread_state& thread = here();
+  thread.deliver();
+  const auto replies = std::make_shared<answers>();
+  const std::size_t count = ask_others(replies, options);
   answer first{::gettid(), {}, true};
-  if (how.json) out << "{\"threads\": [";
-  write_answer(out, first, how.json);
-  dump(own, out, how);
-  await_answers(own, *found, static_cast<std::ptrdiff_t>(asked));
-  for (const answer& each : take_all(*found)) {
-    if (how.json) out << ",\n";
-    write_answer(out, each, how.json);
+  if (options.json) output << "{\"threads\": [";
+  write_answer(output, first, options.json);
+  dump(thread, output, options);
+  await_answers(thread, *replies, static_cast<std::ptrdiff_t>(count));
+  for (const answer& reply : take_all(*replies)) {
+    if (options.json) output << ",\n";
+    write_answer(output, reply, options.json);
   }
-  if (how.json) out << "]}\n";
+  if (options.json) output << "]}\n";
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -8,6 +8,6 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// See motet::dump().
-void dump_threads(std::ostream& out, const dump_options& how);
+void dump_threads(std::ostream& output, const dump_options& options);
 
 }}}  // namespace motet::MOTET_ABI::detail

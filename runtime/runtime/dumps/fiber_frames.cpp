@@ -19,10 +19,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 struct text {
-  std::string said;
+  std::string content;
 
-  text& operator<<(std::string_view more) {
-    said += more;
+  text& operator<<(std::string_view piece) {
+    content += piece;
     return *this;
   }
   text& hex(std::uint64_t number) {
@@ -34,9 +34,9 @@ struct text {
 
 /// A main fiber may be on its thread's own stack, whose bounds are not known.
 bool can_be_believed(const control_block& fiber) noexcept {
-  const auto* at = static_cast<const std::byte*>(fiber.where.stack_pointer);
-  if (!fiber.has_stack()) return fiber.is_main && at != nullptr;
-  return at >= fiber.runs_on.bottom && at <= fiber.runs_on.top;
+  const auto* address = static_cast<const std::byte*>(fiber.where.stack_pointer);
+  if (!fiber.has_stack()) return fiber.is_main && address != nullptr;
+  return address >= fiber.runs_on.bottom && address <= fiber.runs_on.top;
 }
 
 /// The demangler has arrays on the stack, some 70 bytes for each character of a name, and calls
@@ -46,10 +46,11 @@ bool may_demangle(const char* name) noexcept {
   const std::size_t length = std::strlen(name);
   const thread_state* thread = self();
   if (thread == nullptr) return length <= longest;
-  const stack& own = thread->running().runs_on;
-  const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  if (here < own.bottom || here > own.top) return length <= longest;
-  return length * for_a_character + for_its_callers < static_cast<std::size_t>(here - own.bottom);
+  const stack& memory = thread->running().runs_on;
+  const auto* frame = static_cast<const std::byte*>(__builtin_frame_address(0));
+  if (frame < memory.bottom || frame > memory.top) return length <= longest;
+  return length * for_a_character + for_its_callers <
+         static_cast<std::size_t>(frame - memory.bottom);
 }
 
 }  // namespace
@@ -61,18 +62,18 @@ std::span<void*> frames_of(const thread_state& thread, const control_block& fibe
 }
 
 const std::string& frame_names::of(const void* address) {
-  const auto [place, fresh] = known_.try_emplace(address);
+  const auto [place, fresh] = cache_.try_emplace(address);
   if (fresh) {
-    const symbol found = symbol_at(address);
+    const symbol entry = symbol_at(address);
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
-        found.name == nullptr || !may_demangle(found.name)
+        entry.name == nullptr || !may_demangle(entry.name)
             ? nullptr
-            : abi::__cxa_demangle(found.name, nullptr, nullptr, &status),
+            : abi::__cxa_demangle(entry.name, nullptr, nullptr, &status),
         &std::free);
-    text out;
-    describe_frame(out, address, readable == nullptr ? found.name : readable.get(), found);
-    place->second = std::move(out.said);
+    text output;
+    describe_frame(output, address, readable == nullptr ? entry.name : readable.get(), entry);
+    place->second = std::move(output.content);
   }
   return place->second;
 }

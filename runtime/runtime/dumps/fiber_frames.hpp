@@ -24,13 +24,13 @@ std::span<void*> frames_of(const thread_state& thread, const control_block& fibe
 /// As backtrace_symbols(3) does: "file(function+offset) [address]", or without the function. For
 /// any text that has << for words and hex() for numbers, so in a signal handler, too.
 template <typename Text>
-void describe_frame(Text& out, const void* address, const char* function, const symbol& found) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  if (found.file != nullptr) {
-    out << found.file << "(" << (function == nullptr ? "" : function) << "+";
-    out.hex(found.offset) << ") ";
+void describe_frame(Text& output, const void* address, const char* function, const symbol& entry) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  if (entry.file != nullptr) {
+    output << entry.file << "(" << (function == nullptr ? "" : function) << "+";
+    output.hex(entry.offset) << ") ";
   }
-  (out << "[").hex(at) << "]";
+  (output << "[").hex(number) << "]";
 }
 
 /// Describes frames, each address once. Most fibers of a crowd stand in few places.
@@ -40,7 +40,7 @@ class frame_names {
   const std::string& of(const void* address);
 
  private:
-  std::unordered_map<const void*, std::string> known_;
+  std::unordered_map<const void*, std::string> cache_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

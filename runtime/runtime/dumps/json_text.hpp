@@ -20,23 +20,23 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct json_string {
   std::string_view text;
 
-  friend std::ostream& operator<<(std::ostream& out, const json_string& is) {
-    out << '"';
+  friend std::ostream& operator<<(std::ostream& output, const json_string& is) {
+    output << '"';
     for (std::string_view rest = is.text; !rest.empty();) {
       const std::size_t length = length_of_character(rest);
       const auto code = static_cast<unsigned char>(rest.front());
       if (length == 0) {
-        out << "\\ufffd";
+        output << "\\ufffd";
       } else if (code == '"' || code == '\\') {
-        out << '\\' << rest.front();
+        output << '\\' << rest.front();
       } else if (code < 0x20) {
-        out << "\\u00" << "0123456789abcdef"[code / 16] << "0123456789abcdef"[code % 16];
+        output << "\\u00" << "0123456789abcdef"[code / 16] << "0123456789abcdef"[code % 16];
       } else {
-        out << rest.substr(0, length);
+        output << rest.substr(0, length);
       }
       rest.remove_prefix(std::max<std::size_t>(length, 1));
     }
-    return out << '"';
+    return output << '"';
   }
 };
 
@@ -44,8 +44,8 @@ struct json_site {
   std::string_view file;
   std::uint32_t line;
 
-  friend std::ostream& operator<<(std::ostream& out, const json_site& is) {
-    return out << json_string{std::string(is.file) + ':' + std::to_string(is.line)};
+  friend std::ostream& operator<<(std::ostream& output, const json_site& is) {
+    return output << json_string{std::string(is.file) + ':' + std::to_string(is.line)};
   }
 };
 
@@ -53,13 +53,13 @@ struct json_frames {
   std::span<void* const> frames;
   frame_names& names;
 
-  friend std::ostream& operator<<(std::ostream& out, const json_frames& is) {
-    out << '[';
-    const char* before = "";
-    for (const void* each : is.frames) {
-      out << std::exchange(before, ", ") << json_string{is.names.of(each)};
+  friend std::ostream& operator<<(std::ostream& output, const json_frames& is) {
+    output << '[';
+    const char* separator = "";
+    for (const void* frame : is.frames) {
+      output << std::exchange(separator, ", ") << json_string{is.names.of(frame)};
     }
-    return out << ']';
+    return output << ']';
   }
 };
 

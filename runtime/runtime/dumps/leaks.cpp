@@ -27,53 +27,53 @@ constexpr reason behind_another = "what it waits for will not come";
 
 /// One step of the walk: the fiber that is waited for, or the reason why this wait never ends.
 struct step {
-  control_block* to = nullptr;
-  reason why = nullptr;
+  control_block* target = nullptr;
+  reason cause = nullptr;
 };
 
 class leak_search {
  public:
   explicit leak_search(thread_state& thread) : thread_(thread), holders_(thread) {
-    thread.time.each([this](const timer& each) { timed_.insert(each.fiber); });
+    thread.time.each([this](const timer& alarm) { sleepers_.insert(alarm.fiber); });
   }
 
   reason of(control_block& fiber) {
-    std::vector<control_block*> walked;
+    std::vector<control_block*> path;
     std::unordered_set<const control_block*> on_the_way;
-    control_block* at = &fiber;
-    reason found = nullptr;
+    control_block* position = &fiber;
+    reason result = nullptr;
     for (;;) {
-      if (const auto known = known_.find(at); known != known_.end()) {
-        found = known->second == nullptr ? nullptr : behind_another;
+      if (const auto entry = reasons_.find(position); entry != reasons_.end()) {
+        result = entry->second == nullptr ? nullptr : behind_another;
         break;
       }
-      if (!on_the_way.insert(at).second) {
-        found = in_a_circle;
+      if (!on_the_way.insert(position).second) {
+        result = in_a_circle;
         break;
       }
-      walked.push_back(at);
-      const step next = step_from(*at);
-      if (next.to == nullptr) {
-        known_[at] = next.why;
-        walked.pop_back();
-        found = next.why == nullptr ? nullptr : behind_another;
+      path.push_back(position);
+      const step next = step_from(*position);
+      if (next.target == nullptr) {
+        reasons_[position] = next.cause;
+        path.pop_back();
+        result = next.cause == nullptr ? nullptr : behind_another;
         break;
       }
-      at = next.to;
+      position = next.target;
     }
-    settle(walked, *at, found);
-    return known_.at(&fiber);
+    settle(path, *position, result);
+    return reasons_.at(&fiber);
   }
 
   lock_holders& holders() noexcept { return holders_; }
 
  private:
   /// The walk has ended at `end`. Fibers before the start of a cycle wait behind it.
-  void settle(const std::vector<control_block*>& walked, const control_block& end, reason found) {
+  void settle(const std::vector<control_block*>& path, const control_block& end, reason result) {
     bool in_circle = false;
-    for (control_block* each : walked) {
-      if (found == in_a_circle && each == &end) in_circle = true;
-      known_[each] = found == in_a_circle && !in_circle ? behind_another : found;
+    for (control_block* member : path) {
+      if (result == in_a_circle && member == &end) in_circle = true;
+      reasons_[member] = result == in_a_circle && !in_circle ? behind_another : result;
     }
   }
 
@@ -89,7 +89,7 @@ class leak_search {
   step to_holder(const wait_record& wait) {
     const auto holder = holders_.of(wait);
     if (!holder) return {};
-    switch (holder->what) {
+    switch (holder->type) {
       case lock_holder::kind::main_fiber:
         return {&thread_.main_fiber(), nullptr};
       case lock_holder::kind::other_thread:
@@ -120,18 +120,18 @@ class leak_search {
 
   /// A limit of the fiber that waits for its end ends it, too.
   bool is_timed(const control_block& fiber) const {
-    if (timed_.contains(&fiber)) return true;
-    for (const control_block* each = &fiber; each != nullptr; each = each->parent) {
-      if (!thread_.is_home_of(*each) || has_limit(*each)) return true;
+    if (sleepers_.contains(&fiber)) return true;
+    for (const control_block* ancestor = &fiber; ancestor != nullptr; ancestor = ancestor->parent) {
+      if (!thread_.is_home_of(*ancestor) || has_limit(*ancestor)) return true;
     }
     return false;
   }
 
   /// A limit of time, or a stop token, which any thread may have.
   static bool has_limit(const control_block& fiber) noexcept {
-    for (const scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
-      if (each->kind != scope_kind::ends) continue;
-      const auto& limit = static_cast<const scope&>(*each);
+    for (const scope_entry* entry = fiber.scopes; entry != nullptr; entry = entry->outer) {
+      if (entry->kind != scope_kind::ends) continue;
+      const auto& limit = static_cast<const scope&>(*entry);
       if (limit.alarm.armed() || limit.asked_remotely != nullptr) return true;
     }
     return false;
@@ -139,22 +139,22 @@ class leak_search {
 
   thread_state& thread_;
   lock_holders holders_;
-  std::unordered_set<const control_block*> timed_;
-  std::unordered_map<const control_block*, reason> known_;
+  std::unordered_set<const control_block*> sleepers_;
+  std::unordered_map<const control_block*, reason> reasons_;
 };
 
 }  // namespace
 
-std::size_t dump_leaks(thread_state& thread, std::ostream& out) {
+std::size_t dump_leaks(thread_state& thread, std::ostream& output) {
   const clock::time_point present = thread.kernel().now();
   leak_search search(thread);
   std::size_t leaks = 0;
   auto& fibers = thread.fibers();
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
-    const reason why = search.of(*fiber);
-    if (why == nullptr) continue;
-    dump_line(out, thread, *fiber, search.holders(), present);
-    out << ": for ever, " << why << '\n';
+    const reason cause = search.of(*fiber);
+    if (cause == nullptr) continue;
+    dump_line(output, thread, *fiber, search.holders(), present);
+    output << ": for ever, " << cause << '\n';
     ++leaks;
   }
   return leaks;

@@ -16,6 +16,6 @@ class thread_state;
 inline constexpr char its_stack[] = "its stack, which is on another thread";
 
 /// Called on the thread itself. Returns: the number of lines written.
-std::size_t dump_leaks(thread_state& thread, std::ostream& out);
+std::size_t dump_leaks(thread_state& thread, std::ostream& output);
 
 }}}  // namespace motet::MOTET_ABI::detail

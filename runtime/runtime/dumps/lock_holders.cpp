@@ -39,12 +39,12 @@ std::optional<lock_holder> lock_holders::of(const wait_record& wait) {
 const control_block* lock_holders::find(std::uint64_t id) {
   if (by_id_.empty()) {
     auto& fibers = thread_.fibers();
-    for (auto* each = fibers.front(); each != nullptr; each = fibers.next(*each)) {
-      by_id_.emplace(each->id, each);
+    for (auto* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
+      by_id_.emplace(fiber->id, fiber);
     }
   }
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
+  const auto entry = by_id_.find(id);
+  return entry == by_id_.end() ? nullptr : entry->second;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

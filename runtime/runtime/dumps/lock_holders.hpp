@@ -17,7 +17,7 @@ struct lock_holder {
     fiber,         // with that number; `block` is null if it is not on the thread
     main_fiber,    // of the thread
     other_thread,  // or the main fiber of one
-  } what;
+  } type;
   std::uint64_t id = 0;
   const control_block* block = nullptr;
   bool ended = false;  // it was a fiber of the thread

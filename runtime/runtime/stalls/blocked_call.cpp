@@ -65,11 +65,11 @@ constexpr row rows[] = {
 };
 
 std::string text_of(long number, unsigned long argument) {
-  for (const row& each : rows) {
-    if (each.number != number) continue;
+  for (const row& entry : rows) {
+    if (entry.number != number) continue;
     if (number == SYS_futex) return "futex(), of a std:: lock, a join or the like";
-    if (each.argument == first::nothing) return std::string(each.name) + "()";
-    return std::string(each.name) + "(fd " + std::to_string(static_cast<int>(argument)) + ")";
+    if (entry.argument == first::nothing) return std::string(entry.name) + "()";
+    return std::string(entry.name) + "(fd " + std::to_string(static_cast<int>(argument)) + ")";
   }
   return "system call " + std::to_string(number);
 }
@@ -80,21 +80,21 @@ blocked_call blocked_call_of(pid_t thread) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/syscall";
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
   std::array<char, 256> line{};
-  blocked_call found;
-  if (file == nullptr || std::fgets(line.data(), line.size(), file.get()) == nullptr) return found;
+  blocked_call result;
+  if (file == nullptr || std::fgets(line.data(), line.size(), file.get()) == nullptr) return result;
   if (std::string_view(line.data()).starts_with("running")) {
-    found.is = blocked_call::state::running;
-    return found;
+    result.is = blocked_call::state::running;
+    return result;
   }
   long number = -1;
   unsigned long argument = 0;
   // A thread that is blocked elsewhere than in a call has the number -1 and no arguments.
   const int fields = std::sscanf(line.data(), "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &number,
-                                 &argument, &found.stack_pointer, &found.instruction);
-  if (fields != 4 || number < 0) return found;
-  found.is = blocked_call::state::in_call;
-  found.text = text_of(number, argument);
-  return found;
+                                 &argument, &result.stack_pointer, &result.instruction);
+  if (fields != 4 || number < 0) return result;
+  result.is = blocked_call::state::in_call;
+  result.text = text_of(number, argument);
+  return result;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -34,20 +34,21 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
   std::uint8_t rest = 0;
   if (!peek(places.mail, mail) || mail == nullptr) return std::nullopt;
   if (!peek(mail->rest_place(), rest) || rest != 0) return std::nullopt;
-  progress found;
+  progress result;
   int held_back = 0;
-  const bool whole =
-      peek(places.running, found.running) && peek(places.until_look, found.until_look) &&
-      peek(places.held_back, held_back) && peek(thread.schedule.switches_place(), found.switches) &&
-      peek(thread.schedule.polled_at_place(), found.polled_at);
-  if (!whole || found.running == nullptr) return std::nullopt;
+  const bool whole = peek(places.running, result.fiber) &&
+                     peek(places.until_look, result.until_look) &&
+                     peek(places.held_back, held_back) &&
+                     peek(thread.schedule.switches_place(), result.switches) &&
+                     peek(thread.schedule.polled_at_place(), result.polled_at);
+  if (!whole || result.fiber == nullptr) return std::nullopt;
   // A guard keeps the sum, but for one that begins or ends between these two looks.
-  found.until_look += held_back;
+  result.until_look += held_back;
   // A fiber that has parked is still the last that ran while the thread polls on its stack.
   fiber_state state{};
-  const auto* at = reinterpret_cast<const fiber_state*>(&found.running->state);
-  if (!peek(at, state) || state != fiber_state::running) return std::nullopt;
-  return found;
+  const auto* state_place = reinterpret_cast<const fiber_state*>(&result.fiber->state);
+  if (!peek(state_place, state) || state != fiber_state::running) return std::nullopt;
+  return result;
 }
 
 /// The state stands behind the thread's name, which may contain anything. Source: proc(5).
@@ -62,23 +63,23 @@ char state_of(pid_t thread) noexcept {
   return end == std::string_view::npos || end + 2 >= text.size() ? '?' : text[end + 2];
 }
 
-bool stall_timer::note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
-                       clock::duration limit) noexcept {
-  if (!seen || seen != seen_) {
-    seen_ = seen;
-    since_ = now;
+bool stall_timer::note(const std::optional<progress>& observation, pid_t thread,
+                       clock::time_point time, clock::duration limit) noexcept {
+  if (!observation || observation != observation_) {
+    observation_ = observation;
+    start_ = time;
     say_at_ = limit;
     times_said_ = 0;
-    if (seen) computed_ = computed_by(thread);
+    if (observation) processor_time_ = computed_by(thread);
     return false;
   }
-  if (now - since_ < say_at_) return false;
+  if (time - start_ < say_at_) return false;
   const char state = state_of(thread);
   if (state == 'T' || state == 't') return false;  // it was stopped
   // A thread that waits for a processor holds nobody up, but is held up itself.
   const bool could_run = state == 'R' || state == '?';
-  if (could_run && computed_by(thread) - computed_ < limit / 2) return false;
-  say_at_ = 2 * (now - since_);
+  if (could_run && computed_by(thread) - processor_time_ < limit / 2) return false;
+  say_at_ = 2 * (time - start_);
   ++times_said_;
   return true;
 }

@@ -17,7 +17,7 @@ class thread_state;
 /// Any switch changes one of these: the countdown falls with each, and when it begins anew there
 /// has been a look at the inbox, or a poll.
 struct progress {
-  control_block* running = nullptr;
+  control_block* fiber = nullptr;
   int until_look = 0;
   std::size_t switches = 0;
   std::uint64_t polled_at = 0;
@@ -38,21 +38,21 @@ class stall_timer {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Records an observation of that thread at `now`.
+  /// Records an observation of that thread at `time`.
   /// Returns: whether to report a stall: a fiber has occupied the thread for `limit`, and this was
   ///          not reported yet; and again each time that the duration has doubled.
-  bool note(const std::optional<progress>& seen, pid_t thread, clock::time_point now,
+  bool note(const std::optional<progress>& observation, pid_t thread, clock::time_point time,
             clock::duration limit) noexcept;
   /// Excludes a span without observations, in which perhaps nothing ran.
-  void skip(clock::duration time) noexcept { since_ += time; }
-  clock::duration held(clock::time_point now) const noexcept { return now - since_; }
+  void skip(clock::duration time) noexcept { start_ += time; }
+  clock::duration held(clock::time_point time) const noexcept { return time - start_; }
   /// After note() has returned true: whether that was for the first time.
   bool is_new() const noexcept { return times_said_ == 1; }
 
  private:
-  std::optional<progress> seen_;
-  clock::time_point since_;
-  std::chrono::nanoseconds computed_{};  // the thread's processor time until then
+  std::optional<progress> observation_;
+  clock::time_point start_;
+  std::chrono::nanoseconds processor_time_{};  // the thread's processor time until then
   clock::duration say_at_{};
   unsigned times_said_ = 0;
 };

@@ -52,7 +52,7 @@ struct watch_state {
   bool begun = false;
   std::map<place, stall_stats> by_site;
 
-  std::mutex telling;  // held during a report
+  std::mutex report_mutex;  // held during a report
   std::atomic<pid_t> watching_thread{0};
   std::atomic<watcher*> eyes{nullptr};                               // of that thread
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
@@ -66,12 +66,12 @@ constinit std::atomic<watch_state*> current{nullptr};
 constinit std::atomic<watch_state*> of_the_parent{nullptr};
 
 watch_state& state() {
-  watch_state* found = current.load();
-  if (found != nullptr) return *found;
-  auto* made = new watch_state;
-  if (current.compare_exchange_strong(found, made)) return *made;
-  delete made;
-  return *found;
+  watch_state* result = current.load();
+  if (result != nullptr) return *result;
+  auto* candidate = new watch_state;
+  if (current.compare_exchange_strong(result, candidate)) return *candidate;
+  delete candidate;
+  return *result;
 }
 
 /// A thread that a fiber holds, as it was seen under the thread registry's lock.
@@ -79,56 +79,59 @@ struct held_thread {
   const thread_entry* place;
   pid_t number;
   const thread_state* runtime;
-  progress seen;
-  clock::duration held;
+  progress observation;
+  clock::duration hold_time;
   bool is_new;
 };
 
 void count(const fiber_facts& fiber, const held_thread& thread, const std::string& call) {
-  watch_state& all = state();
-  const std::lock_guard guard(all.lock);
+  watch_state& watch = state();
+  const std::lock_guard guard(watch.lock);
   const std::string file = fiber.site.file == nullptr ? "" : fiber.site.file;
-  const auto at = all.by_site.try_emplace({file, fiber.site.line}).first;
-  stall_stats& counted = at->second;
-  counted.site = {at->first.first.c_str(), at->first.second};  // the object may be unloaded
-  if (thread.is_new) ++counted.stalls;
-  counted.longest = std::max<std::chrono::nanoseconds>(counted.longest, thread.held);
-  if (!call.empty()) counted.call = call;
+  const auto entry = watch.by_site.try_emplace({file, fiber.site.line}).first;
+  stall_stats& site_stats = entry->second;
+  site_stats.site = {entry->first.first.c_str(),
+                     entry->first.second};  // the object may be unloaded
+  if (thread.is_new) ++site_stats.stalls;
+  site_stats.longest = std::max<std::chrono::nanoseconds>(site_stats.longest, thread.hold_time);
+  if (!call.empty()) site_stats.call = call;
 }
 
-const char* what_it_does(const blocked_call& blocked) {
-  if (blocked.is == blocked_call::state::in_call) return "is blocked in ";
-  return blocked.is == blocked_call::state::running ? "computes" : "computes, or is blocked";
+const char* what_it_does(const blocked_call& call) {
+  if (call.is == blocked_call::state::in_call) return "is blocked in ";
+  return call.is == blocked_call::state::running ? "computes" : "computes, or is blocked";
 }
 
-std::string describe(const held_thread& thread, const fiber_facts& fiber,
-                     const blocked_call& blocked, std::span<void* const> frames) {
-  const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(thread.held).count();
+std::string describe(const held_thread& thread, const fiber_facts& fiber, const blocked_call& call,
+                     std::span<void* const> frames) {
+  const auto length =
+      std::chrono::duration_cast<std::chrono::milliseconds>(thread.hold_time).count();
   std::string text = "fiber " + std::to_string(fiber.id);
   if (!fiber.name.empty()) text += " \"" + fiber.name + '"';
   if (!fiber.is_main && fiber.site.file != nullptr) {
     text += ", spun at " + std::string(fiber.site.file) + ':' + std::to_string(fiber.site.line);
     text += ',';
   }
-  text += " has held thread " + std::to_string(thread.number) + " for " + std::to_string(held);
-  text += " ms: it " + (what_it_does(blocked) + blocked.text);
+  text += " has held thread " + std::to_string(thread.number) + " for " + std::to_string(length);
+  text += " ms: it " + (what_it_does(call) + call.text);
   if (!frames.empty()) text += ", at";
   frame_names names;
-  for (const void* each : frames) text += "\n  " + names.of(each);
+  for (const void* frame : frames) text += "\n  " + names.of(frame);
   return text;
 }
 
 /// At most one report per second, even if a program stalls again and again.
 void tell(const options& settings, std::string text) {
-  watch_state& all = state();
-  const auto now = clock::now();
-  if (all.told_at != clock::time_point() && now - all.told_at < std::chrono::seconds(1)) {
-    ++all.untold;
+  watch_state& watch = state();
+  const auto present = clock::now();
+  if (watch.told_at != clock::time_point() && present - watch.told_at < std::chrono::seconds(1)) {
+    ++watch.untold;
     return;
   }
-  all.told_at = now;
-  if (all.untold > 0) text += "\n  (" + std::to_string(all.untold) + " others were not reported)";
-  all.untold = 0;
+  watch.told_at = present;
+  if (watch.untold > 0)
+    text += "\n  (" + std::to_string(watch.untold) + " others were not reported)";
+  watch.untold = 0;
   // What is called now may wake a fiber, or begin a thread, which gets this name.
   ::pthread_setname_np(::pthread_self(), "motet tells");
   notice(settings, text);
@@ -136,25 +139,25 @@ void tell(const options& settings, std::string text) {
 }
 
 std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
-                           const blocked_call& blocked, std::span<void*> room) {
-  if (blocked.is == blocked_call::state::in_call) {
-    return blocked_frames(blocked, fiber.runs_on.top, room);
+                           const blocked_call& call, std::span<void*> room) {
+  if (call.is == blocked_call::state::in_call) {
+    return blocked_frames(call, fiber.runs_on.top, room);
   }
-  const bool runs = blocked.is == blocked_call::state::running && state_of(thread.number) == 'R';
+  const bool runs = call.is == blocked_call::state::running && state_of(thread.number) == 'R';
   return runs ? computing_frames(thread.number, room) : room.first(0);
 }
 
 void report(const held_thread& thread) {
   std::array<void*, 64> room;
-  const std::lock_guard guard(state().telling);
+  const std::lock_guard guard(state().report_mutex);
   if (!thread.place->watched.load()) return;
-  const fiber_facts fiber = metadata_of(*thread.seen.running);
-  const blocked_call blocked = blocked_call_of(thread.number);
-  if (progress_of(*thread.runtime) != thread.seen) return;
-  count(fiber, thread, blocked.text);
-  std::span<void*> frames = frames_of(thread, fiber, blocked, room);
-  if (progress_of(*thread.runtime) != thread.seen) frames = {};  // perhaps of another fiber
-  tell(thread.runtime->settings(), describe(thread, fiber, blocked, frames));
+  const fiber_facts fiber = metadata_of(*thread.observation.fiber);
+  const blocked_call call = blocked_call_of(thread.number);
+  if (progress_of(*thread.runtime) != thread.observation) return;
+  count(fiber, thread, call.text);
+  std::span<void*> frames = frames_of(thread, fiber, call, room);
+  if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
+  tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
   take_snapshot(snapshot_cause::stall);
 }
 
@@ -179,14 +182,14 @@ class watcher {
     for (;;) {
       const clock::duration period = std::max<clock::duration>(
           clock::duration(state().shortest.load()) / 4, std::chrono::milliseconds(1));
-      const auto before = clock::now();
+      const auto start = clock::now();
       std::this_thread::sleep_for(period);
-      const auto now = clock::now();
+      const auto present = clock::now();
       // The machine has slept, or had no processor for this thread, and then for others neither.
-      if (now - before > 2 * period) skip(now - before - period);
+      if (present - start > 2 * period) skip(present - start - period);
       const unwatched_allocations reports;
       try {
-        for (const held_thread& each : look(now)) report(each);
+        for (const held_thread& thread : look(present)) report(thread);
       } catch (const std::bad_alloc&) {
         // Memory is short: the report is dropped.
       }
@@ -195,23 +198,24 @@ class watcher {
 
  private:
   void skip(clock::duration time) noexcept {
-    for (auto& [place, sight] : seen_) sight.skip(time);
+    for (auto& [place, sight] : timers_) sight.skip(time);
   }
 
-  std::vector<held_thread> look(clock::time_point now) {
-    std::vector<held_thread> found;
+  std::vector<held_thread> look(clock::time_point time) {
+    std::vector<held_thread> result;
     for_each_runtime([&](thread_entry& place) {
       if (!place.watched.load()) return;
       const thread_state& thread = *place.runtime.load();
-      const auto seen = progress_of(thread);
-      stall_timer& sight = seen_[&place];
-      if (!sight.note(seen, place.thread, now, thread.settings().stall_report)) return;
-      found.push_back({&place, place.thread, &thread, *seen, sight.held(now), sight.is_new()});
+      const auto observation = progress_of(thread);
+      stall_timer& sight = timers_[&place];
+      if (!sight.note(observation, place.thread, time, thread.settings().stall_report)) return;
+      result.push_back(
+          {&place, place.thread, &thread, *observation, sight.held(time), sight.is_new()});
     });
-    return found;
+    return result;
   }
 
-  std::map<const thread_entry*, stall_timer> seen_;
+  std::map<const thread_entry*, stall_timer> timers_;
 };
 
 void* watch_main(void*) noexcept {
@@ -222,40 +226,40 @@ void* watch_main(void*) noexcept {
   state().eyes.load()->go_on_for_ever();
 }
 
-void begin(watch_state& all, const options& chosen) {
+void begin(watch_state& watch, const options& settings) {
   const int probe = 1;
-  int seen = 0;
-  if (!peek(&probe, seen)) {
-    notice(chosen, "options.stall_report has no effect: process_vm_readv(2) is refused here");
+  int copy = 0;
+  if (!peek(&probe, copy)) {
+    notice(settings, "options.stall_report has no effect: process_vm_readv(2) is refused here");
   }
   answer_for_frames();
-  const signal_mask masked(SIG_BLOCK, all_but_faults());
-  pthread_t made{};
-  const int error = ::pthread_create(&made, nullptr, &watch_main, nullptr);
+  const signal_mask mask(SIG_BLOCK, all_but_faults());
+  pthread_t watcher{};
+  const int error = ::pthread_create(&watcher, nullptr, &watch_main, nullptr);
   if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_create");
-  ::pthread_detach(made);
-  all.begun = true;
+  ::pthread_detach(watcher);
+  watch.begun = true;
 }
 
 }  // namespace
 
-void watch_stalls(const options& chosen) {
-  watch_state& all = state();
-  const clock::rep limit = clock::duration(chosen.stall_report).count();
-  clock::rep before = all.shortest.load();
-  while (limit < before && !all.shortest.compare_exchange_weak(before, limit)) {
+void watch_stalls(const options& settings) {
+  watch_state& watch = state();
+  const clock::rep limit = clock::duration(settings.stall_report).count();
+  clock::rep shortest = watch.shortest.load();
+  while (limit < shortest && !watch.shortest.compare_exchange_weak(shortest, limit)) {
   }
-  const std::lock_guard guard(all.lock);
-  if (!all.begun) begin(all, chosen);
+  const std::lock_guard guard(watch.lock);
+  if (!watch.begun) begin(watch, settings);
 }
 
 void watch_no_more(const thread_state& thread) noexcept {
   std::atomic<bool>& watched = thread.dumps.watched();
   if (!watched.load()) return;
   watched = false;
-  watch_state& all = *current.load();
-  if (all.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
-  const std::lock_guard guard(all.telling);
+  watch_state& watch = *current.load();
+  if (watch.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
+  const std::lock_guard guard(watch.report_mutex);
 }
 
 void watch_nobody() noexcept {
@@ -266,11 +270,11 @@ void watch_nobody() noexcept {
 }
 
 std::vector<stall_stats> stalls_so_far() {
-  watch_state& all = state();
-  const std::lock_guard guard(all.lock);
-  std::vector<stall_stats> found;
-  for (const auto& [place, counted] : all.by_site) found.push_back(counted);
-  return found;
+  watch_state& watch = state();
+  const std::lock_guard guard(watch.lock);
+  std::vector<stall_stats> result;
+  for (const auto& [place, site_stats] : watch.by_site) result.push_back(site_stats);
+  return result;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

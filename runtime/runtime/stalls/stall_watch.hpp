@@ -16,10 +16,10 @@ class thread_state;
 /// The name of that thread while it looks: so long it wakes no fiber.
 inline constexpr char name_of_stall_watch[] = "motet watch";
 
-/// Begins to watch as often as `chosen` wants it, if nobody does yet. Threads are watched from when
-/// their place in the thread registry says so.
+/// Begins to watch as often as `settings` wants it, if nobody does yet. Threads are watched from
+/// when their place in the thread registry says so.
 /// Throws: std::system_error; std::bad_alloc.
-void watch_stalls(const options& chosen);
+void watch_stalls(const options& settings);
 /// Called before this thread's runtime ends: returns when no report about it is in progress.
 void watch_no_more(const thread_state& thread) noexcept;
 /// Called in a forked child, which is not watched until a runtime begins there.

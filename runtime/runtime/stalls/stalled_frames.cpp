@@ -33,17 +33,17 @@ struct question {
   enum stage : std::uint64_t { none, asked, being_answered, answered };
 
   /// The addressee and the stage in one word: a late response finds another word.
-  static std::uint64_t word(pid_t thread, stage at) noexcept {
-    return static_cast<std::uint64_t>(thread) << 8 | at;
+  static std::uint64_t word(pid_t thread, stage phase) noexcept {
+    return static_cast<std::uint64_t>(thread) << 8 | phase;
   }
 
-  std::atomic<std::uint64_t> now{none};
+  std::atomic<std::uint64_t> state{none};
   std::array<void*, 64> frames{};
   std::size_t count = 0;
 };
 
-constinit question asking;
-struct sigaction before;
+constinit question request;
+struct sigaction old_action;
 
 /// A main fiber's thread has not learnt the bounds of its stack: any will do.
 stack bounds_of(const control_block& fiber) noexcept {
@@ -59,28 +59,29 @@ std::size_t frames_at(const void* context, const thread_state& thread,
     room[0] = place.instruction();
     return 1;
   }
-  const std::span<void*> found = place.frames(room);
-  std::copy(found.begin(), found.end(), room.begin());
-  return found.size();
+  const std::span<void*> frames = place.frames(room);
+  std::copy(frames.begin(), frames.end(), room.begin());
+  return frames.size();
 }
 
 void answer(const void* context) noexcept {
   const thread_state* thread = self();
-  const pid_t own = ::gettid();
-  std::uint64_t expected = question::word(own, question::asked);
-  const std::uint64_t answering = question::word(own, question::being_answered);
-  if (thread == nullptr || !asking.now.compare_exchange_strong(expected, answering)) return;
-  asking.count = frames_at(context, *thread, asking.frames);
-  asking.now.store(question::word(own, question::answered));
+  const pid_t number = ::gettid();
+  std::uint64_t state = question::word(number, question::asked);
+  const std::uint64_t answer_state = question::word(number, question::being_answered);
+  if (thread == nullptr || !request.state.compare_exchange_strong(state, answer_state)) return;
+  request.count = frames_at(context, *thread, request.frames);
+  request.state.store(question::word(number, question::answered));
 }
 
 /// A signal for which the kernel had no room to note the sender answers as well, and is the
 /// program's then, too.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
-  const int kept = errno;
+  const int saved_errno = errno;
   answer(context);
-  if (!shared_signal::carries(*info, &asking)) shared_signal::call(before, signal, info, context);
-  errno = kept;
+  if (!shared_signal::carries(*info, &request))
+    shared_signal::call(old_action, signal, info, context);
+  errno = saved_errno;
 }
 
 /// Whether the instruction before `address` is a call.
@@ -90,8 +91,8 @@ bool is_behind_a_call(std::uintptr_t address) noexcept {
   if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
   if (code[2] == 0xe8) return true;                        // with a distance
   for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
-    const std::size_t at = code.size() - length;
-    if (code[at] == 0xff && (code[at + 1] & 0x38) == 0x10) return true;
+    const std::size_t place = code.size() - length;
+    if (code[place] == 0xff && (code[place + 1] & 0x38) == 0x10) return true;
   }
   return false;
 #else
@@ -102,56 +103,56 @@ bool is_behind_a_call(std::uintptr_t address) noexcept {
 }
 
 bool is_return_address(std::uintptr_t word) noexcept {
-  dl_find_object found{};
-  return word > 4096 && ::_dl_find_object(reinterpret_cast<void*>(word), &found) == 0 &&
+  dl_find_object object{};
+  return word > 4096 && ::_dl_find_object(reinterpret_cast<void*>(word), &object) == 0 &&
          is_behind_a_call(word);
 }
 
 }  // namespace
 
 void answer_for_frames() {
-  void* one = nullptr;
-  ::backtrace(&one, 1);  // loads the unwinder, which the handler must not
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);  // loads the unwinder, which the handler must not
   struct sigaction present{};
   if (::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
   if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &on_signal) return;
-  shared_signal::install(the_signal, &on_signal, before);
+  shared_signal::install(the_signal, &on_signal, old_action);
 }
 
 std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
   using namespace std::chrono_literals;
-  const std::uint64_t answered = question::word(thread, question::answered);
-  asking.now.store(question::word(thread, question::asked));
-  if (shared_signal::send(thread, the_signal, &asking)) {
-    for (int i = 0; i < 100 && asking.now.load() != answered; ++i) {
+  const std::uint64_t answer_state = question::word(thread, question::answered);
+  request.state.store(question::word(thread, question::asked));
+  if (shared_signal::send(thread, the_signal, &request)) {
+    for (int i = 0; i < 100 && request.state.load() != answer_state; ++i) {
       std::this_thread::sleep_for(1ms);
     }
   }
-  std::uint64_t expected = question::word(thread, question::asked);
-  if (asking.now.compare_exchange_strong(expected, question::none)) return room.first(0);
-  while (asking.now.load() != answered) std::this_thread::sleep_for(1ms);
-  const std::size_t count = std::min(asking.count, room.size());
-  std::copy_n(asking.frames.begin(), count, room.begin());
+  std::uint64_t state = question::word(thread, question::asked);
+  if (request.state.compare_exchange_strong(state, question::none)) return room.first(0);
+  while (request.state.load() != answer_state) std::this_thread::sleep_for(1ms);
+  const std::size_t count = std::min(request.count, room.size());
+  std::copy_n(request.frames.begin(), count, room.begin());
   return room.first(count);
 }
 
-std::span<void*> blocked_frames(const blocked_call& at, const void* top,
+std::span<void*> blocked_frames(const blocked_call& call, const void* top,
                                 std::span<void*> room) noexcept {
-  constexpr std::size_t most = 1'024;  // words that are looked at
-  std::array<std::uintptr_t, most> words;
-  std::size_t count = peek_bytes(reinterpret_cast<void*>(at.stack_pointer),
+  constexpr std::size_t limit = 1'024;  // words that are looked at
+  std::array<std::uintptr_t, limit> words;
+  std::size_t count = peek_bytes(reinterpret_cast<void*>(call.stack_pointer),
                                  std::as_writable_bytes(std::span(words))) /
                       sizeof words[0];
   if (top != nullptr) {
-    const auto left = reinterpret_cast<std::uintptr_t>(top) - at.stack_pointer;
-    count = std::min<std::size_t>(count, left / sizeof words[0]);
+    const auto remaining = reinterpret_cast<std::uintptr_t>(top) - call.stack_pointer;
+    count = std::min<std::size_t>(count, remaining / sizeof words[0]);
   }
-  room[0] = reinterpret_cast<void*>(at.instruction);
-  std::size_t used = 1;
-  for (std::size_t i = 0; i < count && used < room.size(); ++i) {
-    if (is_return_address(words[i])) room[used++] = reinterpret_cast<void*>(words[i]);
+  room[0] = reinterpret_cast<void*>(call.instruction);
+  std::size_t size = 1;
+  for (std::size_t i = 0; i < count && size < room.size(); ++i) {
+    if (is_return_address(words[i])) room[size++] = reinterpret_cast<void*>(words[i]);
   }
-  return room.first(used);
+  return room.first(size);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

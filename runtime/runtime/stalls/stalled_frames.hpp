@@ -26,7 +26,7 @@ std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept;
 ///          `top` or a bound, that look like return addresses: behind a call,
 ///          in a loaded object. Some may be remnants of calls that have
 ///          returned.
-std::span<void*> blocked_frames(const blocked_call& at, const void* top,
+std::span<void*> blocked_frames(const blocked_call& call, const void* top,
                                 std::span<void*> room) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail
