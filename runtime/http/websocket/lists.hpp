@@ -94,4 +94,14 @@ inline bool is_extension(std::string_view text) {
   return true;
 }
 
+/// Headers of a 101 response that a handler must not set.
+inline bool is_of_handshake(std::string_view name) noexcept {
+  for (const std::string_view header :
+       {"connection", "upgrade", "sec-websocket-accept", "sec-websocket-extensions",
+        "sec-websocket-protocol", "content-length", "transfer-encoding"}) {
+    if (equal_but_for_case(name, header)) return true;
+  }
+  return false;
+}
+
 }}}  // namespace motet::MOTET_ABI::http

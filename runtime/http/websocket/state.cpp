@@ -47,16 +47,6 @@ bool may_be_sent(std::uint16_t code) noexcept {
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
-/// Headers of a 101 response that a handler must not set.
-bool is_of_handshake(std::string_view name) noexcept {
-  for (const std::string_view header :
-       {"connection", "upgrade", "sec-websocket-accept", "sec-websocket-extensions",
-        "sec-websocket-protocol", "content-length", "transfer-encoding"}) {
-    if (equal_but_for_case(name, header)) return true;
-  }
-  return false;
-}
-
 /// Returns: the head of a server's final response. Throws: bad_reply if it is malformed.
 message_head read_head(detail::read_buffer& input) {
   message_parser parser;
