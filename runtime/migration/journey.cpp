@@ -59,7 +59,7 @@ void depart(journey& trip) noexcept {
   origin.thread.check_may_leave();
   trip.saved_context.watched = origin.block.where.watched;
   switch_context(trip.saved_context, origin.own_context);
-  if (trip.home_closes) trip.home.close();
+  if (trip.home_stage == journey::home_state::closing) trip.home.close();
 }
 
 /// Throws: std::logic_error if the fiber could not come home again.
@@ -93,12 +93,13 @@ journey& journey_of(control_block& fiber) {
 class opened_home {
  public:
   explicit opened_home(journey& trip) : trip_(trip) {
-    if (!trip.home_open) trip.home.open();
+    if (trip.home_stage == journey::home_state::closed) trip.home.open();
   }
   opened_home(const opened_home&) = delete;
   opened_home& operator=(const opened_home&) = delete;
   ~opened_home() {
-    if (trip_.home_open && trip_.place->is_home() && trip_.home.ends_here()) trip_.home.close();
+    const bool is_open = trip_.home_stage != journey::home_state::closed;
+    if (is_open && trip_.place->is_home() && trip_.home.ends_here()) trip_.home.close();
   }
 
  private:
@@ -200,7 +201,8 @@ void end_journey(control_block& fiber) noexcept {
     trip.back_to = &last_residence_of(trip);
     depart(trip);
   }
-  if (trip.home_open) trip.home.close();  // the last other residence ended without the traveller
+  // The last other residence ended without the traveller.
+  if (trip.home_stage != journey::home_state::closed) trip.home.close();
   --fiber.shields;
 }
 

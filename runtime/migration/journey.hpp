@@ -158,19 +158,20 @@ struct journey {
   context saved_context;
   portable_state traveller_state;
   end_request end;
-  clock::time_point departed_at{};  // when it left its last thread, by the clock of that thread
-  bool departed_virtually = false;
-  clock::time_point due{};  // by the same clock: its earliest deadline
+  struct {
+    clock::time_point departed_at{};  // when it left its last thread
+    clock::time_point due{};          // its earliest deadline
+    bool is_virtual = false;
+  } last_clock;  // of the last thread
 
   // Where the traveller wants to go next, and how the try ended.
   std::shared_ptr<migration_attempt> departure;
   residence* back_to = nullptr;
   std::exception_ptr refusal;
   bool called_back = false;
-  // The state of the home residence:
-  bool home_open = false;
-  bool home_closes = false;  // home is closed as soon as the traveller runs there
-  bool absent = false;
+  /// Of the home residence. `closing`: it is closed as soon as the traveller runs there.
+  enum class home_state : std::uint8_t { closed, open, closing } home_stage = home_state::closed;
+  bool absent = false;  // from home
 
   std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
 

@@ -41,9 +41,9 @@ void residence::arm_or_fire(timer& alarm) noexcept {
 
 void residence::unpack_scopes() noexcept {
   // A thread under the simulated backend has a time of its own.
-  const bool other_time = thread.time.virtual_time() || trip.departed_virtually;
+  const bool other_time = thread.time.virtual_time() || trip.last_clock.is_virtual;
   const clock::duration shift =
-      other_time ? thread.time.now() - trip.departed_at : clock::duration::zero();
+      other_time ? thread.time.now() - trip.last_clock.departed_at : clock::duration::zero();
   for (scope_entry* entry = block.scopes; entry != nullptr; entry = entry->outer) {
     entry->fiber = &block;
     if (entry->kind != scope_kind::ends) continue;
@@ -58,15 +58,15 @@ void residence::unpack_scopes() noexcept {
 }
 
 void residence::pack_scopes() noexcept {
-  trip.departed_at = thread.time.now();
-  trip.departed_virtually = thread.time.virtual_time();
-  trip.due = no_deadline;
+  trip.last_clock.departed_at = thread.time.now();
+  trip.last_clock.is_virtual = thread.time.virtual_time();
+  trip.last_clock.due = no_deadline;
   for (scope_entry* entry = trip.traveller_state.scopes; entry != nullptr; entry = entry->outer) {
     if (entry->kind != scope_kind::ends) continue;
     auto& limit = static_cast<scope&>(*entry);
     if (!limit.alarm.armed()) continue;
     limit.alarm.packed = true;
-    trip.due = std::min(trip.due, limit.alarm.due);
+    trip.last_clock.due = std::min(trip.last_clock.due, limit.alarm.due);
     thread.time.disarm(limit.alarm);
   }
   timers = timers_of_scopes(trip.traveller_state.scopes);

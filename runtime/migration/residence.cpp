@@ -79,11 +79,11 @@ void residence::open() {
   sanitizer::describe(own_context.watched, memory.bottom, memory.size(), true);
   const auto top = reinterpret_cast<std::uintptr_t>(memory.top) & ~std::uintptr_t{15};
   lay_out(own_context, reinterpret_cast<void*>(top), &residence::begin, this);
-  trip.home_open = true;
+  trip.home_stage = journey::home_state::open;
 }
 
 void residence::close() noexcept {
-  trip.home_open = false;
+  trip.home_stage = journey::home_state::closed;
   thread.time.unreserve();
   sanitizer::forget(own_context.watched, own_state.runs_on.bottom, own_state.runs_on.size());
   thread.store.stacks.give_back(own_state.runs_on);
@@ -104,9 +104,10 @@ void residence::let_run() noexcept {
   own_state.error_number = std::exchange(thread.error_number(), trip.traveller_state.error_number);
   own_context.watched = std::exchange(block.where.watched, trip.saved_context.watched);
   own_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
-  trip.home_closes = ends_here();
+  const bool ends = ends_here();
+  if (ends) trip.home_stage = journey::home_state::closing;
   if (thread.recorded()) thread.recording->note(trace::kind::arrive, trip.fiber.id);
-  switch_context(own_context, trip.saved_context, trip.home_closes);
+  switch_context(own_context, trip.saved_context, ends);
   take_leave();
 }
 
@@ -143,7 +144,8 @@ bool residence::post_on() noexcept {
     attempt->number = ++trip.attempts;
     trip.sender = &attempt->answers_to;
     trip.on_its_way.store(attempt->number, std::memory_order_release);
-    if (&attempt->answers_to != this && (trip.wanted || trip.due != no_deadline)) nudge(trip);
+    if (&attempt->answers_to != this && (trip.wanted || trip.last_clock.due != no_deadline))
+      nudge(trip);
   }
   race_point();
   cold_part& part = cold(block);
@@ -183,7 +185,8 @@ clock::time_point residence::recall_at() noexcept {
   const std::lock_guard lock(trip.sharing);
   if (trip.sender != this) return no_deadline;
   if (trip.wanted) return clock::time_point::min();
-  return trip.departed_virtually || thread.time.virtual_time() ? no_deadline : trip.due;
+  return trip.last_clock.is_virtual || thread.time.virtual_time() ? no_deadline
+                                                                  : trip.last_clock.due;
 }
 
 void residence::look() noexcept {

@@ -67,10 +67,10 @@ job_inbox::pushed job_inbox::push(job_slot&& item) {
   if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock lock(sharing_);
   make_room(arrivals_, lock);
-  if (closed_) return pushed::refused;
+  if (owner_ == owner_state::closed) return pushed::refused;
   arrivals_.push(std::move(item));
   add(came_, 1);
-  const bool wakes = std::exchange(awaited_, false);
+  const bool wakes = stop_wait();
   const std::size_t backlog = arrivals_.size();
   lock.unlock();
   race_point();
@@ -82,7 +82,7 @@ job_inbox::pushed job_inbox::push(job_slot&& item) {
 bool job_inbox::rouse() noexcept {
   {
     const std::lock_guard lock(sharing_);
-    if (!std::exchange(awaited_, false)) return false;
+    if (!stop_wait()) return false;
   }
   race_point();
   return home_->push_to_idle(wake_up_);
@@ -106,9 +106,13 @@ bool job_inbox::fetch() noexcept {
   if (queue_.size() > 0) return true;
   const std::lock_guard sharing_lock(sharing_);
   if (arrivals_.size() > 0) queue_.swap(arrivals_);
-  const bool ready = queue_.size() > 0 || closed_;
-  awaited_ = !ready && (load_ == nullptr || rests_) && !wake_is_under_way_;
-  return ready;
+  if (queue_.size() > 0 || owner_ == owner_state::closed) {
+    stop_wait();
+    return true;
+  }
+  const bool waits = (load_ == nullptr || rests_) && !wake_is_under_way_;
+  owner_ = waits ? owner_state::waits : owner_state::busy;
+  return false;
 }
 
 /// Called when this thread has no job, and has announced that.
@@ -133,7 +137,14 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
 /// Takes fetch()'s word back that a wake is needed.
 void job_inbox::wait_no_more() noexcept {
   const std::lock_guard lock(sharing_);
-  if (!std::exchange(awaited_, false)) wake_is_under_way_ = true;
+  if (!stop_wait()) wake_is_under_way_ = true;
+}
+
+/// Under the lock `sharing_`. Returns: whether the owner waited.
+bool job_inbox::stop_wait() noexcept {
+  if (owner_ != owner_state::waits) return false;
+  owner_ = owner_state::busy;
+  return true;
 }
 
 /// Returns: whether the owner is a worker, and has said only now that it rests.
@@ -184,7 +195,7 @@ bool job_inbox::await(thread_state& home) noexcept {
   }
   observation_ = {};
   end_rest();
-  return !closed_;
+  return owner_ != owner_state::closed;
 }
 
 job_inbox::first job_inbox::front() noexcept {
@@ -218,8 +229,7 @@ void job_inbox::close(thread_state& home) noexcept {
   {
     const std::lock_guard taking_lock(taking_);
     const std::lock_guard sharing_lock(sharing_);
-    closed_ = true;
-    awaited_ = false;
+    owner_ = owner_state::closed;
     first_batch.swap(queue_);
     second_batch.swap(arrivals_);
   }

@@ -94,6 +94,7 @@ class job_inbox {
   bool take_from_others(thread_state& home) noexcept;
   wake_reason wait_for_jobs(thread_state& home) noexcept;
   void wait_no_more() noexcept;
+  bool stop_wait() noexcept;
   bool begin_rest() noexcept;
   void end_rest() noexcept;
 
@@ -101,8 +102,8 @@ class job_inbox {
   shared_policy sharing_;  // guards:
   item_queue<job_slot> arrivals_;
   std::atomic<std::uint64_t> came_{0};
-  bool awaited_ = false;
-  bool closed_ = false;
+  enum class owner_state : std::uint8_t { busy, waits, closed };
+  owner_state owner_ = owner_state::busy;  // `waits`: the next job wakes the owner
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> queue_;

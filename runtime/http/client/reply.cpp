@@ -49,8 +49,7 @@ void reply::state::begin_body(bool to_head) {
 }
 
 void reply::state::end_sending(bool reusable) {
-  is_asked_ = true;
-  reusable_ = reusable;
+  request_ = reusable ? request_state::sent_and_reusable : request_state::sent;
   settle();
 }
 
@@ -91,8 +90,10 @@ std::size_t reply::state::read_body(std::span<std::byte> room) {
 /// Gives the connection back once the body has ended. Bytes behind the body are not a response to
 /// any request: then the connection is closed, because the next request would take them for one.
 void reply::state::settle() {
-  if (!is_asked_ || !has_head_ || !body_.ended() || std::exchange(is_settled_, true)) return;
-  if (keeps_alive_ && reusable_ && lease_->input.peek(0).empty()) {
+  if (request_ == request_state::sending || !has_head_ || !body_.ended()) return;
+  if (std::exchange(is_settled_, true)) return;
+  const bool is_reusable = keeps_alive_ && request_ == request_state::sent_and_reusable;
+  if (is_reusable && lease_->input.peek(0).empty()) {
     lease_.give_back();
   } else {
     lease_.close();

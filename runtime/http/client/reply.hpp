@@ -45,8 +45,9 @@ class reply::state {
   body_reader body_;
   std::string ahead_;       // of the body
   std::size_t offset_ = 0;  // of that
-  bool is_asked_ = false;   // the request was sent completely
-  bool reusable_ = false;
+  /// What end_sending() has said of the request.
+  enum class request_state : std::uint8_t { sending, sent, sent_and_reusable };
+  request_state request_ = request_state::sending;
   bool has_head_ = false;
   bool keeps_alive_ = false;
   bool is_settled_ = false;
