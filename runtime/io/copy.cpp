@@ -112,14 +112,14 @@ void proxy(const joined_stream& first, const joined_stream& second, std::optiona
     both.spin(
         {.name = "proxy, forth"},
         [&] {
-          copy_with(first.in, second.out, forth);
+          copy_with(first.input, second.output, forth);
           end_writes(second);
         },
         site);
     both.spin(
         {.name = "proxy, back"},
         [&] {
-          copy_with(second.in, first.out, back);
+          copy_with(second.input, first.output, back);
           end_writes(first);
         },
         site);

@@ -122,15 +122,15 @@ pipe pipe::open() {
 
 pipe::pipe() noexcept = default;
 pipe::pipe(fd reading, fd writing)
-    : reading_(reading ? new end(std::move(reading)) : nullptr),
-      writing_(writing ? new end(std::move(writing)) : nullptr) {}
+    : read_end_(reading ? new end(std::move(reading)) : nullptr),
+      write_end_(writing ? new end(std::move(writing)) : nullptr) {}
 pipe::pipe(pipe&&) noexcept = default;
 
 pipe& pipe::operator=(pipe&& other) noexcept {
   if (this != &other) {
     close();
-    reading_ = std::move(other.reading_);
-    writing_ = std::move(other.writing_);
+    read_end_ = std::move(other.read_end_);
+    write_end_ = std::move(other.write_end_);
   }
   return *this;
 }
@@ -142,7 +142,7 @@ pipe::~pipe() {
 std::size_t pipe::read(std::span<std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_RD);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& from) {
+  const std::int32_t result = in_turn(read_end_.get(), reading_turn, [&](end& from) {
     return from.move(verb::read, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "read", number);
@@ -150,7 +150,7 @@ std::size_t pipe::read(std::span<std::byte> buffer) {
 
 std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(reading_.get(), reading_turn,
+    return in_turn(read_end_.get(), reading_turn,
                    [&](end& from) { return from.move(verb::read, buffer.data(), buffer.size()); });
   });
 }
@@ -158,7 +158,7 @@ std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noex
 std::size_t pipe::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& to) {
+  const std::int32_t result = in_turn(write_end_.get(), writing_turn, [&](end& to) {
     return to.move(verb::write, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "write", number);
@@ -166,7 +166,7 @@ std::size_t pipe::write(std::span<const std::byte> buffer) {
 
 std::size_t pipe::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn,
+    return in_turn(write_end_.get(), writing_turn,
                    [&](end& to) { return to.move(verb::write, buffer.data(), buffer.size()); });
   });
 }
@@ -175,7 +175,7 @@ void pipe::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
   const std::int32_t result =
-      in_turn(writing_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
+      in_turn(write_end_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
   detail::check_result(result, "write_all", number);
 }
 
@@ -185,14 +185,14 @@ void pipe::write_all(std::string_view text) {
 
 void pipe::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
+    return in_turn(write_end_.get(), writing_turn, [&](end& to) { return to.write_whole(buffer); });
   });
 }
 
 void pipe::writev_all(std::span<const iovec> buffers) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& to) {
+  const std::int32_t result = in_turn(write_end_.get(), writing_turn, [&](end& to) {
     return detail::move_vectors(
         buffers, [&](std::span<const iovec> part) { return to.write_vectors(part); });
   });
@@ -211,9 +211,9 @@ void pipe::close(detail::owned<end>& closing) {
 /// Ends the calls on both ends before it closes an end, which the other end would see as end of
 /// file.
 void pipe::close() {
-  if (reading_ != nullptr) reading_->check_thread();
-  if (writing_ != nullptr) writing_->check_thread();
-  std::array<detail::owned<end>, 2> closed{std::move(writing_), std::move(reading_)};
+  if (read_end_ != nullptr) read_end_->check_thread();
+  if (write_end_ != nullptr) write_end_->check_thread();
+  std::array<detail::owned<end>, 2> closed{std::move(write_end_), std::move(read_end_)};
   for (const detail::owned<end>& each : closed) {
     if (each != nullptr) each->end_calls();
   }
@@ -226,9 +226,9 @@ void pipe::close() {
 void pipe::shutdown(int how) {
   switch (how) {
     case SHUT_RD:
-      return close(reading_);
+      return close(read_end_);
     case SHUT_WR:
-      return close(writing_);
+      return close(write_end_);
     case SHUT_RDWR:
       return close();
     default:
@@ -241,7 +241,7 @@ fd pipe::release(int how) {
   if (how != SHUT_RD && how != SHUT_WR) {
     throw std::invalid_argument("pipe::release(): the argument must be SHUT_RD or SHUT_WR");
   }
-  detail::owned<end>& from = how == SHUT_RD ? reading_ : writing_;
+  detail::owned<end>& from = how == SHUT_RD ? read_end_ : write_end_;
   if (from == nullptr) return fd();
   from->check_thread();
   detail::owned<end> left = std::move(from);
@@ -282,15 +282,15 @@ struct end_calls {
 }  // namespace
 
 detail::stream_direction pipe::input_direction() noexcept {
-  return {this, &end_calls<pipe, end, &pipe::reading_, verb::read>::calls};
+  return {this, &end_calls<pipe, end, &pipe::read_end_, verb::read>::calls};
 }
 
 detail::stream_direction pipe::output_direction() noexcept {
-  return {this, &end_calls<pipe, end, &pipe::writing_, verb::write>::calls};
+  return {this, &end_calls<pipe, end, &pipe::write_end_, verb::write>::calls};
 }
 
 int pipe::native_handle(int how) const noexcept {
-  const end* asked = how == SHUT_RD ? reading_.get() : how == SHUT_WR ? writing_.get() : nullptr;
+  const end* asked = how == SHUT_RD ? read_end_.get() : how == SHUT_WR ? write_end_.get() : nullptr;
   return asked == nullptr ? -1 : asked->file.get();
 }
 

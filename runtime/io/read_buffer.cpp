@@ -34,7 +34,7 @@ class read_buffer::turn : net::stream_turn {
 };
 
 read_buffer::read_buffer(const stream_direction& from, std::size_t limit)
-    : from_(from), limit_(limit) {
+    : source_(from), limit_(limit) {
   if (limit == 0) throw std::invalid_argument("reader: the limit must be at least 1");
 }
 
@@ -74,7 +74,7 @@ bool read_buffer::fill(std::size_t wanted) {
 }
 
 std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
-  direction_lock in(from_, error);
+  direction_lock in(source_, error);
   return error ? 0 : in.read(room, error);
 }
 

@@ -57,7 +57,7 @@ namespace {
 void depart(journey& trip) noexcept {
   residence& from = *trip.at;
   from.thread.check_may_leave();
-  trip.where.watched = from.block.where.watched;
+  trip.where.watched = from.block.resume_context.watched;
   switch_context(trip.where, from.waiting);
   if (trip.home_closes) trip.home.close();
 }

@@ -215,13 +215,13 @@ struct migration_attempt {
 /// The travelling code's access to what an executor refers to.
 struct executor_access {
   static bool same(const executor& a, const executor& b) noexcept {
-    return a.where_ == b.where_ && a.kind_ == b.kind_;
+    return a.target_ == b.target_ && a.kind_ == b.kind_;
   }
-  static bool is_here(const executor& to) { return to.kind_->is_here(to.where_); }
+  static bool is_here(const executor& to) { return to.kind_->is_here(to.target_); }
   static bool take_room(const executor& to, const journey& traveller) {
-    return to.kind_->take_room != nullptr && to.kind_->take_room(to.where_, traveller);
+    return to.kind_->take_room != nullptr && to.kind_->take_room(to.target_, traveller);
   }
-  static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.where_, fiber); }
+  static void send(const executor& to, const arrival& fiber) { to.kind_->send(to.target_, fiber); }
 };
 
 void retain(journey& kept) noexcept;

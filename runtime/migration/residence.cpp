@@ -102,7 +102,7 @@ void residence::let_run() noexcept {
   attach();
   own_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
   own_state.error_number = std::exchange(thread.error_number(), trip.traveller_state.error_number);
-  waiting.watched = std::exchange(block.where.watched, trip.where.watched);
+  waiting.watched = std::exchange(block.resume_context.watched, trip.where.watched);
   own_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
   trip.home_closes = ends_here();
   if (thread.recorded()) thread.recording->note(trace::kind::arrive, trip.fiber.id);
@@ -114,7 +114,7 @@ void residence::take_leave() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), own_state.exceptions);
   trip.traveller_state.error_number = std::exchange(thread.error_number(), own_state.error_number);
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
-  block.where.watched = waiting.watched;
+  block.resume_context.watched = waiting.watched;
   trip.traveller_state.runs_on = std::exchange(block.runs_on, own_state.runs_on);
   detach();
 }

@@ -34,7 +34,7 @@ thread_stats read(const detail::thread_counters& from) {
   result.operations =
       std::accumulate(result.in_flight.begin(), result.in_flight.end(), std::uint64_t{0});
   result.spun = from.spun.get();
-  result.ended = from.ended.get();
+  result.ended = from.ends.get();
   result.switches = from.switches.get();
   result.polls = from.polls.get();
   result.sleeps = from.sleeps.get();
@@ -115,7 +115,7 @@ process_stats stats() {
 }
 
 std::string_view name_of(verb kind) noexcept {
-  return detail::row_of(kind).name.shown;
+  return detail::row_of(kind).name.label;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -59,10 +59,11 @@ const char* calls_of(offload_room which) noexcept {
 
 std::string text_of(const blocking_pool::congestion& found, offload_room which) {
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(found.longest);
-  std::string text = std::to_string(found.of.in_line) + " " + calls_of(which) +
-                     " have no thread: all " + std::to_string(found.of.threads) + " (limit " +
+  std::string text = std::to_string(found.load.in_line) + " " + calls_of(which) +
+                     " have no thread: all " + std::to_string(found.load.threads) + " (limit " +
                      std::to_string(found.limit);
-  if (found.left > 0) text += ", " + std::to_string(found.left) + " abandoned by their callers";
+  if (found.abandoned_count > 0)
+    text += ", " + std::to_string(found.abandoned_count) + " abandoned by their callers";
   text += ") are busy, " + std::to_string(found.from_site) + " with calls";
   if (found.site.line != 0) {
     text += std::string(" from ") + found.site.file + ":" + std::to_string(found.site.line);

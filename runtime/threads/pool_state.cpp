@@ -24,21 +24,21 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t given) noexcept {
   const bool far = static_cast<std::int64_t>(given - seen) >= far_from_idle;
   const std::uint64_t now = far ? ticks() : 0;
   if (far && now - worker.seen_at.load(std::memory_order_relaxed) < soon) return seen;
-  const std::uint64_t finished = worker.finished.load(std::memory_order_relaxed);
+  const std::uint64_t finished = worker.completions.load(std::memory_order_relaxed);
   worker.seen_finished.store(finished, std::memory_order_relaxed);
   if (far) worker.seen_at.store(now, std::memory_order_relaxed);
   return finished;
 }
 
 std::uint64_t moved_to(const worker_load& worker) noexcept {
-  return static_cast<std::uint64_t>(worker.moved.load());
+  return static_cast<std::uint64_t>(worker.steal_balance.load());
 }
 
 }  // namespace
 
 std::int64_t load_of(const worker_load& worker) noexcept {
-  const std::uint64_t finished = worker.finished.load();
-  return static_cast<std::int64_t>(worker.given.load() + moved_to(worker) - finished);
+  const std::uint64_t finished = worker.completions.load();
+  return static_cast<std::int64_t>(worker.arrivals.load() + moved_to(worker) - finished);
 }
 
 /// If several threads submit jobs, only one gets an idle worker: the others see that it is no
@@ -51,10 +51,10 @@ std::size_t pool_state::choose() noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t number = first + i < count ? first + i : first + i - count;
     worker_load& each = loads[number];
-    std::uint64_t given = each.given.load(std::memory_order_relaxed);
+    std::uint64_t given = each.arrivals.load(std::memory_order_relaxed);
     const std::uint64_t had = given + moved_to(each);
     const auto load = static_cast<std::int64_t>(had - finished_by(each, had));
-    if (load <= 0 && each.given.compare_exchange_strong(given, given + 1)) {
+    if (load <= 0 && each.arrivals.compare_exchange_strong(given, given + 1)) {
       remember(number);
       return number;
     }
@@ -63,7 +63,7 @@ std::size_t pool_state::choose() noexcept {
       least = number;
     }
   }
-  loads[least].given.fetch_add(1);
+  loads[least].arrivals.fetch_add(1);
   remember(least);
   return least;
 }
@@ -78,8 +78,8 @@ void pool_state::remember(std::size_t chosen) noexcept {
 /// way between the two.
 bool pool_state::idle() const noexcept {
   std::uint64_t under_way = 0;
-  for (std::size_t i = 0; i < count; ++i) under_way -= loads[i].finished.load();
-  for (std::size_t i = 0; i < count; ++i) under_way += loads[i].given.load();
+  for (std::size_t i = 0; i < count; ++i) under_way -= loads[i].completions.load();
+  for (std::size_t i = 0; i < count; ++i) under_way += loads[i].arrivals.load();
   return under_way == 0;
 }
 
@@ -150,8 +150,8 @@ bool take(worker_load& thief, worker_load& other, job_inbox& from, stolen_jobs& 
           std::int64_t most) noexcept {
   from.give_away(into, static_cast<std::size_t>(most));
   const auto taken = static_cast<std::int64_t>(into.count);
-  thief.moved.fetch_add(taken);
-  other.moved.fetch_sub(taken);
+  thief.steal_balance.fetch_add(taken);
+  other.steal_balance.fetch_sub(taken);
   return taken > 0;
 }
 

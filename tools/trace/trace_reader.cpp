@@ -76,7 +76,7 @@ ring read_ring(const file& from, const format::head& head, std::size_t which) {
   found.thread = known.thread;
   found.fibers = known.fibers;
   found.ns_in_tick = 1e9 / static_cast<double>(head.ticks_in_second);
-  const std::uint64_t written = known.written;
+  const std::uint64_t written = known.record_count;
   // The record that a killed process was writing is the oldest in the ring.
   const std::uint64_t kept = written < head.records ? 0 : written - head.records + 1;
   const std::uint64_t first = std::max(kept, known.first_whole.load());
@@ -91,7 +91,7 @@ ring read_ring(const file& from, const format::head& head, std::size_t which) {
   from.read(found.words.data(), until_end * size, records_at + begin * size);
   from.read(found.words.data() + 2 * until_end, (count - until_end) * size, records_at);
   from.read(static_cast<void*>(&known), sizeof known, at);
-  drop_overwritten(found, first, known.written, head.records);
+  drop_overwritten(found, first, known.record_count, head.records);
   return found;
 }
 

@@ -273,7 +273,7 @@ void send_file(request& asked, response& answer, const std::string& path) {
     answer.header("Content-Type", kind_of(path));
   }
   answer.header("Content-Length", std::to_string(sent.size));
-  if (!to_head) send_part(opened, sent, answer.of_.answer());
+  if (!to_head) send_part(opened, sent, answer.connection_.answer());
 }
 
 handler files(std::string directory) {

@@ -119,7 +119,7 @@ bool router::fits(const route& one, std::string_view path, request* asked) {
     if (is_named(part) && asked != nullptr) {
       std::string decoded;
       decode(segment, false, decoded);
-      asked->of_.parameters().emplace_back(name_of(part), std::move(decoded));
+      asked->connection_.parameters().emplace_back(name_of(part), std::move(decoded));
     }
     more = segment.size() < path.size();
     path = more ? path.substr(segment.size() + 1) : std::string_view();
@@ -140,11 +140,11 @@ void allow(std::vector<std::string_view>& methods, std::string_view method) {
 void router::operator()(request& asked, response& answer) const {
   std::vector<std::string_view> methods;
   for (const route& each : routes_) {
-    const std::string_view path = asked.of_.encoded_path();
+    const std::string_view path = asked.connection_.encoded_path();
     if (!fits(each, path, nullptr)) continue;
     if (answers(each.method, asked.method())) {
       fits(each, path, &asked);
-      return each.called(asked, answer);
+      return each.function(asked, answer);
     }
     allow(methods, each.method);
   }

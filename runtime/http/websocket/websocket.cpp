@@ -103,11 +103,11 @@ websocket& websocket::operator=(websocket&&) noexcept = default;
 websocket::~websocket() = default;
 
 websocket websocket::accept(request& asked, response& answer, const websocket_options& how) {
-  const upgrade said = said_to_beast(asked, asked.of_.asked().is_1_1);
+  const upgrade said = said_to_beast(asked, asked.connection_.asked().is_1_1);
   const fields more = answer.headers();
   check(asked, said, answer);
-  asked.of_.answer().hand_over();
-  auto made = std::make_unique<state>(asked.of_, how);
+  asked.connection_.answer().hand_over();
+  auto made = std::make_unique<state>(asked.connection_, how);
   made->accept(said, more);
   return websocket(std::move(made));
 }

@@ -34,7 +34,7 @@ struct fiber_group {
   void add(const control_block& fiber) {
     ++fibers;
     const wait_record* wait = wait_of(fiber);
-    const std::string_view state = doing(fiber), what = wait == nullptr ? "" : wait->what;
+    const std::string_view state = doing(fiber), what = wait == nullptr ? "" : wait->description;
     const auto same = std::find_if(does.begin(), does.end(), [&](const occupation& each) {
       return each.state == state && each.wait == what;
     });
@@ -44,7 +44,7 @@ struct fiber_group {
       ++same->fibers;
     }
     const wait_record* before = longest == nullptr ? nullptr : wait_of(*longest);
-    const bool longer = wait != nullptr && (before == nullptr || wait->since < before->since);
+    const bool longer = wait != nullptr && (before == nullptr || wait->start < before->start);
     if (longest == nullptr || longer) longest = &fiber;
   }
 };

@@ -25,7 +25,7 @@ void write_fiber(std::ostream& out, const control_block& fiber, lock_holders& ho
   out << ", \"state\": " << json_string{doing(fiber)};
   const wait_record* wait = wait_of(fiber);
   if (wait == nullptr) return;
-  out << ", \"wait\": " << json_string{wait->what};
+  out << ", \"wait\": " << json_string{wait->description};
   if (wait->of_object) {
     out << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
   } else if (wait->subject >= 0) {

@@ -37,7 +37,7 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
   progress found;
   int held_back = 0;
   const bool whole =
-      peek(places.running, found.running) && peek(places.until_look, found.until_look) &&
+      peek(places.runner, found.running) && peek(places.until_look, found.until_look) &&
       peek(places.held_back, held_back) && peek(thread.schedule.switches_place(), found.switches) &&
       peek(thread.schedule.polled_at_place(), found.polled_at);
   if (!whole || found.running == nullptr) return std::nullopt;

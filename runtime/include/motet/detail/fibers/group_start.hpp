@@ -19,14 +19,14 @@ std::exception_ptr unready_end() noexcept;
 template <typename T, typename F>
 struct starting {
   void operator()() {
-    promise<T> mine = std::move(ready);  // dropped when this returns
+    promise<T> readiness = std::move(ready);  // dropped when this returns
     try {
-      body(mine);
-      if (mine.state_ != nullptr) mine.set_exception(unready_end());
+      body(readiness);
+      if (readiness.state_ != nullptr) readiness.set_exception(unready_end());
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      if (mine.state_ == nullptr || !mine.set_exception(std::current_exception())) throw;
+      if (readiness.state_ == nullptr || !readiness.set_exception(std::current_exception())) throw;
     }
   }
 
@@ -37,26 +37,26 @@ struct starting {
 /// Called in an exception handler.
 /// Throws: fiber_cancelled if the promise was broken because the fiber was cancelled; else the
 ///         handled exception.
-[[noreturn]] void rethrow_for_start_of(const fiber_ref& started);
+[[noreturn]] void rethrow_for_start_of(const fiber_ref& child);
 
 }  // namespace detail
 
 template <typename T, typename F>
 T group::start(F&& body, call_site site) {
   promise<T> ready;
-  future<T> told = ready.get_future();
+  future<T> report = ready.get_future();
   using starting = detail::starting<T, std::decay_t<F>>;
-  const fiber_ref started = spin(starting{std::forward<F>(body), std::move(ready)}, site);
+  const fiber_ref child = spin(starting{std::forward<F>(body), std::move(ready)}, site);
   try {
-    told.wait();
+    report.wait();
   } catch (...) {
-    started.cancel("its start was interrupted", site);
+    child.cancel("its start was interrupted", site);
     throw;
   }
   try {
-    return detail::ready_future::take(told);
+    return detail::ready_future::take(report);
   } catch (...) {
-    detail::rethrow_for_start_of(started);
+    detail::rethrow_for_start_of(child);
   }
 }
 
