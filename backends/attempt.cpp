@@ -32,11 +32,11 @@ namespace {
 /// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 bool ready(int fd, short events) noexcept {
   pollfd look{fd, events, 0};
-  int found = 0;
+  int count = 0;
   do {
-    found = ::poll(&look, 1, 0);
-  } while (found < 0 && errno == EINTR);
-  return found > 0;
+    count = ::poll(&look, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  return count > 0;
 }
 
 /// Whether a call bypasses the kernel's cache: then it waits for the disk in spite of RWF_NOWAIT.
@@ -74,8 +74,8 @@ std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
 /// For a test that simulates the pipes of Linux before 6.4: whether the kernel would reject
 /// RWF_NOWAIT for this operation.
 bool is_old_pipe(const operation& op, const verb_row& row) noexcept {
-  static const bool wanted = disabled("pipe_nowait");
-  if (!wanted || row.at != file_place::position || size_of(op, row) == 0) return false;
+  static const bool switch_off = disabled("pipe_nowait");
+  if (!switch_off || row.place != file_place::position || size_of(op, row) == 0) return false;
   struct stat status{};
   if (::fstat(op.fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   return (::fcntl(op.fd, F_GETFL) & O_ACCMODE) != (row.fills ? O_WRONLY : O_RDONLY);
@@ -88,7 +88,7 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (row.may_raise_sigpipe) guard.emplace();
   const std::int32_t result = is_old_pipe(op, row) ? -EOPNOTSUPP : row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
-  if (row.at == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
+  if (row.place == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
     return operation::would_block_thread;
   }
   if (result != -EOPNOTSUPP || !ready(op.fd, row.readiness)) return -EAGAIN;
@@ -102,31 +102,31 @@ std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
   const bool vectored = row.carries == payload::vectors;
   message.msg_iov = vectored ? const_cast<iovec*>(op.vectors) : &single;
   message.msg_iovlen = vectored ? op.length : 1;
-  const ssize_t sent = ::sendmsg(op.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return sent < 0 ? -errno : static_cast<std::int32_t>(sent);
+  const ssize_t bytes_sent = ::sendmsg(op.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return bytes_sent < 0 ? -errno : static_cast<std::int32_t>(bytes_sent);
 }
 
 std::int32_t call(operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  if (row.at == file_place::none) return row.call(op, true);
-  if (row.at == file_place::whole) {
+  if (row.place == file_place::none) return row.call(op, true);
+  if (row.place == file_place::whole) {
     if (op.kind == verb::statx && status_from_cache(op)) return op.result;
     const bool bad = !has_path(op) && ::fcntl(op.fd, F_GETFD) < 0;
     return bad ? -errno : operation::would_block_thread;
   }
-  if (row.at == file_place::position && !row.fills) {
-    const std::int32_t sent = write_to_socket(op, row);
-    if (sent != -ENOTSOCK) return sent;
+  if (row.place == file_place::position && !row.fills) {
+    const std::int32_t bytes_sent = write_to_socket(op, row);
+    if (bytes_sent != -ENOTSOCK) return bytes_sent;
   }
   return call_on_file(op, row);
 }
 
 /// Makes the call, or has a fault point make it move fewer bytes, or fail.
 std::int32_t call_unless_refused(operation& op) noexcept {
-  const int refused = faults::next(row_of(op.kind).name.fault);
-  if (refused > 0) return -refused;
+  const int fault = faults::next(row_of(op.kind).name.fault);
+  if (fault > 0) return -fault;
   const std::uint32_t length = op.length;
-  if (refused == faults::falls_short && length > 1) op.length = 1;
+  if (fault == faults::falls_short && length > 1) op.length = 1;
   const std::int32_t result = call(op);
   op.length = length;
   return result;
@@ -148,17 +148,17 @@ bool on_disk(int fd) noexcept {
 }
 
 bool pipes_know_nowait() noexcept {
-  static const bool known = [] {
+  static const bool supported = [] {
     if (disabled("pipe_nowait")) return false;
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
     std::byte room{};
-    const iovec into{&room, sizeof room};
-    const bool knows = ::preadv2(ends[0], &into, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    const iovec vector{&room, sizeof room};
+    const bool knows = ::preadv2(ends[0], &vector, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
     for (const int end : ends) ::close(end);
     return knows;
   }();
-  return known;
+  return supported;
 }
 
 bool waits_in_vain(operation& op) noexcept {

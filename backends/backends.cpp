@@ -47,16 +47,16 @@ void announce(const backend_options& options, const std::string& line) {
 std::unique_ptr<backend> first_that_works(const backend_options& options) {
   std::string refusals;
   std::error_code last(ENOSYS, std::system_category());
-  for (const entry& each : table) {
-    if (each.name == "sim" && table.size() > 1) continue;
+  for (const entry& candidate : table) {
+    if (candidate.name == "sim" && table.size() > 1) continue;
     try {
-      auto made = each.make(options);
-      if (!refusals.empty()) announce(options, refusals + "using " + std::string(each.name));
-      return made;
-    } catch (const std::system_error& refused) {
-      if (!another_may_work(refused.code()) || &each == &table.back()) throw;
-      last = refused.code();
-      refusals += std::string(each.name) + " is refused here (" + refused.what() + "), ";
+      auto result = candidate.make(options);
+      if (!refusals.empty()) announce(options, refusals + "using " + std::string(candidate.name));
+      return result;
+    } catch (const std::system_error& e) {
+      if (!another_may_work(e.code()) || &candidate == &table.back()) throw;
+      last = e.code();
+      refusals += std::string(candidate.name) + " is refused here (" + e.what() + "), ";
     }
   }
   throw std::system_error(last, refusals + "no backend is left");
@@ -66,16 +66,16 @@ std::unique_ptr<backend> first_that_works(const backend_options& options) {
 
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
-  for (const entry& each : table) names.push_back(each.name);
+  for (const entry& candidate : table) names.push_back(candidate.name);
   return names;
 }
 
 std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options) {
   if (name.empty() || name == "auto") return first_that_works(options);
   std::string names;
-  for (const entry& each : table) {
-    if (each.name == name) return each.make(options);
-    names += (names.empty() ? "" : ", ") + std::string(each.name);
+  for (const entry& candidate : table) {
+    if (candidate.name == name) return candidate.make(options);
+    names += (names.empty() ? "" : ", ") + std::string(candidate.name);
   }
   throw std::invalid_argument("there is no backend \"" + std::string(name) +
                               "\" in this build; it has " + names);

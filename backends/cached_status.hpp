@@ -21,26 +21,27 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 inline bool status_of_open(operation& op, int fd) noexcept {
   constexpr int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
   if (::statx(fd, "", flags, op.length, op.status) != 0) return false;
-  thread_local local_devices known;
-  return known.contains(::makedev(op.status->stx_dev_major, op.status->stx_dev_minor));
+  thread_local local_devices devices;
+  return devices.contains(::makedev(op.status->stx_dev_major, op.status->stx_dev_minor));
 }
 
 /// Returns: whether the kernel had the answer in its caches; if so, op.result holds it.
 /// Source: openat2(2), RESOLVE_CACHED; statx(2), AT_STATX_DONT_SYNC.
 inline bool status_from_cache(operation& op) noexcept {
-  constexpr int known = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-  if ((op.flags & ~known) != 0) return false;
+  constexpr int known_flags =
+      AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  if ((op.flags & ~known_flags) != 0) return false;
   op.result = 0;
   if (*op.path == '\0' && (op.flags & AT_EMPTY_PATH) != 0 && op.fd != AT_FDCWD) {
     return status_of_open(op, op.fd);
   }
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  if ((op.flags & AT_SYMLINK_NOFOLLOW) != 0) how.flags |= O_NOFOLLOW;
-  how.resolve = RESOLVE_CACHED;
-  const owned_descriptor found{
-      static_cast<int>(::syscall(SYS_openat2, op.fd, op.path, &how, sizeof how))};
-  return found.number >= 0 && status_of_open(op, found.number);
+  open_how request{};
+  request.flags = O_PATH | O_CLOEXEC;
+  if ((op.flags & AT_SYMLINK_NOFOLLOW) != 0) request.flags |= O_NOFOLLOW;
+  request.resolve = RESOLVE_CACHED;
+  const owned_descriptor descriptor{
+      static_cast<int>(::syscall(SYS_openat2, op.fd, op.path, &request, sizeof request))};
+  return descriptor.number >= 0 && status_of_open(op, descriptor.number);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -17,7 +17,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Source: proc(5), /proc/PID/fdinfo.
-inline bool watches(const std::string& epoll, int watched) {
+inline bool watches(const std::string& epoll, int target) {
   struct closer {
     void operator()(std::FILE* open) const noexcept { std::fclose(open); }
   };
@@ -26,7 +26,7 @@ inline bool watches(const std::string& epoll, int watched) {
   std::array<char, 256> line;
   int number = -1;
   while (lines != nullptr && std::fgets(line.data(), line.size(), lines.get()) != nullptr) {
-    if (std::sscanf(line.data(), "tfd: %d", &number) == 1 && number == watched) return true;
+    if (std::sscanf(line.data(), "tfd: %d", &number) == 1 && number == target) return true;
   }
   return false;
 }
@@ -38,12 +38,12 @@ inline int epoll_of(int fd) {
     void operator()(DIR* open) const noexcept { ::closedir(open); }
   };
   const std::unique_ptr<DIR, closer> numbers(::opendir("/proc/self/fd"));
-  while (const dirent* each = numbers == nullptr ? nullptr : ::readdir(numbers.get())) {
-    const std::string path = std::string("/proc/self/fd/") + each->d_name;
+  while (const dirent* entry = numbers == nullptr ? nullptr : ::readdir(numbers.get())) {
+    const std::string path = std::string("/proc/self/fd/") + entry->d_name;
     std::array<char, 64> target{};
     if (::readlink(path.c_str(), target.data(), target.size() - 1) < 0) continue;
     if (std::string_view(target.data()) != "anon_inode:[eventpoll]") continue;
-    if (watches(each->d_name, fd)) return std::atoi(each->d_name);
+    if (watches(entry->d_name, fd)) return std::atoi(entry->d_name);
   }
   return -1;
 }

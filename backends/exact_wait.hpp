@@ -17,13 +17,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 ///          over; or minus an errno value.
 /// Source: epoll(7): its masks are those of poll(2).
 inline int make_exact_wait(const operation& op) noexcept {
-  const int made = faults::call("epoll_create1", ::epoll_create1, EPOLL_CLOEXEC);
-  if (made < 0) return -errno;
-  epoll_event asked{};
-  asked.events = static_cast<unsigned short>(readiness_of(op));
-  if (::epoll_ctl(made, EPOLL_CTL_ADD, op.fd, &asked) == 0) return made;
+  const int descriptor = faults::call("epoll_create1", ::epoll_create1, EPOLL_CLOEXEC);
+  if (descriptor < 0) return -errno;
+  epoll_event interest{};
+  interest.events = static_cast<unsigned short>(readiness_of(op));
+  if (::epoll_ctl(descriptor, EPOLL_CTL_ADD, op.fd, &interest) == 0) return descriptor;
   const int error = errno;
-  ::close(made);
+  ::close(descriptor);
   return -error;
 }
 

@@ -40,7 +40,7 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     const verb_row& row = row_of(op.kind);
-    const bool on_file = row.at != file_place::none;
+    const bool on_file = row.place != file_place::none;
     if (on_file && done_without_ring(op, row)) return true;
     if (row.may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     const bool waits_first = on_file && is_tried_when_ready(op);
@@ -62,9 +62,9 @@ class uring_backend final : public backend {
     ::io_uring_sqe_set_data(entry, nullptr);
   }
 
-  void poll(time_point deadline, completions& done) override {
+  void poll(time_point deadline, completions& ended_operations) override {
     reap();
-    if (!over_.empty() || woken_ || deadline == time_point::min()) {
+    if (!results_.empty() || woken_ || deadline == time_point::min()) {
       try_again();
       if (ring_.must_enter()) {
         enter();
@@ -76,18 +76,18 @@ class uring_backend final : public backend {
         enter_and_wait(std::min(deadline, retries_.first_due()));
         reap();
         try_again();
-      } while (over_.empty() && !woken_ && resubmitted_ && now() < deadline);
+      } while (results_.empty() && !woken_ && resubmitted_ && now() < deadline);
     }
     woken_ = false;
-    done.append(over_);
+    ended_operations.append(results_);
   }
   int wait_descriptor(time_point& due) noexcept override {
-    const int told = ring_.news();
+    const int ring_news = ring_.news();
     enter();
     reap();
-    const bool news = !over_.empty() || woken_ || ring_.has_submissions();
+    const bool news = !results_.empty() || woken_ || ring_.has_submissions();
     due = news ? time_point::min() : retries_.first_due();
-    return told;
+    return ring_news;
   }
 
  private:
@@ -98,10 +98,10 @@ class uring_backend final : public backend {
   /// Returns: whether the operation has completed, or is not for the ring.
   bool done_without_ring(operation& op, const verb_row& row) noexcept {
     if (op.on_disk && (op.may_batch || ring_.has_submissions())) return false;
-    if (row.at == file_place::position) {
+    if (row.place == file_place::position) {
       return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);
     }
-    if (row.at == file_place::whole && op.kind != verb::statx) {
+    if (row.place == file_place::whole && op.kind != verb::statx) {
       return !ring_.knows(row.ring_code) && attempt(op);
     }
     return attempt(op) && op.result != operation::would_block_thread;
@@ -134,8 +134,8 @@ class uring_backend final : public backend {
 
   /// The kernel could not make a worker for the operation, and has ended it.
   void do_without_worker(operation& op) noexcept {
-    const file_place at = row_of(op.kind).at;
-    const bool on_file = at == file_place::offset || at == file_place::whole;
+    const file_place place = row_of(op.kind).place;
+    const bool on_file = place == file_place::offset || place == file_place::whole;
     if (on_file) op.result = operation::would_block_thread;
     on_file || attempt(op) ? finish(op) : wait_until_ready(op);
   }
@@ -191,7 +191,7 @@ class uring_backend final : public backend {
       } else if (data != nullptr) {
         auto& op = *static_cast<operation*>(data);
         op.result = result;
-        arrived_.push(op);
+        completions_.push(op);
       }
     });
     settle();
@@ -199,8 +199,8 @@ class uring_backend final : public backend {
 
   /// Handles the results of a round, once their places in the completion queue are free again.
   void settle() noexcept {
-    completions round = arrived_;
-    arrived_ = completions();
+    completions round = completions_;
+    completions_ = completions();
     while (operation* op = round.pop()) settle(*op);
     if (!std::exchange(unwatched_, false)) return;
     woken_ = true;
@@ -230,7 +230,7 @@ class uring_backend final : public backend {
 
   /// Returns: whether the operation continues: once more, or in another way.
   bool tries_again(operation& op) noexcept {
-    const bool has_readiness = row_of(op.kind).at != file_place::whole && !may_not_wait(op);
+    const bool has_readiness = row_of(op.kind).place != file_place::whole && !may_not_wait(op);
     if (op.result == -EINTR) {
       resubmitted_ = true;
       prepare(op);
@@ -247,7 +247,7 @@ class uring_backend final : public backend {
 
   void finish(operation& op) noexcept {
     if (row_of(op.kind).may_raise_sigpipe && --writes_ == 0) guard_.reset();
-    over_.push(op);
+    results_.push(op);
   }
 
   /// Called when the ring's poll for a wait_fd is over.
@@ -269,12 +269,12 @@ class uring_backend final : public backend {
 
   /// Returns: 0, or minus an errno value.
   std::int32_t wait_exactly(operation& op) noexcept {
-    const int made = make_exact_wait(op);
-    if (made < 0) return made;
-    (::new (static_cast<void*>(op.scratch)) uring_notes)->exact = made;
+    const int descriptor = make_exact_wait(op);
+    if (descriptor < 0) return descriptor;
+    (::new (static_cast<void*>(op.scratch)) uring_notes)->exact = descriptor;
     op.stage = stage_exact;
     resubmitted_ = true;
-    watch(&op, made, POLLIN);
+    watch(&op, descriptor, POLLIN);
     return 0;
   }
 
@@ -287,7 +287,7 @@ class uring_backend final : public backend {
   std::size_t writes_ = 0;
   std::optional<sigpipe_guard> guard_;
   retries retries_;
-  completions arrived_, over_;
+  completions completions_, results_;
 };
 
 }  // namespace

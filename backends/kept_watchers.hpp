@@ -73,11 +73,11 @@ class kept_watchers {
   std::vector<std::unique_ptr<room>> rooms_;
 };
 
-/// An operation's watcher, in the operation's scratch. If `kept` is null, it is `private_watcher`,
-/// which may watch another descriptor than the operation's: see exact_wait.hpp.
+/// An operation's watcher, in the operation's scratch. If `stream_watcher` is null, it is
+/// `private_watcher`, which may watch another descriptor than the operation's: see exact_wait.hpp.
 struct watch {
   ev_io private_watcher;
-  kept_watcher* kept;
+  kept_watcher* stream_watcher;
   std::optional<retry> pause;
 };
 static_assert(sizeof(watch) <= sizeof(operation::scratch));
@@ -87,8 +87,8 @@ inline watch& watch_of(operation& op) noexcept {
 }
 
 inline ev_io& watcher_of(operation& op) noexcept {
-  watch& used = watch_of(op);
-  return used.kept != nullptr ? used.kept->io : used.private_watcher;
+  watch& entry = watch_of(op);
+  return entry.stream_watcher != nullptr ? entry.stream_watcher->io : entry.private_watcher;
 }
 
 /// Whether the operation waits for events that libev does not know.

@@ -55,9 +55,10 @@ class kernel_ring {
       ::io_uring_ring_dontfork(&ring_);
       // Saves a look-up at each enter; may be refused.
       registered_ = !disabled("registered_ring") && ::io_uring_register_ring_fd(&ring_) == 1;
-      if (!disabled("absolute_timeouts") && !clock_has_offset()) waiting_ |= enter_absolute_timer;
+      if (!disabled("absolute_timeouts") && !clock_has_offset())
+        wait_flags_ |= enter_absolute_timer;
       if (!disabled("no_iowait") && (ring_.features & feature_no_iowait) != 0) {
-        waiting_ |= enter_no_iowait;
+        wait_flags_ |= enter_no_iowait;
       }
       probe();
     } catch (...) {
@@ -97,13 +98,13 @@ class kernel_ring {
   template <typename Take>
   void take_completions(Take take) noexcept {
     unsigned head = 0;
-    unsigned seen = 0;
+    unsigned position = 0;
     io_uring_cqe* entry = nullptr;
     io_uring_for_each_cqe(&ring_, head, entry) {
-      ++seen;
+      ++position;
       take(::io_uring_cqe_get_data(entry), entry->res);
     }
-    ::io_uring_cq_advance(&ring_, seen);
+    ::io_uring_cq_advance(&ring_, position);
   }
   /// Returns: null if the submission queue is full.
   io_uring_sqe* entry() noexcept { return ::io_uring_get_sqe(&ring_); }
@@ -136,7 +137,7 @@ class kernel_ring {
   }
 
   /// The flags of IORING_ENTER_* with which the thread waits.
-  unsigned waiting_flags() const noexcept { return waiting_; }
+  unsigned waiting_flags() const noexcept { return wait_flags_; }
 
  private:
   // A ring of two pages, for a user whose locked memory is limited. Source: io_uring_setup(2),
@@ -150,17 +151,17 @@ class kernel_ring {
 
   void open(const backend_options& options) {
     constexpr unsigned common = IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
-    constexpr unsigned deferring =
+    constexpr unsigned deferral =
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
-    constexpr unsigned cooperating = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    constexpr unsigned cooperation = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     int error = 0;
     for (const unsigned flags :
-         {common | deferring | setup_no_sqarray, common | deferring, common | cooperating}) {
-      if ((flags & deferring) == deferring && disabled("defer_taskrun")) continue;
+         {common | deferral | setup_no_sqarray, common | deferral, common | cooperation}) {
+      if ((flags & deferral) == deferral && disabled("defer_taskrun")) continue;
       if ((flags & setup_no_sqarray) != 0 && disabled("no_sqarray")) continue;
       error = set_up(flags, options.submissions, options.completions);
       if (error == ENOMEM) error = set_up(flags, least_submissions, least_completions);
-      acts_any_time_ = (flags & deferring) != deferring;
+      acts_any_time_ = (flags & deferral) != deferral;
       if (error == 0) return;
       if (error != EINVAL) break;
     }
@@ -174,11 +175,11 @@ class kernel_ring {
     io_uring_params parameters{};
     parameters.flags = flags;
     parameters.cq_entries = completions;
-    const long made = ::syscall(SYS_io_uring_setup, submissions, &parameters);
-    if (made < 0) return errno;
-    const int opened = static_cast<int>(made);
-    if (const int error = ::io_uring_queue_mmap(opened, &parameters, &ring_); error != 0) {
-      ::close(opened);
+    const long result = ::syscall(SYS_io_uring_setup, submissions, &parameters);
+    if (result < 0) return errno;
+    const int descriptor = static_cast<int>(result);
+    if (const int error = ::io_uring_queue_mmap(descriptor, &parameters, &ring_); error != 0) {
+      ::close(descriptor);
       return -error;
     }
     ring_.features = parameters.features;
@@ -192,14 +193,14 @@ class kernel_ring {
   void probe() {
     const time_point present = std::chrono::steady_clock::now();  // motet's clock asks the backend
     ::io_uring_prep_nop(entry());
-    int entered = submit_and_wait(present);
-    if (entered == -EINVAL) {
-      waiting_ = 0;
-      entered = submit_and_wait(present);
+    int result = submit_and_wait(present);
+    if (result == -EINVAL) {
+      wait_flags_ = 0;
+      result = submit_and_wait(present);
     }
-    if (entered < 0) refuse(-entered, "io_uring_enter");
-    io_uring_cqe* done = nullptr;
-    if (::io_uring_peek_cqe(&ring_, &done) == 0) ::io_uring_cqe_seen(&ring_, done);
+    if (result < 0) refuse(-result, "io_uring_enter");
+    io_uring_cqe* entry = nullptr;
+    if (::io_uring_peek_cqe(&ring_, &entry) == 0) ::io_uring_cqe_seen(&ring_, entry);
   }
 
   /// Returns: the number of entries for the kernel to consume.
@@ -213,23 +214,23 @@ class kernel_ring {
   /// Returns: how many entries the kernel has taken, or minus an errno value.
   /// Source: io_uring_enter(2), struct io_uring_getevents_arg.
   int submit_and_wait(time_point deadline) noexcept {
-    __kernel_timespec until{};
-    io_uring_getevents_arg how{};
+    __kernel_timespec timeout{};
+    io_uring_getevents_arg argument{};
     if (deadline != time_point::max()) {
-      until = span_of(deadline);
-      how.ts = reinterpret_cast<std::uintptr_t>(&until);
+      timeout = span_of(deadline);
+      argument.ts = reinterpret_cast<std::uintptr_t>(&timeout);
     }
-    const unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | waiting_ |
+    const unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | wait_flags_ |
                            (registered_ ? IORING_ENTER_REGISTERED_RING : 0U);
-    const long taken =
-        ::syscall(SYS_io_uring_enter, ring_.enter_ring_fd, flush(), 1, flags, &how, sizeof how);
-    return taken < 0 ? -errno : static_cast<int>(taken);
+    const long result = ::syscall(SYS_io_uring_enter, ring_.enter_ring_fd, flush(), 1, flags,
+                                  &argument, sizeof argument);
+    return result < 0 ? -errno : static_cast<int>(result);
   }
 
   /// Returns: the deadline on the kernel's monotonic clock, or what is left until then.
   __kernel_timespec span_of(time_point deadline) const noexcept {
     clock::duration span = std::max(deadline.time_since_epoch(), clock::duration::zero());
-    if ((waiting_ & enter_absolute_timer) == 0) {
+    if ((wait_flags_ & enter_absolute_timer) == 0) {
       const time_point present = std::chrono::steady_clock::now();
       span = deadline > present ? deadline - present : clock::duration::zero();
     }
@@ -240,18 +241,18 @@ class kernel_ring {
   /// Returns: a bit for each operation that the kernel knows.
   /// Source: io_uring_register(2), IORING_REGISTER_PROBE.
   std::uint64_t ask_for_newer() noexcept {
-    constexpr unsigned most = 64;
+    constexpr unsigned limit = 64;
     alignas(io_uring_probe)
-        std::array<std::byte, sizeof(io_uring_probe) + most * sizeof(io_uring_probe_op)>
+        std::array<std::byte, sizeof(io_uring_probe) + limit * sizeof(io_uring_probe_op)>
             room{};
-    auto* found = ::new (room.data()) io_uring_probe;
-    if (disabled("newer_operations") || ::io_uring_register_probe(&ring_, found, most) != 0)
+    auto* probe = ::new (room.data()) io_uring_probe;
+    if (disabled("newer_operations") || ::io_uring_register_probe(&ring_, probe, limit) != 0)
       return 0;
-    std::uint64_t known = 0;
-    for (unsigned i = 0; i < std::min<unsigned>(found->ops_len, most); ++i) {
-      if ((found->ops[i].flags & IO_URING_OP_SUPPORTED) != 0) known |= std::uint64_t{1} << i;
+    std::uint64_t verbs = 0;
+    for (unsigned i = 0; i < std::min<unsigned>(probe->ops_len, limit); ++i) {
+      if ((probe->ops[i].flags & IO_URING_OP_SUPPORTED) != 0) verbs |= std::uint64_t{1} << i;
     }
-    return known;
+    return verbs;
   }
 
   io_uring ring_{};
@@ -261,7 +262,7 @@ class kernel_ring {
   bool abandoned_ = false;
   bool acts_any_time_ = false;
   bool registered_ = false;
-  unsigned waiting_ = 0;
+  unsigned wait_flags_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -97,34 +97,34 @@ class libev_backend final : public backend {
   }
 
   void forget(int fd) noexcept override {
-    for (kept_watcher& kept : kept_.find(fd)) {
-      ev_io_stop(loop_.get(), &kept.io);
-      kept.unlink();
-      kept.stream = 0;
+    for (kept_watcher& watcher : watchers_.find(fd)) {
+      ev_io_stop(loop_.get(), &watcher.io);
+      watcher.unlink();
+      watcher.stream = 0;
     }
   }
 
-  void poll(time_point deadline, completions& done) override {
-    const bool wait = over_.empty() && deadline != time_point::min();
+  void poll(time_point deadline, completions& ended_operations) override {
+    const bool wait = results_.empty() && deadline != time_point::min();
     const auto guard = settle_idle(wait);
     deadline_ = deadline;
     news_ = false;
     do {
       again_ = false;
-      const time_point until = std::min(deadline, retries_.first_due());
-      if (wait && until != time_point::max()) set_alarm(until);
+      const time_point limit = std::min(deadline, retries_.first_due());
+      if (wait && limit != time_point::max()) set_alarm(limit);
       ev_run(loop_.get(), wait ? EVRUN_ONCE : EVRUN_NOWAIT);
       ev_timer_stop(loop_.get(), &coarse_);
       try_again();
-    } while (wait && again_ && !news_ && over_.empty());
-    done.append(over_);
+    } while (wait && again_ && !news_ && results_.empty());
+    ended_operations.append(results_);
   }
 
   int wait_descriptor(time_point& due) noexcept override {
     stop_idle();
     ev_run(loop_.get(), EVRUN_NOWAIT);  // tells epoll of the watchers
     if (epoll_ < 0) epoll_ = epoll_of(timer_fd_.number);
-    due = over_.empty() ? retries_.first_due() : time_point::min();
+    due = results_.empty() ? retries_.first_due() : time_point::min();
     return epoll_;
   }
 
@@ -136,16 +136,16 @@ class libev_backend final : public backend {
       op.result = -ENOMEM;
       return false;
     }
-    watch& used = *::new (static_cast<void*>(op.scratch)) watch;
-    used.kept = kept_.place_for(op);
+    watch& entry = *::new (static_cast<void*>(op.scratch)) watch;
+    entry.stream_watcher = watchers_.place_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
-      return start_exactly(op, used.private_watcher);
+      return start_exactly(op, entry.private_watcher);
     ev_io& watcher = watcher_of(op);
-    if (used.kept != nullptr) used.kept->unlink();
-    if (used.kept == nullptr || used.kept->stream != op.stream) {
-      if (used.kept != nullptr) {  // the descriptor was another stream's before
+    if (entry.stream_watcher != nullptr) entry.stream_watcher->unlink();
+    if (entry.stream_watcher == nullptr || entry.stream_watcher->stream != op.stream) {
+      if (entry.stream_watcher != nullptr) {  // the descriptor was another stream's before
         ev_io_stop(loop_.get(), &watcher);
-        used.kept->stream = op.stream;
+        entry.stream_watcher->stream = op.stream;
       }
       ev_io_init(&watcher, &on_ready, op.fd, events_of(op));
     }
@@ -168,16 +168,16 @@ class libev_backend final : public backend {
 
   void finish(operation& op) noexcept {
     ev_io& watcher = watcher_of(op);
-    watch& used = watch_of(op);
+    watch& entry = watch_of(op);
     watcher.data = nullptr;
-    if (used.kept != nullptr) {
-      idle_.push_back(*used.kept);
+    if (entry.stream_watcher != nullptr) {
+      idle_.push_back(*entry.stream_watcher);
     } else {
       ev_io_stop(loop_.get(), &watcher);
       if (watcher.fd != op.fd) [[unlikely]]
         ::close(watcher.fd);
     }
-    over_.push(op);
+    results_.push(op);
   }
 
   [[gnu::noinline]] void pause(operation& op) noexcept {
@@ -206,8 +206,8 @@ class libev_backend final : public backend {
     if (wait) stop_idle();
     if (idle_.empty()) return {};
     std::shared_lock guard(remote_closings::lock);
-    const std::uint64_t closed = remote_closings::count.load(std::memory_order_relaxed);
-    if (std::exchange(closings_seen_, closed) != closed) stop_idle();
+    const std::uint64_t closings = remote_closings::count.load(std::memory_order_relaxed);
+    if (std::exchange(closings_seen_, closings) != closings) stop_idle();
     return guard;
   }
 
@@ -253,10 +253,10 @@ class libev_backend final : public backend {
 
   void set_alarm(time_point deadline) noexcept {
     const time_point present = now();
-    const auto left = deadline > present ? deadline - present : clock::duration::zero();
-    if (left > coarse) {
+    const auto remaining = deadline > present ? deadline - present : clock::duration::zero();
+    if (remaining > coarse) {
       ev_now_update(loop_.get());
-      const std::chrono::duration<double> seconds = left - coarse;
+      const std::chrono::duration<double> seconds = remaining - coarse;
       ev_timer_set(&coarse_, seconds.count(), 0.);
       ev_timer_start(loop_.get(), &coarse_);
     } else if (deadline != fine_deadline_) {
@@ -279,9 +279,9 @@ class libev_backend final : public backend {
   time_point fine_deadline_ = time_point::max();
   bool again_ = false;  // an event that does not end the poll: the loop must run again
   bool news_ = false;   // a wake or the deadline, which end the poll
-  completions over_;
+  completions results_;
   retries retries_;
-  kept_watchers kept_;
+  kept_watchers watchers_;
   list<kept_watcher, idle_tag> idle_;
   std::uint64_t closings_seen_ = 0;
   int epoll_ = -1;  // libev's, once it was asked for

@@ -22,16 +22,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class libev_memory {
  public:
   libev_memory() noexcept {
-    static std::once_flag installed;
-    std::call_once(installed, [] { ::ev_set_allocator(&allocate); });
-    outer_ = std::exchange(here, this);
+    static std::once_flag once;
+    std::call_once(once, [] { ::ev_set_allocator(&allocate); });
+    outer_ = std::exchange(innermost, this);
   }
   libev_memory(const libev_memory&) = delete;
   libev_memory& operator=(const libev_memory&) = delete;
   /// The loop has been destroyed before.
   ~libev_memory() {
-    if (here == this) here = outer_;
-    for (void* each : blocks_) std::free(each);
+    if (innermost == this) innermost = outer_;
+    for (void* block : blocks_) std::free(block);
   }
 
   /// Returns: whether libev can grow without failing, also for a watcher of the descriptor.
@@ -49,23 +49,23 @@ class libev_memory {
   static constexpr std::size_t room_of_descriptor = 32;  // at most, in libev's table of them
 
   bool refill() noexcept {
-    const std::size_t wanted = std::max(least, 2 * largest_);
-    for (void*& each : blocks_) {
-      if (each != nullptr && size_ >= wanted) continue;
-      void* block = std::malloc(wanted);
+    const std::size_t capacity = std::max(least, 2 * largest_);
+    for (void*& entry : blocks_) {
+      if (entry != nullptr && size_ >= capacity) continue;
+      void* block = std::malloc(capacity);
       if (block == nullptr) return false;
-      std::free(std::exchange(each, block));
+      std::free(std::exchange(entry, block));
     }
-    size_ = wanted;
+    size_ = capacity;
     return whole_ = true;
   }
 
   /// Returns: null if the reserve is used up, or another thread's.
   void* take(std::size_t size) noexcept {
     whole_ = false;
-    for (void*& each : blocks_) {
-      if (each != nullptr && ::malloc_usable_size(each) >= size)
-        return std::exchange(each, nullptr);
+    for (void*& block : blocks_) {
+      if (block != nullptr && ::malloc_usable_size(block) >= size)
+        return std::exchange(block, nullptr);
     }
     return nullptr;
   }
@@ -78,21 +78,21 @@ class libev_memory {
 
   /// Source: libev's manual, ev_set_allocator: as realloc(3), and frees for a size of 0.
   static void* allocate(void* block, long size) noexcept {
-    const auto wanted = static_cast<std::size_t>(size);
-    if (wanted == 0) {
+    const auto capacity = static_cast<std::size_t>(size);
+    if (capacity == 0) {
       std::free(block);
       return nullptr;
     }
-    if (here != nullptr) here->note_size(wanted);
-    if (void* larger = std::realloc(block, wanted)) return larger;
-    void* spare = here == nullptr ? nullptr : here->take(wanted);
+    if (innermost != nullptr) innermost->note_size(capacity);
+    if (void* larger = std::realloc(block, capacity)) return larger;
+    void* spare = innermost == nullptr ? nullptr : innermost->take(capacity);
     if (spare == nullptr || block == nullptr) return spare;
-    std::memcpy(spare, block, std::min(::malloc_usable_size(block), wanted));
+    std::memcpy(spare, block, std::min(::malloc_usable_size(block), capacity));
     std::free(block);
     return spare;
   }
 
-  static inline thread_local libev_memory* here = nullptr;
+  static inline thread_local libev_memory* innermost = nullptr;
 
   std::array<void*, tables> blocks_{};
   libev_memory* outer_ = nullptr;  // of another loop of the thread

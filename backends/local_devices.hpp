@@ -53,8 +53,8 @@ class mount_line {
     unsigned major = 0;
     unsigned minor = 0;
     const char* const end = field.data() + field.size();
-    const auto parsed = std::from_chars(field.data(), end, major);
-    if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, minor);
+    const auto result = std::from_chars(field.data(), end, major);
+    if (result.ptr != end) std::from_chars(result.ptr + 1, end, minor);
     return ::makedev(major, minor);
   }
 
@@ -72,17 +72,17 @@ class local_devices {
  public:
   bool contains(dev_t device) noexcept {
     const clock::time_point present = std::chrono::steady_clock::now();
-    entry& known = known_[device % known_.size()];
-    if (known.device != device || present >= known.until) {
-      known = {device, present + std::chrono::seconds(1), look_up(device)};
+    entry& slot = cache_[device % cache_.size()];
+    if (slot.device != device || present >= slot.expiry) {
+      slot = {device, present + std::chrono::seconds(1), look_up(device)};
     }
-    return known.local;
+    return slot.local;
   }
 
  private:
   struct entry {
     dev_t device = 0;
-    clock::time_point until{};
+    clock::time_point expiry{};
     bool local = false;
   };
 
@@ -100,7 +100,7 @@ class local_devices {
     }
   }
 
-  std::array<entry, 16> known_{};
+  std::array<entry, 16> cache_{};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

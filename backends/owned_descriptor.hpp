@@ -9,7 +9,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct owned_descriptor {
-  explicit owned_descriptor(int made) noexcept : number(made) {}
+  explicit owned_descriptor(int descriptor) noexcept : number(descriptor) {}
   owned_descriptor(const owned_descriptor&) = delete;
   owned_descriptor& operator=(const owned_descriptor&) = delete;
   ~owned_descriptor() {

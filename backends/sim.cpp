@@ -43,15 +43,15 @@ class sim_backend final : public backend {
  public:
   std::string_view name() const noexcept override { return "sim"; }
   bool virtual_time() const noexcept override { return true; }
-  time_point now() const noexcept override { return now_; }
+  time_point now() const noexcept override { return time_; }
   void listen(int wake_descriptor) override { wake_descriptor_ = wake_descriptor; }
-  void keep_pace(bool on) noexcept override { keeps_pace_ = on; }
+  void keep_pace(bool enable) noexcept override { keeps_pace_ = enable; }
 
   bool submit(operation& op) noexcept override {
     if (attempt(op)) return true;
     auto* place = ::new (static_cast<void*>(op.scratch)) waiting;
     place->op = &op;
-    waiting_.push_back(*place);
+    waits_.push_back(*place);
     return false;
   }
 
@@ -62,34 +62,34 @@ class sim_backend final : public backend {
     finish(op);
   }
 
-  void poll(time_point deadline, completions& done) override {
-    now_ += std::chrono::microseconds(1);
+  void poll(time_point deadline, completions& ended_operations) override {
+    time_ += std::chrono::microseconds(1);
     try_all();
-    if (over_.empty() && !woken() && deadline != time_point::min()) {
+    if (results_.empty() && !woken() && deadline != time_point::min()) {
       if (deadline == time_point::max()) {
         wait_for_real(nullptr);
         try_all();
       } else if (keeps_pace_ || remote_work::under_way()) {
         wait_until(deadline);
         try_all();
-      } else if (deadline > now_) {
-        now_ = deadline;
+      } else if (deadline > time_) {
+        time_ = deadline;
       }
     }
-    done.append(over_);
+    ended_operations.append(results_);
   }
 
  private:
   void finish(operation& op) noexcept {
     waiting_of(op).unlink();
-    over_.push(op);
+    results_.push(op);
   }
 
   void try_all() noexcept {
-    for (waiting* each = waiting_.front(); each != nullptr;) {
-      waiting* next = waiting_.next(*each);
-      if (attempt(*each->op)) finish(*each->op);
-      each = next;
+    for (waiting* entry = waits_.front(); entry != nullptr;) {
+      waiting* next = waits_.next(*entry);
+      if (attempt(*entry->op)) finish(*entry->op);
+      entry = next;
     }
   }
 
@@ -101,13 +101,13 @@ class sim_backend final : public backend {
   /// Waits in real time until the deadline, or until something happens, and sets the clock on by
   /// the time that has passed.
   void wait_until(time_point deadline) noexcept {
-    if (deadline <= now_) return;
-    const auto left = deadline - now_;
-    const auto whole = std::chrono::floor<std::chrono::seconds>(left);
-    const timespec limit{whole.count(), (left - whole).count()};
-    const auto from = std::chrono::steady_clock::now();
+    if (deadline <= time_) return;
+    const auto remaining = deadline - time_;
+    const auto whole = std::chrono::floor<std::chrono::seconds>(remaining);
+    const timespec limit{whole.count(), (remaining - whole).count()};
+    const auto begin = std::chrono::steady_clock::now();
     wait_for_real(&limit);
-    now_ += std::min(left, std::chrono::steady_clock::now() - from);
+    time_ += std::min(remaining, std::chrono::steady_clock::now() - begin);
   }
 
   /// Waits until a descriptor is ready, or until the limit if there is one.
@@ -129,35 +129,35 @@ class sim_backend final : public backend {
   /// although its descriptor was ready the previous time is skipped once.
   /// Returns: whether no operation was skipped.
   bool list_looks() {
-    bool all = true;
+    bool whole = true;
     looks_.clear();
     looks_.push_back({wake_descriptor_, POLLIN, 0});
-    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-      each->look = 0;
-      if (std::exchange(each->op->spurious_wakes, std::uint8_t{0}) != 0) {
-        all = false;
+    for (waiting* entry = waits_.front(); entry != nullptr; entry = waits_.next(*entry)) {
+      entry->look = 0;
+      if (std::exchange(entry->op->spurious_wakes, std::uint8_t{0}) != 0) {
+        whole = false;
       } else {
-        looks_.push_back({each->op->fd, readiness_of(*each->op), 0});
-        each->look = looks_.size() - 1;
+        looks_.push_back({entry->op->fd, readiness_of(*entry->op), 0});
+        entry->look = looks_.size() - 1;
       }
     }
-    return all;
+    return whole;
   }
 
   /// Marks the operations whose descriptors are ready, which are tried next: one that still waits
   /// then was woken spuriously.
   void mark_ready() noexcept {
-    for (waiting* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-      const bool ready = each->look != 0 && looks_[each->look].revents != 0;
-      each->op->spurious_wakes = ready ? 1 : 0;
+    for (waiting* entry = waits_.front(); entry != nullptr; entry = waits_.next(*entry)) {
+      const bool ready = entry->look != 0 && looks_[entry->look].revents != 0;
+      entry->op->spurious_wakes = ready ? 1 : 0;
     }
   }
 
-  time_point now_ = std::chrono::steady_clock::now();
+  time_point time_ = std::chrono::steady_clock::now();
   int wake_descriptor_ = -1;
   bool keeps_pace_ = false;
-  list<waiting, waiting_tag> waiting_;
-  completions over_;
+  list<waiting, waiting_tag> waits_;
+  completions results_;
   std::vector<pollfd> looks_;
 };
 

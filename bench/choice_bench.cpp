@@ -23,7 +23,7 @@ class scanned {
  public:
   explicit scanned(std::size_t workers) : pool_(workers) {}
   std::size_t choose() { return pool_.choose(); }
-  void finish(std::size_t number) { pool_.loads[number].finished.fetch_add(1); }
+  void finish(std::size_t number) { pool_.loads[number].completions.fetch_add(1); }
 
  private:
   motet::detail::pool_state pool_;

@@ -42,18 +42,19 @@ inline std::string_view disabled_list() noexcept {
 }
 
 inline bool disabled(std::string_view feature) noexcept {
-  bool found = false;
-  for_each_word(disabled_list(), [&](std::string_view word) { found = found || word == feature; });
-  return found;
+  bool known_feature = false;
+  for_each_word(disabled_list(),
+                [&](std::string_view word) { known_feature = known_feature || word == feature; });
+  return known_feature;
 }
 
 /// Throws: std::invalid_argument if MOTET_DISABLE names an unknown feature.
 inline void check_disabled() {
   for_each_word(disabled_list(), [](std::string_view word) {
     std::string names;
-    for (const std::string_view each : features) {
-      if (each == word) return;
-      names += (names.empty() ? "" : ", ") + std::string(each);
+    for (const std::string_view feature : features) {
+      if (feature == word) return;
+      names += (names.empty() ? "" : ", ") + std::string(feature);
     }
     throw std::invalid_argument("MOTET_DISABLE names \"" + std::string(word) +
                                 "\"; there are: " + names);

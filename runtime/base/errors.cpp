@@ -9,52 +9,52 @@ namespace {
 /// A message lists this many causes of a long chain, and the last one.
 constexpr unsigned most_causes_told = 3;
 
-std::string with_place(const cancel_reason& why) {
-  const call_site at = why.asked_at();
-  if (at.file[0] == '\0') return why.reason();
-  return std::string(why.reason()) + " (" + at.file + ":" + std::to_string(at.line) + ")";
+std::string with_place(const cancel_reason& reason) {
+  const call_site site = reason.asked_at();
+  if (site.file[0] == '\0') return reason.reason();
+  return std::string(reason.reason()) + " (" + site.file + ":" + std::to_string(site.line) + ")";
 }
 
-std::string with_causes(const cancel_reason& why) {
-  std::string told = with_place(why);
+std::string with_causes(const cancel_reason& reason) {
+  std::string text = with_place(reason);
   unsigned count = 0;
-  for (const cancel_reason* each = why.cause(); each != nullptr; each = each->cause()) {
-    const bool last = each->cause() == nullptr;
+  for (const cancel_reason* link = reason.cause(); link != nullptr; link = link->cause()) {
+    const bool last = link->cause() == nullptr;
     if (++count > most_causes_told && !last) continue;
-    told += count > most_causes_told + 1 ? "; ...; because: " : "; because: ";
-    told += with_place(*each);
+    text += count > most_causes_told + 1 ? "; ...; because: " : "; because: ";
+    text += with_place(*link);
   }
-  return told;
+  return text;
 }
 
 }  // namespace
 
-fiber_cancelled::fiber_cancelled(const std::string& fiber, const cancel_reason& why)
-    : std::runtime_error("fiber " + fiber + " was cancelled: " + with_causes(why)),
+fiber_cancelled::fiber_cancelled(const std::string& fiber, const cancel_reason& reason)
+    : std::runtime_error("fiber " + fiber + " was cancelled: " + with_causes(reason)),
       fiber_(fiber),
-      why_(why) {}
+      reason_(reason) {}
 
 fiber_cancelled::fiber_cancelled(const std::string& fiber, const char* reason)
     : fiber_cancelled(fiber, detail::interruption::reason(reason)) {}
 
-timed_out::timed_out(call_site where)
+timed_out::timed_out(call_site site)
     : std::system_error(
           std::make_error_code(std::errc::timed_out),
-          "time limit set at " + std::string(where.file) + ":" + std::to_string(where.line)) {}
+          "time limit set at " + std::string(site.file) + ":" + std::to_string(site.line)) {}
 
 items_missed::items_missed(std::uint64_t count)
     : std::runtime_error("the subscription missed " + std::to_string(count) + " items"),
       count_(count) {}
 
-unexpected_eof::unexpected_eof(std::size_t got)
-    : std::runtime_error("end of stream after " + std::to_string(got) +
+unexpected_eof::unexpected_eof(std::size_t count)
+    : std::runtime_error("end of stream after " + std::to_string(count) +
                          " bytes, without the delimiter"),
-      got_(got) {}
+      count_(count) {}
 
-unexpected_eof::unexpected_eof(std::size_t got, std::size_t wanted)
-    : std::runtime_error("end of stream after " + std::to_string(got) + " of " +
-                         std::to_string(wanted) + " bytes"),
-      got_(got) {}
+unexpected_eof::unexpected_eof(std::size_t count, std::size_t size)
+    : std::runtime_error("end of stream after " + std::to_string(count) + " of " +
+                         std::to_string(size) + " bytes"),
+      count_(count) {}
 
 limit_exceeded::limit_exceeded(std::size_t size, std::size_t limit)
     : std::length_error("at least " + std::to_string(size) + " bytes; the limit is " +

@@ -25,8 +25,8 @@ using chooser = int (*)(const char* call) noexcept;
 inline std::atomic<chooser> choose{nullptr};
 
 inline int next(const char* call) noexcept {
-  const chooser chosen = choose.load();
-  return chosen == nullptr ? 0 : chosen(call);
+  const chooser pick = choose.load();
+  return pick == nullptr ? 0 : pick(call);
 }
 #else
 inline constexpr bool enabled = false;

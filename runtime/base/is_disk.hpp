@@ -13,9 +13,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// of files over a network is not asked.
 /// Source: statx(2), AT_STATX_DONT_SYNC.
 inline bool is_disk(int fd) noexcept {
-  struct ::statx found{};
-  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) == 0 &&
-         (S_ISREG(found.stx_mode) || S_ISBLK(found.stx_mode));
+  struct ::statx status{};
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+         (S_ISREG(status.stx_mode) || S_ISBLK(status.stx_mode));
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -8,14 +8,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class kept_errno {
  public:
-  explicit kept_errno(int& live) noexcept : live_(live), kept_(live) {}
+  explicit kept_errno(int& live) noexcept : live_(live), value_(live) {}
   kept_errno(const kept_errno&) = delete;
   kept_errno& operator=(const kept_errno&) = delete;
-  ~kept_errno() { live_ = kept_; }
+  ~kept_errno() { live_ = value_; }
 
  private:
   int& live_;
-  const int kept_;
+  const int value_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

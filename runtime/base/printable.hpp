@@ -17,32 +17,32 @@ struct printable {
   std::string_view escaped = {};  // characters that get a backslash
 
   template <typename Out>
-  friend Out& operator<<(Out& out, const printable& is) {
+  friend Out& operator<<(Out& output, const printable& is) {
     constexpr std::string_view digits = "0123456789abcdef";
     for (std::size_t i = 0; i < is.text.size(); ++i) {
       const auto code = static_cast<unsigned char>(is.text[i]);
       if (code < 0x20 || code == 0x7f) {
-        out << std::string_view("\\x") << digits.substr(code / 16, 1)
-            << digits.substr(code % 16, 1);
+        output << std::string_view("\\x") << digits.substr(code / 16, 1)
+               << digits.substr(code % 16, 1);
       } else {
-        if (is.escaped.find(is.text[i]) != is.escaped.npos) out << std::string_view("\\");
-        out << is.text.substr(i, 1);
+        if (is.escaped.find(is.text[i]) != is.escaped.npos) output << std::string_view("\\");
+        output << is.text.substr(i, 1);
       }
     }
-    return out;
+    return output;
   }
 
   /// Throws: std::bad_alloc.
   std::string string() const {
     struct appender {
-      std::string to;
+      std::string target;
       appender& operator<<(std::string_view part) {
-        to += part;
+        target += part;
         return *this;
       }
-    } out;
-    out << *this;
-    return std::move(out.to);
+    } output;
+    output << *this;
+    return std::move(output.target);
   }
 };
 

@@ -6,11 +6,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: `from` plus `span`, or the maximum if that is not representable.
-inline clock::time_point deadline_after(clock::time_point from, clock::duration span) noexcept {
-  if (span <= clock::duration::zero()) return from;
-  const auto left = clock::time_point::max() - from;
-  return span < left ? from + span : clock::time_point::max();
+/// Returns: `begin` plus `span`, or the maximum if that is not representable.
+inline clock::time_point deadline_after(clock::time_point begin, clock::duration span) noexcept {
+  if (span <= clock::duration::zero()) return begin;
+  const auto remaining = clock::time_point::max() - begin;
+  return span < remaining ? begin + span : clock::time_point::max();
 }
 
 /// Returns: `due` by another clock, which is `shift` ahead. The last instant is never, on any

@@ -16,8 +16,8 @@ template <std::size_t Size>
 class line {
  public:
   line& operator<<(std::string_view text) noexcept {
-    for (const char each : text) {
-      if (used_ < text_.size()) text_[used_++] = each;
+    for (const char byte : text) {
+      if (size_ < text_.size()) text_[size_++] = byte;
     }
     return *this;
   }
@@ -28,7 +28,7 @@ class line {
   }
   /// Writes the text in one call, so that the lines of several threads do not mix.
   void write() const noexcept {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), used_);
+    [[maybe_unused]] const ssize_t bytes_written = ::write(STDERR_FILENO, text_.data(), size_);
   }
 
  private:
@@ -43,7 +43,7 @@ class line {
   }
 
   std::array<char, Size> text_;
-  std::size_t used_ = 0;
+  std::size_t size_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

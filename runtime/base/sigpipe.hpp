@@ -17,24 +17,24 @@ template <int Signal>
 class held_signal {
  public:
   held_signal() noexcept {
-    ::sigemptyset(&held_);
-    ::sigaddset(&held_, Signal);
-    sigset_t pending;
-    ::sigpending(&pending);
-    was_pending_ = ::sigismember(&pending, Signal) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
+    ::sigemptyset(&mask_);
+    ::sigaddset(&mask_, Signal);
+    sigset_t pending_set;
+    ::sigpending(&pending_set);
+    was_pending_ = ::sigismember(&pending_set, Signal) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &mask_, &old_mask_);
   }
   held_signal(const held_signal&) = delete;
   held_signal& operator=(const held_signal&) = delete;
   ~held_signal() {
     const timespec at_once{};
-    if (!was_pending_) ::sigtimedwait(&held_, nullptr, &at_once);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (!was_pending_) ::sigtimedwait(&mask_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   }
 
  private:
-  sigset_t held_;
-  sigset_t before_;
+  sigset_t mask_;
+  sigset_t old_mask_;
   bool was_pending_;
 };
 

@@ -32,8 +32,8 @@ std::int32_t result_or_errno(T result) noexcept {
 /// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 int poll_now(pollfd& look) noexcept {
   for (;;) {
-    const int found = ::poll(&look, 1, 0);
-    if (found >= 0 || errno != EINTR) return found;
+    const int count = ::poll(&look, 1, 0);
+    if (count >= 0 || errno != EINTR) return count;
   }
 }
 
@@ -50,7 +50,7 @@ struct transfer {
       first = op.vectors;
       count = static_cast<int>(op.length);
     }
-    if (row.at == file_place::offset) offset = static_cast<off_t>(op.offset);
+    if (row.place == file_place::offset) offset = static_cast<off_t>(op.offset);
   }
   iovec single;
   const iovec* first = &single;
@@ -59,15 +59,15 @@ struct transfer {
 };
 
 std::int32_t call_read(operation& op, bool nowait) noexcept {
-  const transfer into(op);
-  return result_or_errno(
-      ::preadv2(op.fd, into.first, into.count, into.offset, nowait ? RWF_NOWAIT : 0));
+  const transfer destination(op);
+  return result_or_errno(::preadv2(op.fd, destination.first, destination.count, destination.offset,
+                                   nowait ? RWF_NOWAIT : 0));
 }
 
 std::int32_t call_write(operation& op, bool nowait) noexcept {
-  const transfer from(op);
-  return result_or_errno(
-      ::pwritev2(op.fd, from.first, from.count, from.offset, op.flags | (nowait ? RWF_NOWAIT : 0)));
+  const transfer source(op);
+  return result_or_errno(::pwritev2(op.fd, source.first, source.count, source.offset,
+                                    op.flags | (nowait ? RWF_NOWAIT : 0)));
 }
 
 int flags_of(const operation& op, bool nowait) noexcept {
@@ -156,13 +156,13 @@ std::int32_t start_connecting(const operation& op) noexcept {
   if ((mode & O_NONBLOCK) != 0) {
     return goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
   }
-  timeval before{};
-  socklen_t size = sizeof before;
-  if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, &size) != 0) return -errno;
+  timeval old_limit{};
+  socklen_t size = sizeof old_limit;
+  if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &old_limit, &size) != 0) return -errno;
   const timeval shortest{0, 1};
   ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &shortest, sizeof shortest);
   const std::int32_t result = goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
-  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &before, sizeof before);
+  ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &old_limit, sizeof old_limit);
   return result;
 }
 
@@ -183,53 +183,53 @@ std::int32_t call_connect(operation& op, bool) noexcept {
 /// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
 /// Source: connect(2), AF_UNSPEC.
 void take_back_connect(int fd) noexcept {
-  const sockaddr nobody{AF_UNSPEC, {}};
-  ::connect(fd, &nobody, sizeof nobody);
+  const sockaddr no_address{AF_UNSPEC, {}};
+  ::connect(fd, &no_address, sizeof no_address);
 }
 
 std::int32_t look_at(operation& op, bool) noexcept {
   pollfd look{op.fd, static_cast<short>(op.flags), 0};
-  const int found = poll_now(look);
-  if (found < 0) return -errno;
-  if (found == 0) return -EAGAIN;
+  const int count = poll_now(look);
+  if (count < 0) return -errno;
+  if (count == 0) return -EAGAIN;
   return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
 }
 
-constexpr verb_row reading(verb kind, names shown, std::uint8_t ring_code, file_place at,
+constexpr verb_row reading(verb kind, names text, std::uint8_t ring_code, file_place place,
                            payload carries) {
-  return {kind, shown, &call_read, nullptr, POLLIN, ring_code, at, carries, true, false, false};
+  return {kind, text, &call_read, nullptr, POLLIN, ring_code, place, carries, true, false, false};
 }
 
 /// A pipe, which may raise SIGPIPE, has no offset.
-constexpr verb_row writing(verb kind, names shown, std::uint8_t ring_code, file_place at,
+constexpr verb_row writing(verb kind, names text, std::uint8_t ring_code, file_place place,
                            payload carries) {
-  const bool on_pipes = at == file_place::position;
-  return {kind, shown,   &call_write, nullptr, POLLOUT, ring_code,
-          at,   carries, false,       false,   on_pipes};
+  const bool on_pipes = place == file_place::position;
+  return {kind,  text,    &call_write, nullptr, POLLOUT, ring_code,
+          place, carries, false,       false,   on_pipes};
 }
 
 /// A verb for sockets alone, which takes message flags.
-constexpr verb_row messaging(verb kind, names shown, std::uint8_t ring_code, short readiness,
+constexpr verb_row messaging(verb kind, names text, std::uint8_t ring_code, short readiness,
                              payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = readiness == POLLIN;
-  return {kind,    shown, call, nullptr, readiness, ring_code, file_place::none,
+  return {kind,    text,  call, nullptr, readiness, ring_code, file_place::none,
           carries, fills, true, false};
 }
 
 /// A verb on a whole file, or on a name.
-constexpr verb_row on_file(verb kind, names shown, std::uint8_t ring_code, payload carries,
+constexpr verb_row on_file(verb kind, names text, std::uint8_t ring_code, payload carries,
                            std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = carries == payload::path_and_status || carries == payload::buffer;
-  return {kind,    shown, call,  nullptr, POLLOUT, ring_code, file_place::whole,
+  return {kind,    text,  call,  nullptr, POLLOUT, ring_code, file_place::whole,
           carries, fills, false, false};
 }
 
 /// A verb about connections, or about readiness.
-constexpr verb_row other(verb kind, names shown, std::uint8_t ring_code, short readiness,
+constexpr verb_row other(verb kind, names text, std::uint8_t ring_code, short readiness,
                          payload carries, std::int32_t (*call)(operation&, bool) noexcept,
                          void (*take_back)(int) noexcept = nullptr) {
   const bool fills = carries == payload::peer;
-  return {kind,    shown, call,  take_back, readiness, ring_code, file_place::none,
+  return {kind,    text,  call,  take_back, readiness, ring_code, file_place::none,
           carries, fills, false, false};
 }
 

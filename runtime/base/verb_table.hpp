@@ -36,9 +36,9 @@ enum class payload : std::uint8_t {
 
 /// A verb's name for users, and that of its fault point, which is the system call's.
 struct names {
-  constexpr names(const char* both) : shown(both), fault(both) {}
-  constexpr names(const char* of_verb, const char* of_call) : shown(of_verb), fault(of_call) {}
-  const char* shown;
+  constexpr names(const char* text) : label(text), fault(text) {}
+  constexpr names(const char* of_verb, const char* of_call) : label(of_verb), fault(of_call) {}
+  const char* label;
   const char* fault;
 };
 
@@ -53,7 +53,7 @@ struct verb_row {
   void (*take_back)(int fd) noexcept;
   short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
   std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
-  file_place at;
+  file_place place;
   payload carries;
   bool fills;              // the kernel writes to what it carries
   bool has_message_flags;  // operation::flags are those of recv(2)
@@ -69,19 +69,19 @@ inline const verb_row& row_of(verb kind) noexcept {
 
 /// Returns: what `op` waits for: POLLIN, POLLOUT, or the mask of wait_fd.
 inline short readiness_of(const operation& op) noexcept {
-  const short fixed = row_of(op.kind).readiness;
-  return fixed != 0 ? fixed : static_cast<short>(op.flags);
+  const short readiness = row_of(op.kind).readiness;
+  return readiness != 0 ? readiness : static_cast<short>(op.flags);
 }
 
 /// Whether `op` reads or writes at the descriptor's position, which a file or a disk has.
 inline bool at_position(const operation& op) noexcept {
-  return row_of(op.kind).at == file_place::position;
+  return row_of(op.kind).place == file_place::position;
 }
 
 /// Whether `op` has a path, which begins in a directory that may be no descriptor: AT_FDCWD.
 inline bool has_path(const operation& op) noexcept {
-  const payload carried = row_of(op.kind).carries;
-  return carried >= payload::path && carried <= payload::two_paths;
+  const payload item = row_of(op.kind).carries;
+  return item >= payload::path && item <= payload::two_paths;
 }
 
 /// Whether `op` is only a wait, for the mask in its flags.

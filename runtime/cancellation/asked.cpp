@@ -14,12 +14,12 @@ namespace {
 lasting_interruption* end_of(const control_block& fiber) noexcept {
   cold_part* part = cold_if_any(fiber);
   lasting_interruption* outermost = fiber.to_end_for != nullptr ? &part->cancellation : nullptr;
-  for (scope_entry* each = fiber.scopes; each != nullptr; each = each->outer) {
-    if (each->kind != scope_kind::ends) continue;
-    auto& entered = static_cast<scope&>(*each);
-    if (!entered.ended) continue;
-    if (part != nullptr && entered.about.id == part->thrown_last) return &entered.about;
-    if (fiber.to_end_for == nullptr) outermost = &entered.about;
+  for (scope_entry* entry = fiber.scopes; entry != nullptr; entry = entry->outer) {
+    if (entry->kind != scope_kind::ends) continue;
+    auto& limit = static_cast<scope&>(*entry);
+    if (!limit.ended) continue;
+    if (part != nullptr && limit.cause.id == part->thrown_last) return &limit.cause;
+    if (fiber.to_end_for == nullptr) outermost = &limit.cause;
   }
   return outermost;
 }
@@ -29,10 +29,11 @@ lasting_interruption* end_of(const control_block& fiber) noexcept {
 cancel_reason asked_by(control_block& asker, const char* text, call_site site) noexcept {
   const cold_part* part = cold_if_any(asker);
   if (asker.to_end_for != nullptr && part->is_proxy) return *asker.to_end_for;
-  lasting_interruption* own = end_of(asker);
-  if (own != nullptr && !own->as_cause) own->as_cause = interruption::share(own->why);
+  lasting_interruption* ending = end_of(asker);
+  if (ending != nullptr && !ending->as_cause)
+    ending->as_cause = interruption::share(ending->reason);
   return interruption::reason(text, site, traveller_of(asker).id,
-                              own == nullptr ? shared_cause() : own->as_cause);
+                              ending == nullptr ? shared_cause() : ending->as_cause);
 }
 
 cancel_reason asked_here(const char* text, call_site site) noexcept {

@@ -10,46 +10,46 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-control_block* take_failure(control_block& parent, const family* from) noexcept {
+control_block* take_failure(control_block& parent, const family* group) noexcept {
   cold_part* part = cold_if_any(parent);
   if (part == nullptr) return nullptr;
   control_block** place = &part->failures;
-  while (*place != nullptr && from != nullptr && (*place)->belongs_to != from) {
+  while (*place != nullptr && group != nullptr && (*place)->belongs_to != group) {
     place = &cold(**place).next_failure;
   }
-  control_block* taken = *place;
-  if (taken == nullptr) return nullptr;
-  *place = std::exchange(cold(*taken).next_failure, nullptr);
-  cold(*taken).reported_to = nullptr;
-  return taken;
+  control_block* failure = *place;
+  if (failure == nullptr) return nullptr;
+  *place = std::exchange(cold(*failure).next_failure, nullptr);
+  cold(*failure).reported_to = nullptr;
+  return failure;
 }
 
 namespace {
 
-void forget_failure(control_block& parent, control_block& failed) noexcept {
+void forget_failure(control_block& parent, control_block& child) noexcept {
   control_block** place = &cold(parent).failures;
-  while (*place != &failed) place = &cold(**place).next_failure;
-  *place = std::exchange(cold(failed).next_failure, nullptr);
-  cold(failed).reported_to = nullptr;
+  while (*place != &child) place = &cold(**place).next_failure;
+  *place = std::exchange(cold(child).next_failure, nullptr);
+  cold(child).reported_to = nullptr;
   refresh_failures(parent);
-  release_at_home(failed);
+  release_at_home(child);
 }
 
 }  // namespace
 
-void withdraw_failure(control_block& failed) noexcept {
-  cold_part* part = cold_if_any(failed);
-  if (part != nullptr && part->reported_to != nullptr) forget_failure(*part->reported_to, failed);
+void withdraw_failure(control_block& child) noexcept {
+  cold_part* part = cold_if_any(child);
+  if (part != nullptr && part->reported_to != nullptr) forget_failure(*part->reported_to, child);
 }
 
-void spare_proxy_of(const control_block& failed, const thread_core& thread) noexcept {
-  control_block* parent = failed.parent;
+void spare_proxy_of(const control_block& dead_child, const thread_core& thread) noexcept {
+  control_block* parent = dead_child.parent;
   cold_part* part =
       parent != nullptr && thread.is_home_of(*parent) ? cold_if_any(*parent) : nullptr;
   if (part == nullptr) return;
   for (control_block* failure = part->failures; failure != nullptr;
        failure = cold(*failure).next_failure) {
-    if (failure->error != failed.error) continue;
+    if (failure->error != dead_child.error) continue;
     // await() has just delivered the failure to a fiber of this thread, so the parent need not
     // receive it, even if it was woken for it.
     if (parent == &thread.running() || cold(*failure).reported_to != nullptr)
@@ -57,18 +57,18 @@ void spare_proxy_of(const control_block& failed, const thread_core& thread) noex
     return;
   }
   auto& children = part->own_family.children;
-  for (control_block* each = children.front(); each != nullptr; each = children.next(*each)) {
-    cold_part* proxy_part = cold_if_any(*each);
-    if (proxy_part != nullptr && proxy_part->proxy_for == &failed) proxy_part->spared = true;
+  for (control_block* child = children.front(); child != nullptr; child = children.next(*child)) {
+    cold_part* proxy_part = cold_if_any(*child);
+    if (proxy_part != nullptr && proxy_part->proxy_for == &dead_child) proxy_part->spared = true;
   }
 }
 
 std::exception_ptr take_error_of_child(control_block& parent) noexcept {
-  control_block* failed = take_failure(parent, nullptr);
-  if (failed == nullptr) return nullptr;
-  std::exception_ptr error = failed->error;
+  control_block* child = take_failure(parent, nullptr);
+  if (child == nullptr) return nullptr;
+  std::exception_ptr error = child->error;
   refresh_failures(parent);
-  release_at_home(*failed);
+  release_at_home(*child);
   return error;
 }
 
@@ -76,12 +76,12 @@ std::exception_ptr take_error_of_child(control_block& parent) noexcept {
 void refresh_failures(control_block& fiber) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_failure);
   const cold_part* part = cold_if_any(fiber);
-  control_block* failed = part == nullptr ? nullptr : part->failures;
-  for (; failed != nullptr; failed = cold(*failed).next_failure) {
-    const family* from = failed->belongs_to;
-    const bool collected = from != nullptr && from->is_group && from->owner_wait != nullptr;
+  control_block* child = part == nullptr ? nullptr : part->failures;
+  for (; child != nullptr; child = cold(*child).next_failure) {
+    const family* group = child->belongs_to;
+    const bool collected = group != nullptr && group->is_group && group->owner_wait != nullptr;
     if (collected) continue;
-    if (interrupt_fiber(fiber, interrupt_failure)) cold(*failed).reported_to = nullptr;
+    if (interrupt_fiber(fiber, interrupt_failure)) cold(*child).reported_to = nullptr;
     return;
   }
 }

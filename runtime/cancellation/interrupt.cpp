@@ -24,13 +24,13 @@ bool raise_here(control_block& fiber, std::exception_ptr error) noexcept {
   return true;
 }
 
-cancel_result cancel_here(control_block& fiber, const cancel_reason& why) noexcept {
+cancel_result cancel_here(control_block& fiber, const cancel_reason& reason) noexcept {
   if (fiber.ending) return cancel_result::finished;
   if (fiber.to_end_for != nullptr) return cancel_result::already;
-  lasting_interruption& about = cold(fiber).cancellation;
-  about.id = home_of(fiber).store.next_scope();
-  about.why = why;
-  fiber.to_end_for = &about.why;
+  lasting_interruption& cause = cold(fiber).cancellation;
+  cause.id = home_of(fiber).store.next_scope();
+  cause.reason = reason;
+  fiber.to_end_for = &cause.reason;
   interrupt_fiber(fiber, interrupt_cancel);
   return cancel_result::accepted;
 }
@@ -54,20 +54,20 @@ void escalate(control_block& fiber) noexcept {
 /// The others' timers fire immediately; recursion in a deep tree would need too much stack.
 void escalate_below(control_block& fiber) noexcept {
   cold_part& part = cold(fiber);
-  const cancel_reason why = termination_by(fiber);
+  const cancel_reason reason = termination_by(fiber);
   for (control_block* other : {part.proxy_for, part.callee}) {
-    if (other != nullptr) terminate(*other, clock::duration::zero(), why);
+    if (other != nullptr) terminate(*other, clock::duration::zero(), reason);
   }
-  for (family* each = &part.own_family; each != nullptr; each = each->next) {
-    terminate_family(*each, clock::duration::zero(), why);
+  for (family* group = &part.own_family; group != nullptr; group = group->next) {
+    terminate_family(*group, clock::duration::zero(), reason);
   }
 }
 
 /// Of several graces, that of the earliest end counts. A fiber whose body is over waits for its
 /// children, which are to end, too.
 cancel_result terminate_here(control_block& fiber, clock::duration grace,
-                             const cancel_reason& why) noexcept {
-  const cancel_result answer = cancel_here(fiber, why);
+                             const cancel_reason& reason) noexcept {
+  const cancel_result answer = cancel_here(fiber, reason);
   if (answer == cancel_result::finished && !has_children(fiber)) return answer;
   cold_part& part = cold(fiber);
   timers& time = home_of(fiber).time;
@@ -82,16 +82,17 @@ cancel_result terminate_here(control_block& fiber, clock::duration grace,
   return answer;
 }
 
-void terminate_family(family& children, clock::duration grace, const cancel_reason& why) noexcept {
+void terminate_family(family& children, clock::duration grace,
+                      const cancel_reason& reason) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
        child = children.children.next(*child)) {
-    terminate_here(*child, grace, why);
+    terminate_here(*child, grace, reason);
   }
 }
 
-cancel_result give_result(control_block& fiber, const cancel_reason& why,
+cancel_result give_result(control_block& fiber, const cancel_reason& reason,
                           value_slot&& value) noexcept {
-  const cancel_result answer = cancel_here(fiber, why);
+  const cancel_result answer = cancel_here(fiber, reason);
   if (answer != cancel_result::accepted) return answer;
   if (is_away(fiber)) {
     hooks.forward_result(*journey_of_any(fiber), std::move(value));
@@ -117,16 +118,16 @@ bool give_token(control_block& fiber, value_slot&& token) noexcept {
 }
 
 /// The wait that `number` was given to may be over: then the value goes nowhere.
-void resume_here(control_block& fiber, std::uint64_t number, bool broken,
+void resume_here(control_block& fiber, std::uint64_t number, bool failing,
                  value_slot&& value) noexcept {
   const cold_part* part = cold_if_any(fiber);
-  resume_wait* waiting = part == nullptr ? nullptr : part->resuming;
-  if (waiting == nullptr || waiting->number != number) return;
-  if (!waiting->wait.claim(wake_reason::handed)) return;
-  waiting->broken = broken;
-  waiting->value = std::move(value);
+  resume_wait* wait = part == nullptr ? nullptr : part->resume;
+  if (wait == nullptr || wait->number != number) return;
+  if (!wait->wait.claim(wake_reason::handed)) return;
+  wait->broken = failing;
+  wait->value = std::move(value);
   // Resumed before it has parked, it finds the claim when it comes to park.
-  if (fiber.wait == &waiting->wait) fiber.home->make_runnable(fiber);
+  if (fiber.wait == &wait->wait) fiber.home->make_runnable(fiber);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

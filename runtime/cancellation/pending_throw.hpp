@@ -14,7 +14,7 @@ effective_interruption effective_interruption_of(const control_block& fiber) noe
 
 /// Notes why a fiber is to throw, and ends its wait unless something forbids it.
 /// Returns: whether that ended a wait of the fiber.
-bool interrupt_fiber(control_block& fiber, interrupt why) noexcept;
+bool interrupt_fiber(control_block& fiber, interrupt bits) noexcept;
 
 /// Returns: the number of the fiber's exceptions in flight plus the shields around it.
 inline unsigned unwind_depth(const control_block& fiber, const thread_core& home) noexcept {

@@ -20,64 +20,64 @@ namespace {
 
 /// The requests that other threads have made since the home thread last looked.
 struct requests_taken {
-  remote_requests taken;
+  remote_requests batch;
 
   explicit requests_taken(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
-    remote_requests& from = requests_of(fiber);
-    from.queued = false;
-    taken.asked = std::exchange(from.asked, std::uint8_t{0});
-    taken.raise_at = std::exchange(from.raise_at, std::uint8_t{0});
-    taken.cancel_at = std::exchange(from.cancel_at, std::uint8_t{0});
-    taken.token_at = std::exchange(from.token_at, std::uint8_t{0});
-    taken.resume_at = std::exchange(from.resume_at, std::uint8_t{0});
-    taken.stop_at = std::exchange(from.stop_at, std::uint8_t{0});
-    taken.resumer_broken = from.resumer_broken;
-    if (taken.cancel_at != 0) taken.why = from.why;
-    taken.escalates = std::exchange(from.escalates, false);
-    taken.grace = from.grace;
-    taken.resume_number = std::exchange(from.resume_number, 0);
-    taken.raised = std::exchange(from.raised, nullptr);
-    taken.token = std::move(from.token);
-    taken.result = std::move(from.result);
-    taken.resumed = std::move(from.resumed);
-    fiber.references += std::exchange(from.references, 0);
+    remote_requests& requests = requests_of(fiber);
+    requests.queued = false;
+    batch.request_count = std::exchange(requests.request_count, std::uint8_t{0});
+    batch.raise_at = std::exchange(requests.raise_at, std::uint8_t{0});
+    batch.cancel_at = std::exchange(requests.cancel_at, std::uint8_t{0});
+    batch.token_at = std::exchange(requests.token_at, std::uint8_t{0});
+    batch.resume_at = std::exchange(requests.resume_at, std::uint8_t{0});
+    batch.stop_at = std::exchange(requests.stop_at, std::uint8_t{0});
+    batch.resumer_broken = requests.resumer_broken;
+    if (batch.cancel_at != 0) batch.reason = requests.reason;
+    batch.escalates = std::exchange(requests.escalates, false);
+    batch.grace = requests.grace;
+    batch.resume_number = std::exchange(requests.resume_number, 0);
+    batch.raised = std::exchange(requests.raised, nullptr);
+    batch.token = std::move(requests.token);
+    batch.result = std::move(requests.result);
+    batch.resumption = std::move(requests.resumption);
+    fiber.references += std::exchange(requests.references, 0);
   }
 };
 
 /// Cancels the fiber. A result in the requests becomes the fiber's.
 void do_cancel(control_block& fiber, remote_requests& requests) noexcept {
   if (requests.result.filled()) {
-    give_result(fiber, requests.why, std::move(requests.result));
+    give_result(fiber, requests.reason, std::move(requests.result));
   } else {
-    cancel_here(fiber, requests.why);
+    cancel_here(fiber, requests.reason);
   }
-  if (requests.escalates) terminate_here(fiber, requests.grace, requests.why);
+  if (requests.escalates) terminate_here(fiber, requests.grace, requests.reason);
 }
 
 }  // namespace
 
 void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
-  remote_requests now = requests_taken(fiber).taken;
+  remote_requests batch = requests_taken(fiber).batch;
   ++fiber.references;
-  for (std::uint8_t place = 1; place <= now.asked; ++place) {
-    if (place == now.raise_at && raise_here(fiber, now.raised)) now.raised = nullptr;
-    if (place == now.cancel_at) do_cancel(fiber, now);
-    if (place == now.stop_at) end_stopped_scopes(fiber);
-    if (place == now.token_at) give_token(fiber, std::move(now.token));
-    if (place == now.resume_at) {
-      resume_here(fiber, now.resume_number, now.resumer_broken, std::move(now.resumed));
+  for (std::uint8_t place = 1; place <= batch.request_count; ++place) {
+    if (place == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;
+    if (place == batch.cancel_at) do_cancel(fiber, batch);
+    if (place == batch.stop_at) end_stopped_scopes(fiber);
+    if (place == batch.token_at) give_token(fiber, std::move(batch.token));
+    if (place == batch.resume_at) {
+      resume_here(fiber, batch.resume_number, batch.resumer_broken, std::move(batch.resumption));
     }
   }
   // Tokens and exceptions that came too late, or were displaced.
-  if (now.raised != nullptr) {
+  if (batch.raised != nullptr) {
     home.cleaner.destroy_later(
-        value_slot::holding(undelivered(home.settings(), std::move(now.raised))));
+        value_slot::holding(undelivered(home.settings(), std::move(batch.raised))));
   }
-  home.cleaner.destroy_later(std::move(now.token));
-  home.cleaner.destroy_later(std::move(now.result));
-  home.cleaner.destroy_later(std::move(now.resumed));
+  home.cleaner.destroy_later(std::move(batch.token));
+  home.cleaner.destroy_later(std::move(batch.result));
+  home.cleaner.destroy_later(std::move(batch.resumption));
   release_later(fiber);
 }
 
@@ -85,7 +85,7 @@ namespace {
 
 /// Gives a kind of request its place, unless it has one.
 void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
-  if (place == 0) place = ++requests.asked;
+  if (place == 0) place = ++requests.request_count;
 }
 
 }  // namespace
@@ -104,58 +104,58 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
   if (at_home(fiber)) return raise_here(fiber, std::move(error));
   if (fiber.dead()) return false;
   bool first = false;
-  const bool asked = ask(fiber, [&](remote_requests& requests) {
+  const bool success = ask(fiber, [&](remote_requests& requests) {
     first = requests.raised == nullptr;
     if (!first) return false;
     ask_in_turn(requests, requests.raise_at);
     requests.raised = std::move(error);
     return true;
   });
-  return asked && first;
+  return success && first;
 }
 
 namespace {
 
 /// The first request's reason is kept; `change(requests, first)` adds the rest.
 template <typename Change>
-cancel_result ask_to_cancel(control_block& fiber, const cancel_reason& why,
+cancel_result ask_to_cancel(control_block& fiber, const cancel_reason& reason,
                             Change change) noexcept {
   if (fiber.dead()) return cancel_result::finished;
   bool first = false;
-  const bool asked = ask(fiber, [&](remote_requests& requests) {
+  const bool success = ask(fiber, [&](remote_requests& requests) {
     first = !std::exchange(requests.cancelled, true);
-    if (first) requests.why = why;
+    if (first) requests.reason = reason;
     if (!change(requests, first)) return false;
     ask_in_turn(requests, requests.cancel_at);
     return true;
   });
-  if (!asked) return cancel_result::finished;
+  if (!success) return cancel_result::finished;
   return first ? cancel_result::accepted : cancel_result::already;
 }
 
 }  // namespace
 
-cancel_result cancel(control_block& fiber, const cancel_reason& why) noexcept {
-  if (at_home(fiber)) return cancel_here(fiber, why);
-  return ask_to_cancel(fiber, why, [](remote_requests&, bool first) { return first; });
+cancel_result cancel(control_block& fiber, const cancel_reason& reason) noexcept {
+  if (at_home(fiber)) return cancel_here(fiber, reason);
+  return ask_to_cancel(fiber, reason, [](remote_requests&, bool first) { return first; });
 }
 
 cancel_result terminate(control_block& fiber, clock::duration grace,
-                        const cancel_reason& why) noexcept {
-  if (at_home(fiber)) return terminate_here(fiber, grace, why);
+                        const cancel_reason& reason) noexcept {
+  if (at_home(fiber)) return terminate_here(fiber, grace, reason);
   const auto escalate = [&](remote_requests& requests, bool) {
     if (requests.escalates && requests.grace <= grace) return false;
     requests.escalates = true;
     requests.grace = grace;
     return true;
   };
-  return ask_to_cancel(fiber, why, escalate);
+  return ask_to_cancel(fiber, reason, escalate);
 }
 
 cancel_result stop(control_block& fiber, value_slot&& result, call_site site) noexcept {
-  const cancel_reason why = asked_here("it was stopped", site);
-  if (at_home(fiber)) return give_result(fiber, why, std::move(result));
-  return ask_to_cancel(fiber, why, [&](remote_requests& requests, bool first) {
+  const cancel_reason reason = asked_here("it was stopped", site);
+  if (at_home(fiber)) return give_result(fiber, reason, std::move(result));
+  return ask_to_cancel(fiber, reason, [&](remote_requests& requests, bool first) {
     if (first) requests.result = std::move(result);
     return first;
   });
@@ -168,10 +168,10 @@ void look_for_stops(control_block& fiber) noexcept {
   });
 }
 
-void resume_with(control_block& fiber, std::uint64_t number, bool broken,
+void resume_with(control_block& fiber, std::uint64_t number, bool failing,
                  value_slot&& value) noexcept {
   if (at_home(fiber)) {
-    resume_here(fiber, number, broken, std::move(value));
+    resume_here(fiber, number, failing, std::move(value));
     return;
   }
   if (fiber.dead()) return;
@@ -179,8 +179,8 @@ void resume_with(control_block& fiber, std::uint64_t number, bool broken,
     if (number < requests.resume_number) return false;
     ask_in_turn(requests, requests.resume_at);
     requests.resume_number = number;
-    requests.resumer_broken = broken;
-    std::swap(requests.resumed, value);
+    requests.resumer_broken = failing;
+    std::swap(requests.resumption, value);
     return true;
   });
 }

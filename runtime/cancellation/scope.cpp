@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-scope_entry::scope_entry(scope_kind which) : kind(which) {
+scope_entry::scope_entry(scope_kind type) : kind(type) {
   thread_core& thread = here_core();
   fiber = &thread.running();
   depth = unwind_depth(*fiber, thread);
@@ -28,22 +28,25 @@ scope_entry::~scope_entry() noexcept {
   fiber->scopes = outer;
 }
 
-scope::scope(call_site site, const char* why, const std::atomic<bool>* asked,
+scope::scope(call_site site, const char* text, const std::atomic<bool>* stop_flag,
              const cancel_reason* given_then)
-    : scope_entry(scope_kind::ends), about(why, site), asked_remotely(asked), given(given_then) {
+    : scope_entry(scope_kind::ends),
+      cause(text, site),
+      asked_remotely(stop_flag),
+      given_reason(given_then) {
   thread_state& thread = home_of(*fiber);
   thread.time.reserve(1);
-  about.id = thread.store.next_scope();
+  cause.id = thread.store.next_scope();
   alarm.owner = this;
   alarm.fiber = fiber;
 }
 
 namespace {
 
-void leave_ended_scope(control_block& fiber, const scope& left) noexcept {
+void leave_ended_scope(control_block& fiber, const scope& inner) noexcept {
   fiber.interrupts &= static_cast<std::uint8_t>(~interrupt_scope);
-  for (const scope_entry* each = left.outer; each != nullptr; each = each->outer) {
-    if (each->kind == scope_kind::ends && static_cast<const scope*>(each)->ended) {
+  for (const scope_entry* entry = inner.outer; entry != nullptr; entry = entry->outer) {
+    if (entry->kind == scope_kind::ends && static_cast<const scope*>(entry)->ended) {
       fiber.interrupts |= interrupt_scope;
       return;
     }
@@ -62,7 +65,7 @@ scope::~scope() {
 void scope::end() noexcept {
   if (ended) return;
   ended = true;
-  if (given != nullptr) about.why = *given;
+  if (given_reason != nullptr) cause.reason = *given_reason;
   interrupt_fiber(*fiber, interrupt_scope);
 }
 
@@ -72,9 +75,9 @@ void end_passed_limits_now(thread_state& thread) noexcept {
   if (first.due > thread.time.now()) return;
   const clock::time_point present = thread.kernel().now();
   if (first.due > present) return;
-  for (scope_entry* each = thread.running().scopes; each != nullptr; each = each->outer) {
-    if (each->kind != scope_kind::ends) continue;
-    timer& limit = static_cast<scope&>(*each).alarm;
+  for (scope_entry* entry = thread.running().scopes; entry != nullptr; entry = entry->outer) {
+    if (entry->kind != scope_kind::ends) continue;
+    timer& limit = static_cast<scope&>(*entry).alarm;
     if (!limit.armed() || limit.due > present) continue;
     thread.time.disarm(limit);
     limit.fire(limit);
@@ -85,13 +88,13 @@ namespace {
 
 constexpr const char* too_late = "its time was up";
 
-void end_at(scope& entered, thread_state& thread, clock::time_point due) noexcept {
-  entered.alarm.due = due;
-  entered.alarm.fire = [](timer& due_now) noexcept {
+void end_at(scope& limit_scope, thread_state& thread, clock::time_point due) noexcept {
+  limit_scope.alarm.due = due;
+  limit_scope.alarm.fire = [](timer& due_now) noexcept {
     if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
     static_cast<scope::scope_timer&>(due_now).owner->end();
   };
-  thread.time.arm(entered.alarm);
+  thread.time.arm(limit_scope.alarm);
 }
 
 }  // namespace
@@ -127,9 +130,9 @@ bool deadline::reset(detail::timespan limit) {
   return scope_.set_end(detail::deadline_after(clock::now(), limit.length));
 }
 
-bool deadline::extend(detail::timespan more) {
+bool deadline::extend(detail::timespan extension) {
   scope_.check_thread();
-  return scope_.set_end(detail::deadline_after(scope_.due(), more.length));
+  return scope_.set_end(detail::deadline_after(scope_.due(), extension.length));
 }
 
 clock::duration deadline::remaining() const {
@@ -142,10 +145,10 @@ std::optional<clock::time_point> nearest_deadline() noexcept {
   detail::thread_state* thread = detail::self();
   if (thread == nullptr) return std::nullopt;
   std::optional<clock::time_point> nearest;
-  for (auto* each = thread->running().scopes; each != nullptr; each = each->outer) {
-    if (each->kind == detail::scope_kind::shields) break;
-    if (each->kind != detail::scope_kind::ends) continue;
-    const auto& limit = static_cast<const detail::scope&>(*each);
+  for (auto* entry = thread->running().scopes; entry != nullptr; entry = entry->outer) {
+    if (entry->kind == detail::scope_kind::shields) break;
+    if (entry->kind != detail::scope_kind::ends) continue;
+    const auto& limit = static_cast<const detail::scope&>(*entry);
     if (limit.ended) return clock::now();
     if (!limit.alarm.armed()) continue;
     nearest = nearest ? std::min(*nearest, limit.alarm.due) : limit.alarm.due;

@@ -10,8 +10,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Returns: for how many of its scopes a thread must have room for a timer.
 inline std::size_t timers_of_scopes(const scope_entry* innermost) noexcept {
   std::size_t count = 0;
-  for (const scope_entry* each = innermost; each != nullptr; each = each->outer) {
-    if (each->kind == scope_kind::ends) ++count;
+  for (const scope_entry* entry = innermost; entry != nullptr; entry = entry->outer) {
+    if (entry->kind == scope_kind::ends) ++count;
   }
   return count;
 }

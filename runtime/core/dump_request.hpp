@@ -22,7 +22,7 @@ class dump_request {
   /// dumped soon. `context`: what the handler was given.
   /// Returns: whether another thread had sent the signal on.
   bool answer(void* context) noexcept;
-  bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  bool wanted() const noexcept { return requests_.load(std::memory_order_relaxed); }
   /// Writes the dump, outside of the handler, where it may use memory.
   void write() noexcept;
 
@@ -34,7 +34,7 @@ class dump_request {
   std::atomic<bool>& watched() const noexcept { return place_.watched(); }
   /// Called in a forked child.
   void start_over() noexcept {
-    wanted_.store(false);
+    requests_.store(false);
     place_.start_over(thread_);
   }
 
@@ -43,8 +43,8 @@ class dump_request {
   const stack& stack_of(const control_block& fiber) const noexcept;
 
   thread_state& thread_;
-  std::atomic<bool> wanted_{false};  // set by a signal handler on this thread
-  stack own_stack_;                  // the thread's; empty where no dump signal was chosen
+  std::atomic<bool> requests_{false};  // set by a signal handler on this thread
+  stack own_stack_;                    // the thread's; empty where no dump signal was chosen
   registered_thread place_;
 };
 

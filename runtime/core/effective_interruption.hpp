@@ -10,9 +10,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// What kind of interruption a switchpoint throws.
 enum class interruption_kind : std::uint8_t { none, raised, cancellation, failure, scope };
 struct effective_interruption {
-  interruption_kind what = interruption_kind::none;
-  scope* which = nullptr;
-  explicit operator bool() const noexcept { return what != interruption_kind::none; }
+  interruption_kind kind = interruption_kind::none;
+  scope* source = nullptr;
+  explicit operator bool() const noexcept { return kind != interruption_kind::none; }
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

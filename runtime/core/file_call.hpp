@@ -17,7 +17,7 @@ std::int32_t call_and_block(operation& op) noexcept;
 /// In the frame of the fiber that waits for it.
 class file_call final : public blocking_call {
  public:
-  file_call(operation& op, const char* what) noexcept : op_(&op), end_(what, op.fd) {
+  file_call(operation& op, const char* description) noexcept : op_(&op), end_(description, op.fd) {
     room = offload_room::own;
   }
 

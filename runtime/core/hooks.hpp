@@ -37,7 +37,7 @@ struct upward_calls {
   /// Begins the runtime of run(), or of a thread.
   /// Returns: its main fiber, the running one.
   /// Throws: as the constructor of session.
-  control_block& (*begin_session)(const options& chosen);
+  control_block& (*begin_session)(const options& settings);
   /// Ends the runtime of that main fiber, with all its fibers.
   /// Returns: if `leave_first`, the first failure that no fiber has received; on_unhandled gets the
   ///          others.

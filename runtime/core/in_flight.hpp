@@ -14,7 +14,7 @@ struct closing_tag;
 
 /// A descriptor that a fiber is closing, in the frame of that fiber.
 struct closing : tagged_link<closing_tag> {
-  explicit closing(int closed) noexcept : fd(closed) {}
+  explicit closing(int descriptor) noexcept : fd(descriptor) {}
   int fd;
 };
 
@@ -23,7 +23,7 @@ struct descriptor_use_tag;
 /// In the frame of a call that makes several operations on one descriptor: between two of them the
 /// descriptor may be closed, and its number be another file's.
 struct descriptor_use : tagged_link<descriptor_use_tag> {
-  explicit descriptor_use(int used) noexcept : fd(used) {}
+  explicit descriptor_use(int descriptor) noexcept : fd(descriptor) {}
   int fd;
   bool closed = false;
   const operation* waits_for = nullptr;  // on another descriptor, and ended by the close as well
@@ -36,10 +36,10 @@ class in_flight {
   static void remove(pending_operation& entry) noexcept { table::remove(entry); }
   static bool has(pending_operation& entry) noexcept { return table::contains(entry); }
 
-  /// Returns: an operation on `fd` behind `after` (null: the first one), or null.
-  pending_operation* find(int fd, pending_operation* after = nullptr) noexcept {
+  /// Returns: an operation on `fd` behind `start` (null: the first one), or null.
+  pending_operation* find(int fd, pending_operation* start = nullptr) noexcept {
     table& candidates = row(fd);
-    auto* entry = after == nullptr ? candidates.front() : candidates.next(*after);
+    auto* entry = start == nullptr ? candidates.front() : candidates.next(*start);
     while (entry != nullptr && entry->op->fd != fd) entry = candidates.next(*entry);
     return entry;
   }
@@ -53,7 +53,7 @@ class in_flight {
   }
 
   void abandon() noexcept {
-    for (table& each : rows_) each.abandon();
+    for (table& row : rows_) row.abandon();
   }
 
  private:

@@ -22,15 +22,15 @@ struct job_intake {
     union never_destroyed {
       ~never_destroyed() {}
       std::array<std::shared_ptr<job_inbox>, 2> inboxes;
-    } forgotten{{std::move(inbox), std::move(closed)}};
-    taken = over = false;
+    } garbage{{std::move(inbox), std::move(stale_inbox)}};
+    taken = stopped = false;
   }
 
   std::shared_ptr<job_inbox> inbox;  // shared with all threads that submit jobs
   /// The closed inbox, kept until the mailbox is closed, because its wake-up may be posted there.
-  std::shared_ptr<job_inbox> closed;
-  bool taken = false;  // the inbox is in use
-  bool over = false;   // accepts no more jobs
+  std::shared_ptr<job_inbox> stale_inbox;
+  bool taken = false;    // the inbox is in use
+  bool stopped = false;  // accepts no more jobs
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,12 +25,12 @@ class operations {
   /// Hands `op` to the kernel and waits until it is over; an interruption ends it early.
   /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
   ///          closed, before anything happened.
-  std::int32_t perform(operation& op, const char* what) noexcept;
+  std::int32_t perform(operation& op, const char* description) noexcept;
   /// Submits an operation of the running fiber to the backend, and does not wait.
   /// Returns: false if the operation completed immediately.
-  bool begin(pending_operation& pending) noexcept;
+  bool begin(pending_operation& request) noexcept;
   /// Has the kernel end an operation that is not done, and waits until it has.
-  void cancel_and_wait(pending_operation& pending) noexcept;
+  void cancel_and_wait(pending_operation& request) noexcept;
   /// The kernel has ended it.
   void complete(operation& op) noexcept;
 
@@ -48,29 +48,29 @@ class operations {
   /// Adds those that have not ended.
   void count_in_flight(thread_counters& counters) noexcept;
   /// Whether the backend may hold operations that the kernel has not seen.
-  bool submitted() const noexcept { return submitted_; }
-  void polled() noexcept { submitted_ = false; }
+  bool submitted() const noexcept { return has_submitted_; }
+  void polled() noexcept { has_submitted_ = false; }
   /// In a forked child: forgets the parent's operations.
   void abandon() noexcept {
     table_.abandon();
     closing_.abandon();
-    for (use_list& each : uses_) each.abandon();
+    for (use_list& list : uses_) list.abandon();
   }
 
  private:
   using use_list = list<descriptor_use, descriptor_use_tag>;
 
   use_list& uses_of(int fd) noexcept { return uses_[static_cast<std::size_t>(fd) % uses_.size()]; }
-  bool hand_over(pending_operation& pending) noexcept;
+  bool hand_over(pending_operation& request) noexcept;
   static pending_operation* ended_with(const descriptor_use& use) noexcept;
   pending_operation* plain_call_into(int fd) noexcept;
-  void end_early(pending_operation& pending) noexcept;
+  void end_early(pending_operation& request) noexcept;
   void end_use(descriptor_use& use) noexcept;
-  void await_for_close(pending_operation& pending, int fd) noexcept;
-  [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& pending) noexcept;
+  void await_for_close(pending_operation& request, int fd) noexcept;
+  [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& request) noexcept;
 
   thread_state& thread_;
-  bool submitted_ = false;        // since the last poll
+  bool has_submitted_ = false;    // since the last poll
   const bool memory_is_checked_;  // by Memcheck, which does not see what a ring writes
   std::size_t on_threads_ = 0;    // how many a plain thread performs
   list<closing, closing_tag> closing_;

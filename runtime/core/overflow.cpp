@@ -24,19 +24,19 @@ struct sigaction previous;
 constinit spare_mappings spares;
 
 bool overflows(const control_block& fiber, const void* address) noexcept {
-  const auto* at = static_cast<const std::byte*>(address);
+  const auto* position = static_cast<const std::byte*>(address);
   const std::byte* bottom = fiber.runs_on.bottom;
-  return bottom != nullptr && at < bottom && at >= bottom - stack_pool::guard;
+  return bottom != nullptr && position < bottom && position >= bottom - stack_pool::guard;
 }
 
 void report(const control_block& fiber) noexcept {
-  line<512> out;
-  out << "motet: fiber " << fiber.id;
-  if (fiber.named) out << " \"" << quotable(name_of(fiber)) << "\"";
-  out << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}
-      << ", has overflowed its stack of " << std::uint64_t{fiber.runs_on.size()}
-      << " bytes; spin_options.stack_size gives it more\n";
-  out.write();
+  line<512> report_line;
+  report_line << "motet: fiber " << fiber.id;
+  if (fiber.named) report_line << " \"" << quotable(name_of(fiber)) << "\"";
+  report_line << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line}
+              << ", has overflowed its stack of " << std::uint64_t{fiber.runs_on.size()}
+              << " bytes; spin_options.stack_size gives it more\n";
+  report_line.write();
 }
 
 void call_previous(int signal, siginfo_t* info, void* context) noexcept {
@@ -67,16 +67,16 @@ void* map_stack() noexcept {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-void unmap_stack(void* unused) noexcept {
-  if (!spares.keep(unused)) ::munmap(unused, stack_size());
+void unmap_stack(void* spare) noexcept {
+  if (!spares.keep(spare)) ::munmap(spare, stack_size());
 }
 
 bool install_once() noexcept {
-  if (sanitizer::any || disabled("overflow_report")) return false;
-  struct sigaction ours{};
-  ours.sa_sigaction = &on_fault;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  return ::sigaction(SIGSEGV, &ours, &previous) == 0;
+  if (sanitizer::enabled || disabled("overflow_report")) return false;
+  struct sigaction action{};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  return ::sigaction(SIGSEGV, &action, &previous) == 0;
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ alternate_stack::alternate_stack() noexcept {
   if ((present.ss_flags & SS_DISABLE) == 0) return;
   void* memory = map_stack();
   if (memory == nullptr) return;
-  const stack_t wanted{memory, 0, stack_size()};
-  if (::sigaltstack(&wanted, nullptr) == 0) {
+  const stack_t own_stack{memory, 0, stack_size()};
+  if (::sigaltstack(&own_stack, nullptr) == 0) {
     memory_ = memory;
   } else {
     unmap_stack(memory);
@@ -101,8 +101,8 @@ alternate_stack::~alternate_stack() {
   stack_t present{};
   ::sigaltstack(nullptr, &present);
   if (present.ss_sp == memory_) {
-    const stack_t none{nullptr, SS_DISABLE, 0};
-    ::sigaltstack(&none, nullptr);
+    const stack_t no_stack{nullptr, SS_DISABLE, 0};
+    ::sigaltstack(&no_stack, nullptr);
   }
   unmap_stack(memory_);
 }

@@ -17,7 +17,7 @@ constexpr auto a_nap = std::chrono::milliseconds(20);
 // For the recorder, and for stats(), if somebody wants either.
 
 bool is_noted(const thread_state& thread) noexcept {
-  return thread.recorded() || thread.counted.on();
+  return thread.recorded() || thread.counts.on();
 }
 
 /// Whether the running fiber polls and then continues.
@@ -35,20 +35,20 @@ bool note_switch(const thread_state& thread) noexcept {
 void note_timer(const thread_state& thread, const timer& due) noexcept {
   const clock::duration late = thread.reading() - due.due;
   if (thread.recorded()) thread.recording->timer_is_late(late);
-  if (!thread.counted.on()) return;
-  thread.counted.numbers().timers_fired.add(1);
-  if (thread.time.is_late(late)) thread.counted.numbers().timers_late.add(1);
+  if (!thread.counts.on()) return;
+  thread.counts.numbers().timers_fired.add(1);
+  if (thread.time.is_late(late)) thread.counts.numbers().timers_late.add(1);
 }
 
 void note_sleep(thread_state& thread) noexcept {
   if (thread.recorded()) thread.recording->note(trace::kind::sleep);
-  if (!thread.counted.on()) return;
+  if (!thread.counts.on()) return;
   tell(thread);
-  thread.counted.before_sleep();
+  thread.counts.before_sleep();
 }
 
 void note_awake(thread_state& thread) noexcept {
-  if (thread.counted.on()) thread.counted.after_sleep();
+  if (thread.counts.on()) thread.counts.after_sleep();
   if (thread.recorded()) thread.recording->note(trace::kind::awake);
 }
 
@@ -57,8 +57,8 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
     thread.recording->note_poll(thread.runnable(), goes_on(thread));
     thread.recording->note_next(thread.first_runnable());
   }
-  if (!thread.counted.on()) return;
-  thread.counted.numbers().polls.add(1);
+  if (!thread.counts.on()) return;
+  thread.counts.numbers().polls.add(1);
   tell(thread, thread.runnable() - runnable_before);
 }
 
@@ -75,20 +75,20 @@ void thread_state::tick_now() noexcept {
   if (anything_pending() && schedule.due()) {
     poll(false);
   } else {
-    if (counted.on()) [[unlikely]]
+    if (counts.on()) [[unlikely]]
       tell(*this);
-    count_down_from(counted.from(schedule.countdown()));
+    count_down_from(counts.from(schedule.countdown()));
   }
 }
 
 void thread_state::collect_mail() noexcept {
-  const kept_errno here(*live_errno_);
+  const kept_errno errno_guard(*live_errno_);
   have_loop_look();
   if (recorded_) [[unlikely]]
     recording->woken_by(trace::cause::mail);
   for (post* item = mail_->take(); item != nullptr;) {
-    if (counted.on()) [[unlikely]]
-      counted.numbers().mail.add(1);
+    if (counts.on()) [[unlikely]]
+      counts.numbers().mail.add(1);
     post* next = item->next;
     item->handle_post(*item, *this);
     item = next;
@@ -126,7 +126,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
-  const kept_errno here(*live_errno_);
+  const kept_errno errno_guard(*live_errno_);
   have_loop_look();
   give_back_retired_stack();
   if (mail_->filled()) {
@@ -141,29 +141,29 @@ void thread_state::poll(bool wait) noexcept {
   if (wait && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
   const bool noted = is_noted(*this);
   const std::size_t runnable_before = queue_.size();
-  completions done;
+  completions ended_operations;
   if (wait) {
     if (noted) [[unlikely]]
       note_sleep(*this);
     awake_thread::sleep();
-    kernel_->poll(deadline, done);
+    kernel_->poll(deadline, ended_operations);
     awake_thread::wake();
     if (noted) [[unlikely]]
       note_awake(*this);
     mail_->awake();
     if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
   } else {
-    kernel_->poll(deadline, done);
+    kernel_->poll(deadline, ended_operations);
   }
   if (noted && recorded_) [[unlikely]]
     recording->woken_by(trace::cause::operation);
-  while (operation* op = done.pop()) calls.complete(*op);
+  while (operation* op = ended_operations.pop()) calls.complete(*op);
   keep_time(wait);
   if (noted) [[unlikely]]
     note_poll(*this, runnable_before);
   schedule.polled(queue_.size());
   calls.polled();
-  count_down_from(counted.from(schedule.countdown()));
+  count_down_from(counts.from(schedule.countdown()));
 }
 
 /// No fiber is runnable: sleeps until one may have become runnable.

@@ -42,26 +42,26 @@ void thread_core::snooze_alone() noexcept {
 }
 
 /// What a block says of exceptions counts while its fiber does not run, and is nothing otherwise.
-void thread_core::exchange_exceptions(control_block& next, control_block& left) noexcept {
-  left.caught = std::exchange(live_exceptions_->caught, std::exchange(next.caught, nullptr));
-  left.uncaught = std::exchange(live_exceptions_->uncaught, std::exchange(next.uncaught, 0U));
+void thread_core::exchange_exceptions(control_block& next, control_block& previous) noexcept {
+  previous.chain = std::exchange(live_exceptions_->chain, std::exchange(next.chain, nullptr));
+  previous.uncaught = std::exchange(live_exceptions_->uncaught, std::exchange(next.uncaught, 0U));
 }
 
 const call_site* thread_core::forbid_switches(const call_site* site) noexcept {
-  const int left = until_look();
-  const call_site* before = std::exchange(no_switch_, site);
+  const int count = until_look();
+  const call_site* old_site = std::exchange(no_switch_, site);
   held_back_ = 0;
-  count_down_from(left);
-  return before;
+  count_down_from(count);
+  return old_site;
 }
 
 namespace {
 
 /// Of the fiber, or of the traveller that runs as it, whose block is another thread's.
 std::string name_for_people(control_block& fiber) {
-  const control_block& seen = traveller_of(fiber);
-  const std::string name = copied_name_of(seen);
-  return name.empty() ? std::to_string(seen.id) : printable{name}.string();
+  const control_block& traveller = traveller_of(fiber);
+  const std::string name = copied_name_of(traveller);
+  return name.empty() ? std::to_string(traveller.id) : printable{name}.string();
 }
 
 std::string doing(const control_block& fiber) {
@@ -69,7 +69,8 @@ std::string doing(const control_block& fiber) {
   if (fiber.wait == nullptr) return "gives way";
   const wait_record& wait = *fiber.wait;
   const bool numbered = !wait.of_object && wait.subject >= 0;
-  return std::string("waits: ") + wait.what + (numbered ? " " + std::to_string(wait.subject) : "");
+  return std::string("waits: ") + wait.description +
+         (numbered ? " " + std::to_string(wait.subject) : "");
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void thread_core::check_may_leave() const noexcept {
   std::fprintf(stderr,
                "motet: fiber %s %s, within the no_switch_guard made at %s:%u: other fibers of this "
                "thread would run, and may lock its std::recursive_mutex, too\n",
-               name_for_people(*running_).c_str(), doing(*running_).c_str(), no_switch_->file,
+               name_for_people(*runner_).c_str(), doing(*runner_).c_str(), no_switch_->file,
                no_switch_->line);
   std::abort();
 }
@@ -127,9 +128,9 @@ void thread_state::park_until_over(wait_record& wait) noexcept {
   wait.reopen();
   wait.interruptible = false;
   wait.cancelling = true;
-  ++pending_[0];  // it will come, a transient fiber's too
+  ++wakers_[0];  // it will come, a transient fiber's too
   park(wait);
-  --pending_[0];
+  --wakers_[0];
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

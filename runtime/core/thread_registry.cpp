@@ -18,26 +18,26 @@ constinit thread_counters of_ended;
 
 /// The lock is held.
 void call_for_each(const std::function<void(thread_entry&)>& f) {
-  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
-    if (each->runtime.load() != nullptr) f(*each);
+  for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
+    if (entry->runtime.load() != nullptr) f(*entry);
   }
 }
 
 thread_entry* take_free_place(pid_t thread) noexcept {
-  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
-    pid_t nobody = 0;
-    if (each->thread.compare_exchange_strong(nobody, thread)) return each;
+  for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
+    pid_t no_owner = 0;
+    if (entry->thread.compare_exchange_strong(no_owner, thread)) return entry;
   }
   return nullptr;
 }
 
 thread_entry* add_place(pid_t thread) {
-  auto* added = new thread_entry;
-  added->thread = thread;
-  added->next = motet_thread_registry.load();
-  while (!motet_thread_registry.compare_exchange_weak(added->next, added)) {
+  auto* entry = new thread_entry;
+  entry->thread = thread;
+  entry->next = motet_thread_registry.load();
+  while (!motet_thread_registry.compare_exchange_weak(entry->next, entry)) {
   }
-  return added;
+  return entry;
 }
 
 }  // namespace
@@ -57,10 +57,10 @@ void registered_thread::enter(thread_state& runtime) noexcept {
 
 registered_thread::~registered_thread() {
   const std::lock_guard guard(beginning);
-  thread_counters& own = place_->counters;
-  own.forget_present();
-  of_ended.add(own);
-  own.clear();
+  thread_counters& counters = place_->counters;
+  counters.forget_present();
+  of_ended.add(counters);
+  counters.clear();
   place_->runtime = nullptr;
   place_->thread = 0;
 }
@@ -78,11 +78,11 @@ void for_each_runtime(const std::function<void(thread_entry&)>& f) {
 
 void registered_thread::abandon_all() noexcept {
   of_ended.clear();
-  for (thread_entry* each = motet_thread_registry.load(); each != nullptr; each = each->next) {
-    each->counters.clear();
-    each->watched = false;
-    each->runtime = nullptr;
-    each->thread = 0;
+  for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
+    entry->counters.clear();
+    entry->watched = false;
+    entry->runtime = nullptr;
+    entry->thread = 0;
   }
 }
 

@@ -23,26 +23,26 @@ std::uint64_t first_id() noexcept {
   return (threads.fetch_add(1, std::memory_order_relaxed) << 40) + 1;
 }
 
-std::uint64_t first_number(const foreign_thread* visited) noexcept {
-  const std::uint64_t used = visited == nullptr ? 0 : visited->numbers_used;
-  return used == 0 ? first_id() : used + 1;
+std::uint64_t first_number(const foreign_thread* host) noexcept {
+  const std::uint64_t last_number = host == nullptr ? 0 : host->numbers_used;
+  return last_number == 0 ? first_id() : last_number + 1;
 }
 
 }  // namespace
 
-thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kernel,
-                           std::shared_ptr<fork_reserve> reserve, const foreign_thread* visited)
+thread_state::thread_state(const options& settings, std::unique_ptr<backend> kernel,
+                           std::shared_ptr<fork_reserve> reserve, const foreign_thread* host)
     : kernel_(std::move(kernel)),
-      options_(chosen),
-      foreign(visited != nullptr),
+      options_(settings),
+      foreign(host != nullptr),
       time(*kernel_, options_),
-      schedule(chosen),
+      schedule(settings),
       calls(*this),
       idle(*this),
-      store(first_number(visited)),
+      store(first_number(host)),
       cleaner(*this),
       dumps(*this),
-      counted(dumps.counters()),
+      counts(dumps.counters()),
       fork_reserve_(std::move(reserve)) {
   if (!time.virtual_time() && !foreign) adaptive_spin_.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
@@ -63,11 +63,11 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
   cleaner.fibers().owner = main_;
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   stack main_stack;
-  if constexpr (sanitizer::any) main_stack = this_threads_stack();
-  sanitizer::describe(main_->where.watched, main_stack.bottom, main_stack.size(), false);
+  if constexpr (sanitizer::enabled) main_stack = this_threads_stack();
+  sanitizer::describe(main_->resume_context.watched, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
-  running_ = main_;
-  count_down_from(counted.from(schedule.countdown()));
+  runner_ = main_;
+  count_down_from(counts.from(schedule.countdown()));
   // To be unwound in the middle of a switch or a poll would end the process.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);
   // Whoever wants the numbers from now on finds the mailbox.
@@ -77,7 +77,7 @@ thread_state::thread_state(const options& chosen, std::unique_ptr<backend> kerne
 /// The mailbox is closed and every fiber but the main one is dead. Blocks that handles still refer
 /// to are freed with the last of them, and the mailbox with the last block.
 thread_state::~thread_state() {
-  if (counted.on()) tell(*this);
+  if (counts.on()) tell(*this);
   give_back_retired_stack();
   if (jobs.taken) --worker_threads;
   {

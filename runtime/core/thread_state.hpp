@@ -43,8 +43,8 @@ class thread_state : public thread_core {
 
  public:
   /// Without `reserve` a fork takes memory in the child. Throws: what making the mailbox throws.
-  thread_state(const options& chosen, std::unique_ptr<backend> kernel,
-               std::shared_ptr<fork_reserve> reserve, const foreign_thread* visited = nullptr);
+  thread_state(const options& settings, std::unique_ptr<backend> kernel,
+               std::shared_ptr<fork_reserve> reserve, const foreign_thread* host = nullptr);
   thread_state(const thread_state&) = delete;
   thread_state& operator=(const thread_state&) = delete;
   ~thread_state();
@@ -57,7 +57,7 @@ class thread_state : public thread_core {
   fiber_store store;
   reaper cleaner;
   dump_request dumps;
-  counting counted;
+  counting counts;
   std::unique_ptr<recorder> recording;  // if recorded()
   job_intake jobs;
   const pool_state* pool = nullptr;  // that its thread is a worker of

@@ -16,38 +16,38 @@ namespace {
 struct thread_awaiter : awaiter, post {
   explicit thread_awaiter(control_block& fiber) noexcept : target(&fiber) {
     handle_post = [](post& item, thread_state&) noexcept {
-      auto& waiting = static_cast<thread_awaiter&>(item);
-      enlist(waiting, *waiting.target);
+      auto& record = static_cast<thread_awaiter&>(item);
+      enlist(record, *record.target);
     };
     notify = [](awaiter& record) noexcept {
-      static_cast<thread_awaiter&>(record).over.set();
+      static_cast<thread_awaiter&>(record).completion.set();
       return true;
     };
   }
   control_block* target;
-  one_shot_event over;
+  one_shot_event completion;
 };
 
 void await_on_plain_thread(control_block& fiber) {
-  thread_awaiter waiting(fiber);
-  if (!fiber.mail->push(waiting)) return;
-  waiting.over.wait();
+  thread_awaiter record(fiber);
+  if (!fiber.mail->push(record)) return;
+  record.completion.wait();
 }
 
 void await_from_another_thread(thread_state& thread, control_block& fiber) {
   if (&fiber == &traveller_of(thread.running())) refuse_to_await_oneself();
   thread.deliver();
   control_block& self = thread.running();
-  remote_awaiter* waiting = remote_awaiter::send(fiber, self);
-  if (waiting == nullptr) return;
+  remote_awaiter* record = remote_awaiter::send(fiber, self);
+  if (record == nullptr) return;
   thread.add_pending(self);
-  thread.park(waiting->wait);
+  thread.park(record->wait);
   thread.remove_pending(self);
-  if (!waiting->over()) {
-    if (waiting->give_up()) thread.throw_pending();
-    thread.park_until_over(waiting->wait);  // the notification has been posted already
+  if (!record->over()) {
+    if (record->give_up()) thread.throw_pending();
+    thread.park_until_over(record->wait);  // the notification has been posted already
   }
-  waiting->dispose();
+  record->dispose();
 }
 
 }  // namespace

@@ -24,15 +24,15 @@ coroutine_driver*& driver_here() {
 /// The body of a fiber that drives one coroutine from its first wait on.
 class lone_driver {
  public:
-  explicit lone_driver(std::unique_ptr<coroutine_wait> what) noexcept : what_(std::move(what)) {}
+  explicit lone_driver(std::unique_ptr<coroutine_wait> wait) noexcept : wait_(std::move(wait)) {}
   lone_driver(lone_driver&&) noexcept = default;
   lone_driver& operator=(lone_driver&&) = delete;
   /// If the fiber is cancelled before it starts, it never drives: the coroutine is resumed with an
   /// error.
   ~lone_driver() {
-    if (what_ == nullptr || what_->of == nullptr) return;
+    if (wait_ == nullptr || wait_->coroutine == nullptr) return;
     try {
-      what_->of->resume_with(
+      wait_->coroutine->resume_with(
           made_exception<fiber_cancelled>("that was to run a coroutine", "it was cancelled"));
     } catch (...) {  // as the failure of a fiber that has not begun
     }
@@ -40,66 +40,66 @@ class lone_driver {
 
   void operator()() {
     coroutine_driver alone;
-    alone.add(std::move(what_));
+    alone.add(std::move(wait_));
     alone.run(nullptr);
   }
 
  private:
-  std::unique_ptr<coroutine_wait> what_;
+  std::unique_ptr<coroutine_wait> wait_;
 };
 
-/// Gives `what` to `driver` or, without one, to a new child of the running fiber.
+/// Gives `wait` to `driver` or, without one, to a new child of the running fiber.
 /// Throws: std::bad_alloc, as spin().
-void drive(std::unique_ptr<coroutine_wait> what, coroutine_driver* driver) {
+void drive(std::unique_ptr<coroutine_wait> wait, coroutine_driver* driver) {
   if (driver != nullptr) {
-    driver->add(std::move(what));
+    driver->add(std::move(wait));
   } else {
-    what->by = nullptr;
-    spin({.name = "coroutine"}, lone_driver(std::move(what)));
+    wait->driver = nullptr;
+    spin({.name = "coroutine"}, lone_driver(std::move(wait)));
   }
 }
 
 }  // namespace
 
-coroutine_driver::coroutine_driver() : before_(std::exchange(driver_here(), this)) {}
+coroutine_driver::coroutine_driver() : predecessor_(std::exchange(driver_here(), this)) {}
 
 coroutine_driver::~coroutine_driver() {
-  driver_here() = before_;
-  for (const auto& each : waits_) {  // not empty only after std::bad_alloc
-    if (each->of != nullptr) each->of->wait_ = nullptr;
+  driver_here() = predecessor_;
+  for (const auto& wait : waits_) {  // not empty only after std::bad_alloc
+    if (wait->coroutine != nullptr) wait->coroutine->wait_ = nullptr;
   }
 }
 
-void coroutine_driver::add(std::unique_ptr<coroutine_wait>&& what) {
+void coroutine_driver::add(std::unique_ptr<coroutine_wait>&& wait) {
   branches_.reserve(waits_.size() + 3);
   waits_.reserve(waits_.size() + 1);
-  what->by = this;
-  waits_.push_back(std::move(what));
+  wait->driver = this;
+  waits_.push_back(std::move(wait));
 }
 
-void suspended_coroutine::wait_for(std::unique_ptr<coroutine_wait> what, void* frame,
+void suspended_coroutine::wait_for(std::unique_ptr<coroutine_wait> wait, void* frame,
                                    void (*resume)(void*)) {
   if (self_core() == nullptr) {
     throw std::logic_error("co_await: this thread has no fibers");
   }
   frame_ = frame;
   resume_ = resume;
-  coroutine_wait& waits = *what;
-  drive(std::move(what), driver_here());
-  waits.of = this;
+  coroutine_wait& waits = *wait;
+  drive(std::move(wait), driver_here());
+  waits.coroutine = this;
   wait_ = &waits;
 }
 
 void suspended_coroutine::forget() noexcept {
-  wait_->of = nullptr;
-  if (wait_->by != nullptr) wait_->by->note_destroyed();
+  wait_->coroutine = nullptr;
+  if (wait_->driver != nullptr) wait_->driver->note_destroyed();
 }
 
-void coroutine_driver::run(event* done) {
+void coroutine_driver::run(event* completion) {
   for (;;) {
     forget_destroyed();
-    if (done == nullptr ? waits_.empty() : done->is_set()) break;
-    wait_once(done);
+    if (completion == nullptr ? waits_.empty() : completion->is_set()) break;
+    wait_once(completion);
   }
   pass_on_rest();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
@@ -108,56 +108,56 @@ void coroutine_driver::run(event* done) {
 /// Coroutines that nobody has awaited wait on.
 void coroutine_driver::pass_on_rest() noexcept {
   while (!waits_.empty()) {
-    std::unique_ptr<coroutine_wait> each = std::move(waits_.back());
+    std::unique_ptr<coroutine_wait> entry = std::move(waits_.back());
     waits_.pop_back();
-    coroutine_wait& wait = *each;
-    suspended_coroutine* const of = std::exchange(wait.of, nullptr);
-    if (of == nullptr) continue;
+    coroutine_wait& wait = *entry;
+    suspended_coroutine* const coroutine = std::exchange(wait.coroutine, nullptr);
+    if (coroutine == nullptr) continue;
     try {
-      drive(std::move(each), before_);
-      wait.of = of;
+      drive(std::move(entry), predecessor_);
+      wait.coroutine = coroutine;
     } catch (...) {
-      resume(*of, std::current_exception());
+      resume(*coroutine, std::current_exception());
     }
   }
 }
 
 void coroutine_driver::forget_destroyed() {
-  std::erase_if(waits_, [](const auto& each) { return each->of == nullptr; });
+  std::erase_if(waits_, [](const auto& wait) { return wait->coroutine == nullptr; });
 }
 
-void coroutine_driver::wait_once(event* done) {
+void coroutine_driver::wait_once(event* completion) {
   if (waits_.empty()) {
     // Others will resume the coroutine. No interruption reaches it, and its frame must stay.
     const internal_shield until_it_is_over;
-    done->wait();
+    completion->wait();
     return;
   }
   branches_.clear();
-  for (const auto& each : waits_) branches_.push_back(&each->branch());
-  changed_.reset();
-  ready_room_case<event> changed(changed_);
-  branches_.push_back(&changed);
+  for (const auto& wait : waits_) branches_.push_back(&wait->branch());
+  change_.reset();
+  ready_room_case<event> change_case(change_);
+  branches_.push_back(&change_case);
   std::optional<ready_room_case<event>> end;
-  if (done != nullptr) branches_.push_back(&end.emplace(*done));
-  const select_branch* taken = &waits_.front()->branch();
+  if (completion != nullptr) branches_.push_back(&end.emplace(*completion));
+  const select_branch* winner = &waits_.front()->branch();
   std::exception_ptr error;
   try {
-    taken = &take_one(branches_, false, "await of a coroutine");
+    winner = &take_one(branches_, false, "await of a coroutine");
   } catch (...) {
     error = std::current_exception();
   }
-  const auto over = std::find_if(waits_.begin(), waits_.end(),
-                                 [&](const auto& each) { return &each->branch() == taken; });
-  if (over == waits_.end()) return;
-  const auto wait = std::move(*over);
-  waits_.erase(over);
-  if (wait->of != nullptr) resume(*wait->of, std::move(error));
+  const auto entry = std::find_if(waits_.begin(), waits_.end(),
+                                  [&](const auto& wait) { return &wait->branch() == winner; });
+  if (entry == waits_.end()) return;
+  const auto wait = std::move(*entry);
+  waits_.erase(entry);
+  if (wait->coroutine != nullptr) resume(*wait->coroutine, std::move(error));
 }
 
-void coroutine_driver::resume(suspended_coroutine& one, std::exception_ptr error) {
+void coroutine_driver::resume(suspended_coroutine& coroutine, std::exception_ptr error) {
   try {
-    one.resume_with(std::move(error));
+    coroutine.resume_with(std::move(error));
   } catch (...) {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
@@ -180,9 +180,9 @@ const control_block& fiber_here() {
   return traveller_of(here_core().running());
 }
 
-std::exception_ptr failure_for(const control_block& awaiting) noexcept {
+std::exception_ptr failure_for(const control_block& waiter) noexcept {
   const thread_core* thread = self_core();
-  if (thread != nullptr && &traveller_of(thread->running()) == &awaiting) {
+  if (thread != nullptr && &traveller_of(thread->running()) == &waiter) {
     return std::current_exception();
   }
   return as_seen_by_others(std::current_exception(), "that ran a coroutine");

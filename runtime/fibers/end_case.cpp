@@ -8,17 +8,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-end_case::end_case(fiber_ref awaited)
-    : select_branch(false), fiber_(std::move(awaited)), block_(fiber_.block_.get()) {
+end_case::end_case(fiber_ref fiber)
+    : select_branch(false), fiber_(std::move(fiber)), block_(fiber_.block_.get()) {
   if (block_ == nullptr) refuse_empty_handle();
   notify = [](awaiter& record) noexcept {
     auto& self = static_cast<end_case&>(record);
-    return self.win(*self.of->fiber->home);
+    return self.win(*self.owner->fiber->home);
   };
 }
 
-end_case::end_case(end_case&& unused) : end_case(unused.fiber_) {
-  enabled = unused.enabled;
+end_case::end_case(end_case&& other) : end_case(other.fiber_) {
+  enabled = other.enabled;
 }
 
 bool end_case::proceeds(thread_core& thread) {
@@ -44,19 +44,19 @@ void end_case::leave_list() noexcept {
     list<awaiter, awaiters_tag>::remove(*this);
     return;
   }
-  present_core().remove_pending(*of->fiber);
-  remote_awaiter* left = std::exchange(remote_, nullptr);
-  if (left->give_up()) return;
-  if (left->over()) {
-    left->dispose();
+  present_core().remove_pending(*owner->fiber);
+  remote_awaiter* remote = std::exchange(remote_, nullptr);
+  if (remote->give_up()) return;
+  if (remote->over()) {
+    remote->dispose();
   } else {
-    left->abandon();
+    remote->abandon();
   }
 }
 
 void end_case::finish() {
   if (remote_ == nullptr) return;
-  present_core().remove_pending(*of->fiber);
+  present_core().remove_pending(*owner->fiber);
   std::exchange(remote_, nullptr)->dispose();
 }
 

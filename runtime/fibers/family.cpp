@@ -16,10 +16,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void cancel_family(family& children, const cancel_reason& why) noexcept {
+void cancel_family(family& children, const cancel_reason& reason) noexcept {
   for (control_block* child = children.children.front(); child != nullptr;
        child = children.children.next(*child)) {
-    cancel_here(*child, why);
+    cancel_here(*child, reason);
   }
 }
 
@@ -35,17 +35,19 @@ void end_family(family& children, const char* reason) noexcept {
 void warn_of_unawaited(const family& children, thread_state& home, const char* whose_end) noexcept {
   const control_block& owner = *children.owner;
   const bool ends_itself = home.exceptions().uncaught > 0 || owner.interrupts != 0;
-  if (!debugged_program.load(std::memory_order_relaxed) || children.lasting == 0 || ends_itself)
+  if (!debugged_program.load(std::memory_order_relaxed) || children.lasting_count == 0 ||
+      ends_itself)
     return;
   try {
-    list<control_block, children_tag>& all = const_cast<family&>(children).children;
-    const control_block* first = all.front();
-    while (first->transient) first = all.next(*const_cast<control_block*>(first));
-    const char* fibers = children.lasting == 1 ? " fiber that was" : " fibers that were";
-    std::string text =
-        std::string("the end of ") + whose_end + " cancels " + std::to_string(children.lasting) +
-        fibers + " never awaited (the first was spun at " + first->site.file + ":" +
-        std::to_string(first->site.line) + "): call await_all(), or spin them as transient";
+    list<control_block, children_tag>& members = const_cast<family&>(children).children;
+    const control_block* first = members.front();
+    while (first->transient) first = members.next(*const_cast<control_block*>(first));
+    const char* fibers = children.lasting_count == 1 ? " fiber that was" : " fibers that were";
+    std::string text = std::string("the end of ") + whose_end + " cancels " +
+                       std::to_string(children.lasting_count) + fibers +
+                       " never awaited (the first was spun at " + first->site.file + ":" +
+                       std::to_string(first->site.line) +
+                       "): call await_all(), or spin them as transient";
     notice(home.settings(), text);
   } catch (const std::bad_alloc&) {
     // A notice is no reason to fail.
@@ -134,24 +136,24 @@ void leave_owner(group_family& group) noexcept {
   while (*place != &group) place = &(*place)->next;
   *place = group.next;
   control_block& owner = *std::exchange(group.owner, nullptr);
-  for (control_block* failed = cold(owner).failures; failed != nullptr;
-       failed = cold(*failed).next_failure) {
-    if (failed->belongs_to == &group) failed->belongs_to = nullptr;
+  for (control_block* child = cold(owner).failures; child != nullptr;
+       child = cold(*child).next_failure) {
+    if (child->belongs_to == &group) child->belongs_to = nullptr;
   }
   refresh_failures(owner);
 }
 
-/// Called when no fiber awaits `failed`, whose children have ended. The owner of a group is told of
+/// Called when no fiber awaits `child`, whose children have ended. The owner of a group is told of
 /// its first failure only.
-void report_failure(control_block& failed) noexcept {
-  family& from = *failed.belongs_to;
-  control_block& parent = *from.owner;
-  ++failed.references;
-  if (from.is_group && !note_failure(static_cast<group_family&>(from), failed)) return;
-  cold(failed).reported_to = &parent;
+void report_failure(control_block& child) noexcept {
+  family& group = *child.belongs_to;
+  control_block& parent = *group.owner;
+  ++child.references;
+  if (group.is_group && !note_failure(static_cast<group_family&>(group), child)) return;
+  cold(child).reported_to = &parent;
   control_block** last = &cold(parent).failures;
   while (*last != nullptr) last = &cold(**last).next_failure;
-  *last = &failed;
+  *last = &child;
   refresh_failures(parent);
 }
 

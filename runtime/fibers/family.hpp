@@ -11,26 +11,26 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether `wanted` is still an open family of `owner`. Only its address is used: the group may
+/// Whether `group` is still an open family of `owner`. Only its address is used: the group may
 /// have been destroyed while a fiber that is not its owner waited.
-inline bool stands(control_block& owner, const family& wanted) noexcept {
-  const family* each = &cold(owner).own_family;
-  while (each != nullptr && each != &wanted) each = each->next;
-  return each != nullptr && !each->closed;
+inline bool stands(control_block& owner, const family& group) noexcept {
+  const family* candidate = &cold(owner).own_family;
+  while (candidate != nullptr && candidate != &group) candidate = candidate->next;
+  return candidate != nullptr && !candidate->closed;
 }
 
 inline void leave_family(control_block& child) noexcept {
-  family& left = *child.belongs_to;
+  family& group = *child.belongs_to;
   list<control_block, children_tag>::remove(child);
-  --left.size;
-  if (!child.transient) --left.lasting;
-  if (left.size == 0) left.failing = false;
-  if (left.owner_wait != nullptr && left.satisfied(left.waits_until)) {
-    child.home->resume(*left.owner_wait, wake_reason::handed);
+  --group.size;
+  if (!child.transient) --group.lasting_count;
+  if (group.size == 0) group.failing = false;
+  if (group.owner_wait != nullptr && group.satisfied(group.waits_until)) {
+    child.home->resume(*group.owner_wait, wake_reason::handed);
   }
 }
 
-void cancel_family(family& children, const cancel_reason& why) noexcept;
+void cancel_family(family& children, const cancel_reason& reason) noexcept;
 /// Cancels the children, terminates them if their owner's grace is over, and waits for their end.
 void end_family(family& children, const char* reason) noexcept;
 /// The running fiber waits until the family's children are over; an interruption ends the wait (if
@@ -52,7 +52,7 @@ void leave_owner(group_family& group) noexcept;
 void leave_to_owner(family& group, thread_state& thread) noexcept;
 
 /// A dead fiber's failure goes to its parent, or to its group.
-[[gnu::noinline]] void report_failure(control_block& failed) noexcept;
+[[gnu::noinline]] void report_failure(control_block& child) noexcept;
 
 /// In a program that was compiled for debugging: gives notice that fibers nobody has waited for are
 /// about to be cancelled, unless the owner is ended itself. `whose_end`: "its group", for people.

@@ -27,17 +27,17 @@ control_block* itself_or_proxied(control_block& child) noexcept {
 
 /// Returns: the children in all families of `parent`, oldest first.
 std::vector<control_block*> children_by_age(control_block& parent) {
-  std::vector<control_block*> found;
+  std::vector<control_block*> blocks;
   cold_part* part = cold_if_any(parent);
-  for (family* each = part == nullptr ? nullptr : &part->own_family; each != nullptr;
-       each = each->next) {
-    for (auto* child = each->children.front(); child; child = each->children.next(*child)) {
-      found.push_back(child);
+  for (family* group = part == nullptr ? nullptr : &part->own_family; group != nullptr;
+       group = group->next) {
+    for (auto* child = group->children.front(); child; child = group->children.next(*child)) {
+      blocks.push_back(child);
     }
   }
-  std::sort(found.begin(), found.end(),
+  std::sort(blocks.begin(), blocks.end(),
             [](const control_block* a, const control_block* b) { return a->id < b->id; });
-  return found;
+  return blocks;
 }
 
 void refuse_self(const control_block& fiber) {
@@ -105,22 +105,22 @@ fiber_state fiber_ref::state() const {
 }
 
 fiber_ref fiber_ref::parent() const {
-  detail::control_block* of = block().parent;
-  return of == nullptr ? fiber_ref() : fiber_ref(detail::refer_to(*of));
+  detail::control_block* owner = block().parent;
+  return owner == nullptr ? fiber_ref() : fiber_ref(detail::refer_to(*owner));
 }
 
 std::vector<fiber_ref> fiber_ref::children() const {
   detail::control_block& fiber = block();
-  std::vector<fiber_ref> found;
-  if (fiber.dead()) return found;
+  std::vector<fiber_ref> result;
+  if (fiber.dead()) return result;
   const detail::thread_state* thread = detail::self();
   if (thread != fiber.home)
     throw std::logic_error("children(): called on a thread other than the fiber's own");
   for (detail::control_block* child : detail::children_by_age(fiber)) {
-    detail::control_block* seen = detail::itself_or_proxied(*child);
-    if (seen != nullptr) found.push_back(fiber_ref(detail::refer_to(*seen)));
+    detail::control_block* traveller = detail::itself_or_proxied(*child);
+    if (traveller != nullptr) result.push_back(fiber_ref(detail::refer_to(*traveller)));
   }
-  return found;
+  return result;
 }
 
 std::thread::id fiber_ref::home() const {

@@ -30,10 +30,10 @@ std::exception_ptr foreign_exception() noexcept {
 }
 
 /// The body of a fiber that was not cancelled has ended with a `cancelled` of another origin.
-[[gnu::noinline]] void note_reason(control_block& fiber, const cancelled& how) noexcept {
-  cancel_reason& why = cold(fiber).cancellation.why;
-  why = how;
-  fiber.to_end_for = &why;
+[[gnu::noinline]] void note_reason(control_block& fiber, const cancelled& end) noexcept {
+  cancel_reason& reason = cold(fiber).cancellation.reason;
+  reason = end;
+  fiber.to_end_for = &reason;
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ void run_body(control_block& fiber) noexcept {
       fiber.kind->run(fiber.body, result, fiber.result);
     }
     fiber.ended_by = outcome::value;
-  } catch (const cancelled& how) {
-    if (fiber.to_end_for == nullptr) note_reason(fiber, how);
+  } catch (const cancelled& end) {
+    if (fiber.to_end_for == nullptr) note_reason(fiber, end);
     fiber.ended_by = fiber.result == result_state::none ? outcome::cancelled : outcome::value;
   } catch (...) {
     fiber.error = std::current_exception();
@@ -116,11 +116,11 @@ void disarm_own(timers& time, cold_part& part) noexcept {
   time.disarm(part.termination_timer);
 }
 
-bool notify_awaiters(control_block& ended) noexcept {
-  ended.state.store(fiber_state::dead, std::memory_order_release);
+bool notify_awaiters(control_block& fiber) noexcept {
+  fiber.state.store(fiber_state::dead, std::memory_order_release);
   bool notified = false;
-  while (awaiter* waiting = ended.awaiters.pop_front())
-    notified = waiting->notify(*waiting) || notified;
+  while (awaiter* record = fiber.awaiters.pop_front())
+    notified = record->notify(*record) || notified;
   return notified;
 }
 
@@ -155,13 +155,13 @@ void publish(thread_state& thread, control_block& fiber) noexcept {
     give_up_raised(fiber);
   thread.forget(fiber);
   const bool notified = notify_awaiters(fiber);
-  family& left = *fiber.belongs_to;
-  const bool in_hand = left.is_group && shared(fiber);
-  const bool called = has_caller(fiber);
-  if (fiber.ended_by == outcome::error && !notified && !called) report_failure(fiber);
+  family& group = *fiber.belongs_to;
+  const bool in_hand = group.is_group && shared(fiber);
+  const bool wanted_by_caller = has_caller(fiber);
+  if (fiber.ended_by == outcome::error && !notified && !wanted_by_caller) report_failure(fiber);
   leave_family(fiber);
-  if (called) notify_caller(fiber, notified);
-  if (left.is_group) note_end(static_cast<group_family&>(left), fiber, in_hand);
+  if (wanted_by_caller) notify_caller(fiber, notified);
+  if (group.is_group) note_end(static_cast<group_family&>(group), fiber, in_hand);
   thread.notify_exit();
 }
 
@@ -186,7 +186,7 @@ void live(thread_state& thread, control_block& fiber) noexcept {
 
 [[gnu::flatten]] void fiber_main(void* block) {
   auto* fiber = static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber->where.watched);
+  sanitizer::after_switch(fiber->resume_context.watched);
   thread_state& thread = home_of(*fiber);
   for (;;) {
     live(thread, *fiber);

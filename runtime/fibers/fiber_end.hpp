@@ -29,7 +29,7 @@ void give_up_failures(control_block& parent) noexcept;
 [[gnu::noinline]] void give_up_raised(control_block& fiber) noexcept;
 /// From here on the fiber is dead.
 /// Returns: whether a fiber was still waiting for that.
-bool notify_awaiters(control_block& ended) noexcept;
+bool notify_awaiters(control_block& fiber) noexcept;
 void disarm_own(timers& time, cold_part& part) noexcept;
 
 /// Whether nobody could tell the running fiber, between two functions, from one that has just been

@@ -16,10 +16,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-void describe(control_block& fiber, spin_options& how) noexcept {
-  fiber.transient = how.transient;
-  if (how.name.empty()) return;
-  cold(fiber).name = std::move(how.name);
+void describe(control_block& fiber, spin_options& settings) noexcept {
+  fiber.transient = settings.transient;
+  if (settings.name.empty()) return;
+  cold(fiber).name = std::move(settings.name);
   fiber.named = true;
 }
 
@@ -28,16 +28,17 @@ void describe(control_block& fiber, spin_options& how) noexcept {
   interruption::throw_cancelled(interruption::reason("its parent is ending"));
 }
 
-control_block& make_in(thread_state& thread, family& joined, spin_options* how,
+control_block& make_in(thread_state& thread, family& group, spin_options* settings,
                        const body_kind& kind, call_site site) {
   control_block& spinner = thread.running();
-  if (joined.closed) refuse_to_spin(thread);
+  if (group.closed) refuse_to_spin(thread);
   if (spinner.to_end_for != nullptr && !in_shield(spinner)) throw_cancellation(thread);
   const std::size_t usual = thread.settings().stack_size;
-  control_block& made = make_fiber(thread, joined, kind, site,
-                                   how == nullptr ? usual : how->stack_size.value_or(usual));
-  if (how != nullptr) describe(made, *how);
-  return made;
+  control_block& fiber =
+      make_fiber(thread, group, kind, site,
+                 settings == nullptr ? usual : settings->stack_size.value_or(usual));
+  if (settings != nullptr) describe(fiber, *settings);
+  return fiber;
 }
 
 /// The copy or move constructor of a callable may wait, but not teleport.
@@ -49,35 +50,35 @@ void check_still_at(const thread_core& home) noexcept {
 }
 
 /// A copy of an inherited local may throw, or wait: all are made before the family is checked.
-[[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& joined,
-                                                  spin_options* how, const body_kind& kind,
+[[gnu::noinline]] control_block& make_with_copies(thread_state& thread, family& group,
+                                                  spin_options* settings, const body_kind& kind,
                                                   call_site site) {
-  if (joined.closed) refuse_to_spin(thread);
-  const handle owner = refer_to(*joined.owner);
+  if (group.closed) refuse_to_spin(thread);
+  const handle owner = refer_to(*group.owner);
   local_list copies = cold(thread.running()).locals.copies();
   check_still_at(thread);
-  if (!stands(*owner.get(), joined)) refuse_to_spin(thread);
-  control_block& made = make_in(thread, joined, how, kind, site);
-  cold(made).locals = std::move(copies);
-  return made;
+  if (!stands(*owner.get(), group)) refuse_to_spin(thread);
+  control_block& fiber = make_in(thread, group, settings, kind, site);
+  cold(fiber).locals = std::move(copies);
+  return fiber;
 }
 
 }  // namespace
 
 family* children_of_main() {
-  family& found = children_of_main(here());
-  return found.closed ? nullptr : &found;
+  family& children = children_of_main(here());
+  return children.closed ? nullptr : &children;
 }
 
-[[gnu::flatten]] control_block& fiber_start::make(family* parents, spin_options* how,
+[[gnu::flatten]] control_block& fiber_start::make(family* parents, spin_options* settings,
                                                   const body_kind& kind, call_site site) {
   thread_state& thread = here();
   control_block& spinner = thread.running();
   cold_part* part = parents == nullptr ? &cold(spinner) : cold_if_any(spinner);
-  family& joined = parents == nullptr ? part->own_family : *parents;
+  family& group = parents == nullptr ? part->own_family : *parents;
   if (part != nullptr && part->locals.has_values()) [[unlikely]]
-    return make_with_copies(thread, joined, how, kind, site);
-  return make_in(thread, joined, how, kind, site);
+    return make_with_copies(thread, group, settings, kind, site);
+  return make_in(thread, group, settings, kind, site);
 }
 
 void fiber_start::look_again() {

@@ -26,12 +26,12 @@ void check_thread_of(const family& group) {
 
 }  // namespace
 
-group_room::group_room(group_family& wanted) {
-  check_thread_of(wanted);
-  if (wanted.limit == 0) return;
-  take_room(wanted, here());
-  group_ = &wanted;
-  owner_ = refer_to(*wanted.owner);
+group_room::group_room(group_family& group) {
+  check_thread_of(group);
+  if (group.limit == 0) return;
+  take_room(group, here());
+  group_ = &group;
+  owner_ = refer_to(*group.owner);
 }
 
 void group_room::give_back() noexcept {
@@ -45,11 +45,11 @@ std::exception_ptr unready_end() noexcept {
       "group::start(): the body returned without setting its promise");
 }
 
-void rethrow_for_start_of(const fiber_ref& started) {
+void rethrow_for_start_of(const fiber_ref& child) {
   try {
     throw;
   } catch (const std::future_error&) {
-    started.await();
+    child.await();
     throw;
   }
 }
@@ -88,11 +88,11 @@ void group::check_owner() const {
 
 void group::throw_failure() {
   detail::control_block& owner = detail::here().running();
-  detail::control_block* failed = take_failure(owner, &family_);
-  if (failed == nullptr) return;
-  const std::exception_ptr error = failed->error;
+  detail::control_block* child = take_failure(owner, &family_);
+  if (child == nullptr) return;
+  const std::exception_ptr error = child->error;
   refresh_failures(owner);
-  release_at_home(*failed);
+  release_at_home(*child);
   std::rethrow_exception(error);
 }
 
@@ -114,9 +114,9 @@ fiber_ref group::next() {
   for (;;) {
     throw_failure();
     thread.deliver();
-    if (detail::control_block* ended = family_.ended.pop_front()) {
-      ++ended->references;
-      return fiber_ref(detail::handle(ended));
+    if (detail::control_block* dead_fiber = family_.dead_fibers.pop_front()) {
+      ++dead_fiber->references;
+      return fiber_ref(detail::handle(dead_fiber));
     }
     if (family_.satisfied(detail::until::news)) return {};
     if (await_once(family_, detail::until::news, true) != detail::wake_reason::handed) {
@@ -127,14 +127,14 @@ fiber_ref group::next() {
 
 std::vector<std::exception_ptr> group::failures() const {
   check_thread();
-  std::vector<std::exception_ptr> found;
-  if (family_.first_failure == nullptr) return found;
-  found.push_back(family_.first_failure);
-  for (auto* each = family_.other_failures; each != nullptr;
-       each = detail::cold(*each).next_failure) {
-    found.push_back(each->error);
+  std::vector<std::exception_ptr> errors;
+  if (family_.first_failure == nullptr) return errors;
+  errors.push_back(family_.first_failure);
+  for (auto* failure = family_.other_failures; failure != nullptr;
+       failure = detail::cold(*failure).next_failure) {
+    errors.push_back(failure->error);
   }
-  return found;
+  return errors;
 }
 
 void group::cancel(const char* reason, call_site site) {

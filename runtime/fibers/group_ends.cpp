@@ -19,13 +19,12 @@ void take_room(group_family& group, thread_state& thread) {
     ++group.promises;
     return;
   }
-  room_wait waiting;
-  group.for_room.push_back(waiting);
-  const bool interrupted = thread.park(waiting.wait) == wake_reason::interrupted;
-  waiting.unlink();
+  room_wait wait;
+  group.for_room.push_back(wait);
+  const bool interrupted = thread.park(wait.wait) == wake_reason::interrupted;
+  wait.unlink();
   if (interrupted) thread.throw_pending();
-  if (waiting.group_ended)
-    interruption::throw_cancelled(interruption::reason("its group has ended"));
+  if (wait.group_ended) interruption::throw_cancelled(interruption::reason("its group has ended"));
 }
 
 void pass_room(group_family& group) noexcept {
@@ -33,7 +32,7 @@ void pass_room(group_family& group) noexcept {
     room_wait* first = group.for_room.pop_front();
     if (first == nullptr) return;
     if (!group.owner->home->resume(first->wait, wake_reason::handed)) continue;
-    group.promised.push_back(*first);
+    group.promisees.push_back(*first);
     ++group.promises;
   }
 }
@@ -49,45 +48,45 @@ void notify_of_news(group_family& group) noexcept {
 
 /// A fiber without a handle is not recorded: otherwise a group that never ends would accumulate all
 /// of its fibers.
-void note_end(group_family& group, control_block& ended, bool in_hand) noexcept {
+void note_end(group_family& group, control_block& child, bool in_hand) noexcept {
   if (in_hand && !group.closed) {
-    group.ended.push_back(ended);
+    group.dead_fibers.push_back(child);
     notify_of_news(group);
   }
   pass_room(group);
 }
 
 /// Failures of the previous round are destroyed by the reaper: the running fiber is nearly dead.
-bool note_failure(group_family& group, control_block& failed) noexcept {
+bool note_failure(group_family& group, control_block& child) noexcept {
   if (group.looked_after || std::exchange(group.failing, true)) {
     control_block** last = &group.other_failures;
     while (*last != nullptr) last = &cold(**last).next_failure;
-    *last = &failed;
+    *last = &child;
     return false;
   }
   if (group.first_failure != nullptr) {
-    home_of(failed).cleaner.destroy_later(
+    home_of(child).cleaner.destroy_later(
         value_slot::holding(std::exchange(group.first_failure, nullptr)));
   }
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);
     release_later(*old);
   }
-  group.first_failure = failed.error;
-  cancel_family(group, asked_by(failed, "another fiber of its group has failed"));
+  group.first_failure = child.error;
+  cancel_family(group, asked_by(child, "another fiber of its group has failed"));
   notify_of_news(group);
   return true;
 }
 
 /// Called on the owner's own stack.
 void forget_ends(group_family& group) noexcept {
-  while (group.ended.pop_front() != nullptr) {
+  while (group.dead_fibers.pop_front() != nullptr) {
   }
-  while (room_wait* waiting = group.for_room.pop_front()) {
-    waiting->group_ended = true;
-    group.owner->home->resume(waiting->wait, wake_reason::handed);
+  while (room_wait* wait = group.for_room.pop_front()) {
+    wait->group_ended = true;
+    group.owner->home->resume(wait->wait, wake_reason::handed);
   }
-  while (room_wait* waiting = group.promised.pop_front()) waiting->group_ended = true;
+  while (room_wait* wait = group.promisees.pop_front()) wait->group_ended = true;
   group.first_failure = nullptr;
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);

@@ -16,10 +16,10 @@ void take_room(group_family& group, thread_state& thread);
 void pass_room(group_family& group) noexcept;
 
 /// A fiber of the group has ended; `in_hand`: there is a handle to that fiber.
-[[gnu::noinline]] void note_end(group_family& group, control_block& ended, bool in_hand) noexcept;
+[[gnu::noinline]] void note_end(group_family& group, control_block& child, bool in_hand) noexcept;
 /// A fiber of the group has failed.
 /// Returns: whether it is the first since the group was empty, which cancels the rest.
-bool note_failure(group_family& group, control_block& failed) noexcept;
+bool note_failure(group_family& group, control_block& child) noexcept;
 /// Forgets what next() and failures() could still tell, and who waits for room.
 void forget_ends(group_family& group) noexcept;
 

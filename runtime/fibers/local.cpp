@@ -13,12 +13,12 @@ local_value* find_local(std::uint64_t key) {
   return part == nullptr ? nullptr : part->locals.find(key);
 }
 
-void add_local(local_object& made) noexcept {
-  cold(self()->running()).locals.add(made);
+void add_local(local_object& object) noexcept {
+  cold(self()->running()).locals.add(object);
 }
 
-void add_local(local_value& made) noexcept {
-  cold(self()->running()).locals.add(made);
+void add_local(local_value& object) noexcept {
+  cold(self()->running()).locals.add(object);
 }
 
 void come_into(local_list&& inherited_locals) noexcept {

@@ -54,7 +54,7 @@ bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noe
 /// attempt receives it, too, when it does.
 bool race::is_counted(const std::exception_ptr& error) const noexcept {
   return std::any_of(entrants_.begin(), entrants_.end(),
-                     [&](const entrant& each) { return ended_by(each.watched, error); });
+                     [&](const entrant& contestant) { return ended_by(contestant.target, error); });
 }
 
 namespace {
@@ -82,15 +82,15 @@ failure failure_of(const control_block& dead) {
 /// winner; the failures of losers are dropped.
 void race::judge_ends() {
   for (std::size_t place = 0; place < entrants_.size(); ++place) {
-    const entrant& each = entrants_[place];
-    const control_block& block = each.fiber.block();
-    if (each.error != nullptr || (over() && place != *winner_)) continue;
+    const entrant& contestant = entrants_[place];
+    const control_block& block = contestant.fiber.block();
+    if (contestant.error != nullptr || (over() && place != *winner_)) continue;
     if (block.ended_by == outcome::value) continue;
-    const failure found = failure_of(block);
+    const failure cause = failure_of(block);
     if (!over()) {
-      fail(place, found.error);
-    } else if (!found.is_cancellation) {
-      std::rethrow_exception(found.error);
+      fail(place, cause.error);
+    } else if (!cause.is_cancellation) {
+      std::rethrow_exception(cause.error);
     }
   }
 }
@@ -100,9 +100,9 @@ void race::rethrow_first_failure() const {
 }
 
 void race::rethrow_first_but_cancelled() const {
-  for (const entrant& each : entrants_) {
+  for (const entrant& contestant : entrants_) {
     try {
-      if (each.error != nullptr) std::rethrow_exception(each.error);
+      if (contestant.error != nullptr) std::rethrow_exception(contestant.error);
     } catch (const fiber_cancelled&) {
     }
   }
@@ -110,7 +110,7 @@ void race::rethrow_first_but_cancelled() const {
 
 void race::throw_all_failed() const {
   std::vector<std::exception_ptr> errors;
-  for (const entrant& each : entrants_) errors.push_back(each.error);
+  for (const entrant& contestant : entrants_) errors.push_back(contestant.error);
   throw all_failed(std::move(errors));
 }
 
@@ -125,13 +125,13 @@ void check_watched(const fiber_ref& handle) {
 
 void await_each(const std::vector<fiber_ref>& handles) {
   if (self_core() == nullptr) {  // a thread without fibers: it blocks, and starts none
-    for (const fiber_ref& each : handles) each.await();
+    for (const fiber_ref& contestant : handles) contestant.await();
     return;
   }
-  for (const fiber_ref& each : handles) check_watched(each);
+  for (const fiber_ref& contestant : handles) check_watched(contestant);
   race watchers(handles.size(), race::rule::first_failure);
-  for (const fiber_ref& each : handles) {
-    watchers.enter([&each](std::size_t) { each.await(); }, each);
+  for (const fiber_ref& contestant : handles) {
+    watchers.enter([&contestant](std::size_t) { contestant.await(); }, contestant);
   }
   watchers.run();
   watchers.rethrow_first_failure();
@@ -139,14 +139,14 @@ void await_each(const std::vector<fiber_ref>& handles) {
 
 std::size_t await_one(const std::vector<fiber_ref>& handles) {
   check_entrants(handles.size(), "await_any");
-  for (const fiber_ref& each : handles) check_watched(each);
+  for (const fiber_ref& contestant : handles) check_watched(contestant);
   race watchers(handles.size(), race::rule::first_win);
-  for (const fiber_ref& each : handles) {
-    const auto watch = [&watchers, &each](std::size_t place) {
-      each.await();
+  for (const fiber_ref& contestant : handles) {
+    const auto watch = [&watchers, &contestant](std::size_t place) {
+      contestant.await();
       if (!watchers.over()) watchers.win(place);
     };
-    watchers.enter(watch, each);
+    watchers.enter(watch, contestant);
   }
   const std::optional<std::size_t> first = watchers.run();
   if (!first) watchers.throw_all_failed();

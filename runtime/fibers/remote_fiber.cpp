@@ -13,9 +13,9 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 bool remote_link::call_off_before_it_begins() noexcept {
-  progress asked = progress::asked_for;
-  return reached.compare_exchange_strong(asked, progress::called_off) ||
-         asked == progress::called_off;
+  progress expectation = progress::asked_for;
+  return stage.compare_exchange_strong(expectation, progress::called_off) ||
+         expectation == progress::called_off;
 }
 
 std::exception_ptr stopped() noexcept {
@@ -33,35 +33,35 @@ void remote_job::begin(control_block& fiber) noexcept {
     cold(fiber).caller = link;
     link->fiber = refer_to(fiber);
     race_point();
-    auto asked = remote_link::progress::asked_for;
-    if (!link->reached.compare_exchange_strong(asked, remote_link::progress::begun)) {
+    auto expectation = remote_link::progress::asked_for;
+    if (!link->stage.compare_exchange_strong(expectation, remote_link::progress::begun)) {
       cancel_here(fiber, interruption::reason("it was called off"));
     }
   }
   if (beginning != nullptr) {
     beginning->fiber = refer_to(fiber);
-    beginning->over.end();
+    beginning->completion.end();
   }
 }
 
-void remote_job::refuse(std::exception_ptr why) noexcept {
+void remote_job::refuse(std::exception_ptr reason) noexcept {
   remote_link* ending = link;
-  remote_start* starting = beginning;
+  remote_start* start = beginning;
   if (parent != nullptr) detail::release(*parent);
   dispose();
-  if (starting != nullptr) {
-    starting->refused = std::move(why);
-    starting->over.end();
+  if (start != nullptr) {
+    start->refused = std::move(reason);
+    start->completion.end();
   } else if (ending != nullptr) {
-    ending->refused = std::move(why);
-    ending->over.end();
+    ending->refused = std::move(reason);
+    ending->completion.end();
   }
 }
 
 void notify_caller(control_block& fiber, bool failure_is_claimed) noexcept {
   remote_link& link = *std::exchange(cold(fiber).caller, nullptr);
   link.failed = fiber.ended_by == outcome::error && !failure_is_claimed;
-  link.over.end();
+  link.completion.end();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The wait for a guest's beginning, in the frame of the fiber or thread that waits.
 struct remote_start {
-  remote_wait over{"the beginning of a fiber of another thread"};
+  remote_wait completion{"the beginning of a fiber of another thread"};
   handle fiber;
   std::exception_ptr refused;
 };
@@ -34,9 +34,9 @@ struct remote_link {
   /// Returns: whether the wait was interrupted.
   bool await_end(const char* reason) noexcept;
 
-  remote_wait over{"the end of a fiber of another thread"};
+  remote_wait completion{"the end of a fiber of another thread"};
   handle fiber;  // the guest, once it has begun
-  std::atomic<progress> reached{progress::asked_for};
+  std::atomic<progress> stage{progress::asked_for};
   std::exception_ptr refused;
   bool failed = false;  // the guest failed, and no other fiber or thread awaited it
 };

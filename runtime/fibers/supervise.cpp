@@ -24,21 +24,22 @@ std::string describe(const std::string& child, std::size_t limit, const std::exc
   return text;
 }
 
-void check(const supervise_options& how) {
+void check(const supervise_options& settings) {
   const auto zero = clock::duration::zero();
-  if (how.window <= zero) throw std::invalid_argument("supervise(): window must be greater than 0");
-  if (how.delay < zero || how.longest_delay < how.delay) {
+  if (settings.window <= zero)
+    throw std::invalid_argument("supervise(): window must be greater than 0");
+  if (settings.delay < zero || settings.longest_delay < settings.delay) {
     throw std::invalid_argument("supervise(): delay must be from 0 to longest_delay");
   }
-  if (!(how.jitter >= 0 && how.jitter <= 1)) {
+  if (!(settings.jitter >= 0 && settings.jitter <= 1)) {
     throw std::invalid_argument("supervise(): jitter must be from 0 to 1");
   }
 }
 
 void check(const std::vector<child_spec>& children) {
   if (children.empty()) throw std::invalid_argument("supervise(): no children were given");
-  for (const child_spec& each : children) {
-    if (!each.make) throw std::invalid_argument("supervise(): a child has no function");
+  for (const child_spec& spec : children) {
+    if (!spec.make) throw std::invalid_argument("supervise(): a child has no function");
   }
 }
 
@@ -48,10 +49,10 @@ too_many_restarts::too_many_restarts(const std::string& child, std::size_t limit
                                      std::exception_ptr cause)
     : std::runtime_error(describe(child, limit, cause)), child_(child), cause_(std::move(cause)) {}
 
-void supervise(const supervise_options& how, std::vector<child_spec> children) {
-  check(how);
+void supervise(const supervise_options& settings, std::vector<child_spec> children) {
+  check(settings);
   check(children);
-  detail::supervisor(how, std::move(children)).run();
+  detail::supervisor(settings, std::move(children)).run();
 }
 
 }}  // namespace motet::MOTET_ABI

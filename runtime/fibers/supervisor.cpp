@@ -63,11 +63,11 @@ clock::time_point after(clock::time_point start, clock::duration delay) noexcept
 
 }  // namespace
 
-supervisor::supervisor(const supervise_options& how, std::vector<child_spec>&& children)
-    : how_(how), dice_(static_cast<unsigned>(clock::now().time_since_epoch().count())) {
+supervisor::supervisor(const supervise_options& settings, std::vector<child_spec>&& children)
+    : settings_(settings), dice_(static_cast<unsigned>(clock::now().time_since_epoch().count())) {
   news_.reserve(children.size());
-  for (child_spec& each : children) {
-    children_.emplace_back(std::move(each), children_.size(), how.delay);
+  for (child_spec& child : children) {
+    children_.emplace_back(std::move(child), children_.size(), settings.delay);
   }
 }
 
@@ -79,7 +79,7 @@ supervisor::~supervisor() {
 }
 
 void supervisor::run() {
-  for (supervised& each : children_) start(each);
+  for (supervised& child : children_) start(child);
   while (anything_left()) {
     wait();
     while (!news_.empty()) look_at(*news_.front());
@@ -90,20 +90,20 @@ void supervisor::run() {
 void supervisor::start(supervised& child) {
   const fiber_ref proxy =
       child.proxies.spin({.name = "proxy of " + child.label},
-                         [leaving = news(*this, child)] { leaving.all->keep(*leaving.child); });
+                         [leaving = news(*this, child)] { leaving.owner->keep(*leaving.child); });
   cold(block_of(proxy)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
   child.was_cancelled = true;
   child.error = nullptr;
-  child.started = clock::now();
+  child.start_time = clock::now();
   announce(kind::started, child);
 }
 
 void supervisor::start_due() {
-  const clock::time_point now = clock::now();
-  for (supervised& each : children_) {
-    if (each.state == child_state::waiting && each.due <= now) start(each);
+  const clock::time_point time = clock::now();
+  for (supervised& child : children_) {
+    if (child.state == child_state::waiting && child.due <= time) start(child);
   }
 }
 
@@ -121,7 +121,7 @@ void supervisor::keep(supervised& child) {
     }
   });
   stand_aside_for(block_of(child.body));
-  const standing_for seen(block_of(child.body));
+  const standing_for standing(block_of(child.body));
   try {
     child.body.await();
   } catch (const cancelled&) {
@@ -136,12 +136,12 @@ void supervisor::keep(supervised& child) {
 /// Called when the child and its own children are dead.
 void supervisor::leave_news(supervised& child) {
   child.body = {};
-  child.ended = clock::now();
+  child.end_time = clock::now();
   child.state = child_state::over;
   news_.push_back(&child);
-  if (!waiting_) return;
-  (*waiting_)();
-  waiting_.reset();
+  if (!resumer_) return;
+  (*resumer_)();
+  resumer_.reset();
 }
 
 void supervisor::end(supervised& child) {
@@ -151,26 +151,26 @@ void supervisor::end(supervised& child) {
 
 bool supervisor::anything_left() const noexcept {
   return std::any_of(children_.begin(), children_.end(),
-                     [](const supervised& each) { return each.state != child_state::done; });
+                     [](const supervised& child) { return child.state != child_state::done; });
 }
 
 /// Waits until there is news, or a child is due to be started.
 void supervisor::wait() {
   if (!news_.empty()) return;
   clock::time_point next = clock::time_point::max();
-  for (const supervised& each : children_) {
-    if (each.state == child_state::waiting) next = std::min(next, each.due);
+  for (const supervised& child : children_) {
+    if (child.state == child_state::waiting) next = std::min(next, child.due);
   }
   if (next == clock::time_point::max()) {
     await_news();
     return;
   }
-  const clock::duration left = next - clock::now();
-  if (left > clock::duration::zero()) move_on_after(left, [this] { await_news(); });
+  const clock::duration remaining = next - clock::now();
+  if (remaining > clock::duration::zero()) move_on_after(remaining, [this] { await_news(); });
 }
 
 void supervisor::await_news() {
-  suspend_with([this](resumer<> wake) { waiting_.emplace(std::move(wake)); });
+  suspend_with([this](resumer<> wake) { resumer_.emplace(std::move(wake)); });
 }
 
 void supervisor::acknowledge(supervised& child) {
@@ -179,73 +179,74 @@ void supervisor::acknowledge(supervised& child) {
   announce(child.error == nullptr ? kind::ended : kind::failed, child);
 }
 
-void supervisor::look_at(supervised& ended) {
-  acknowledge(ended);
-  if (!comes_back(ended)) return;
-  if (!may_restart()) give_up(ended);
-  restart(ended);
+void supervisor::look_at(supervised& child) {
+  acknowledge(child);
+  if (!comes_back(child)) return;
+  if (!may_restart()) give_up(child);
+  restart(child);
 }
 
-/// Ends the children that are to be restarted with `ended`, and sets the time of their start.
-void supervisor::restart(supervised& ended) {
-  const bool alone = how_.strategy == restart_strategy::one_for_one;
-  const std::size_t first = how_.strategy == restart_strategy::one_for_all ? 0 : ended.place;
-  const std::size_t last = alone ? ended.place + 1 : children_.size();
-  ended.state = child_state::waiting;
+/// Ends the children that are to be restarted with `failure`, and sets the time of their start.
+void supervisor::restart(supervised& failure) {
+  const bool alone = settings_.strategy == restart_strategy::one_for_one;
+  const std::size_t first = settings_.strategy == restart_strategy::one_for_all ? 0 : failure.place;
+  const std::size_t last = alone ? failure.place + 1 : children_.size();
+  failure.state = child_state::waiting;
   for (std::size_t place = last; place-- > first;) {
-    supervised& each = children_[place];
-    bool again = each.state == child_state::waiting;
-    if (each.state == child_state::running) {
-      end(each);
-      acknowledge(each);
-      again = each.spec.restart != restart_policy::never;
-    } else if (each.state == child_state::over) {
-      acknowledge(each);
-      again = comes_back(each);
+    supervised& child = children_[place];
+    bool again = child.state == child_state::waiting;
+    if (child.state == child_state::running) {
+      end(child);
+      acknowledge(child);
+      again = child.spec.restart != restart_policy::never;
+    } else if (child.state == child_state::over) {
+      acknowledge(child);
+      again = comes_back(child);
     }
-    if (again) each.state = child_state::waiting;
+    if (again) child.state = child_state::waiting;
   }
-  const clock::duration delay = take_delay(ended);
+  const clock::duration delay = take_delay(failure);
   const clock::time_point due = after(clock::now(), delay);
   for (std::size_t place = first; place < last; ++place) {
-    supervised& each = children_[place];
-    if (each.state != child_state::waiting) continue;
-    each.due = due;
-    announce(kind::restarting, each, delay);
+    supervised& child = children_[place];
+    if (child.state != child_state::waiting) continue;
+    child.due = due;
+    announce(kind::restarting, child, delay);
   }
 }
 
-void supervisor::give_up(supervised& ended) {
+void supervisor::give_up(supervised& failure) {
   for (std::size_t place = children_.size(); place-- > 0;) {
-    supervised& each = children_[place];
-    if (each.state == child_state::running) end(each);
-    if (each.state == child_state::over) acknowledge(each);
+    supervised& child = children_[place];
+    if (child.state == child_state::running) end(child);
+    if (child.state == child_state::over) acknowledge(child);
   }
-  announce(kind::gave_up, ended);
-  throw too_many_restarts(ended.label, how_.restarts, ended.error);
+  announce(kind::gave_up, failure);
+  throw too_many_restarts(failure.label, settings_.restarts, failure.error);
 }
 
 bool supervisor::may_restart() {
-  const clock::time_point now = clock::now();
-  while (!restarts_.empty() && now - restarts_.front() >= how_.window) restarts_.pop_front();
-  if (restarts_.size() >= how_.restarts) return false;
-  restarts_.push_back(now);
+  const clock::time_point time = clock::now();
+  while (!restarts_.empty() && time - restarts_.front() >= settings_.window) restarts_.pop_front();
+  if (restarts_.size() >= settings_.restarts) return false;
+  restarts_.push_back(time);
   return true;
 }
 
 /// Returns: the delay before this restart; the next one will be longer.
 clock::duration supervisor::take_delay(supervised& child) {
-  if (child.ended - child.started >= how_.window) child.delay = how_.delay;
+  if (child.end_time - child.start_time >= settings_.window) child.delay = settings_.delay;
   const clock::duration full = child.delay;
-  child.delay = full > how_.longest_delay / 2 ? how_.longest_delay : full * 2;
-  const double left_out = std::uniform_real_distribution<double>(0, how_.jitter)(dice_);
+  child.delay = full > settings_.longest_delay / 2 ? settings_.longest_delay : full * 2;
+  const double left_out = std::uniform_real_distribution<double>(0, settings_.jitter)(dice_);
   return full - std::chrono::duration_cast<clock::duration>(full * left_out);
 }
 
-void supervisor::announce(kind what, const supervised& child, clock::duration delay) const {
-  if (!how_.on_event) return;
-  const bool with_error = what == kind::failed || what == kind::gave_up;
-  how_.on_event({what, child.label, with_error ? child.error : std::exception_ptr(), delay});
+void supervisor::announce(kind event_kind, const supervised& child, clock::duration delay) const {
+  if (!settings_.on_event) return;
+  const bool with_error = event_kind == kind::failed || event_kind == kind::gave_up;
+  settings_.on_event(
+      {event_kind, child.label, with_error ? child.error : std::exception_ptr(), delay});
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

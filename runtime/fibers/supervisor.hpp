@@ -26,8 +26,8 @@ enum class child_state : std::uint8_t {
 };
 
 struct supervised {
-  supervised(child_spec&& given, std::size_t its_place, clock::duration first_delay)
-      : spec(std::move(given)),
+  supervised(child_spec&& child_description, std::size_t its_place, clock::duration first_delay)
+      : spec(std::move(child_description)),
         place(its_place),
         label(spec.name.empty() ? std::to_string(place) : spec.name),
         delay(first_delay) {}
@@ -40,8 +40,8 @@ struct supervised {
   bool unwanted = false;      // the supervisor ends the child
   bool was_cancelled = true;  // the child's body was left by `cancelled`, or has not begun
   std::exception_ptr error;   // the child's last failure, or null
-  clock::time_point started;
-  clock::time_point ended;
+  clock::time_point start_time;
+  clock::time_point end_time;
   clock::time_point due;
   clock::duration delay;  // before the child's next restart
   group proxies;          // last member: the proxies use the other members
@@ -49,7 +49,7 @@ struct supervised {
 
 class supervisor {
  public:
-  supervisor(const supervise_options& how, std::vector<child_spec>&& children);
+  supervisor(const supervise_options& settings, std::vector<child_spec>&& children);
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
   /// Ends the children that run, the last one first.
@@ -65,13 +65,13 @@ class supervisor {
   void start_due();
   /// Left when a proxy ends, also if the proxy was cancelled before it could begin.
   struct news {
-    news(supervisor& of, supervised& about) noexcept : all(&of), child(&about) {}
-    news(news&& other) noexcept : all(other.all), child(std::exchange(other.child, nullptr)) {}
+    news(supervisor& parent, supervised& subject) noexcept : owner(&parent), child(&subject) {}
+    news(news&& other) noexcept : owner(other.owner), child(std::exchange(other.child, nullptr)) {}
     news& operator=(news&&) = delete;
     ~news() {
-      if (child != nullptr) all->leave_news(*child);
+      if (child != nullptr) owner->leave_news(*child);
     }
-    supervisor* all;
+    supervisor* owner;
     supervised* child;
   };
   void keep(supervised& child);
@@ -83,16 +83,16 @@ class supervisor {
   void wait();
   void await_news();
   void acknowledge(supervised& child);
-  void look_at(supervised& ended);
-  void restart(supervised& ended);
-  [[noreturn]] void give_up(supervised& ended);
+  void look_at(supervised& child);
+  void restart(supervised& child);
+  [[noreturn]] void give_up(supervised& child);
   bool may_restart();
   clock::duration take_delay(supervised& child);
-  void announce(kind what, const supervised& child, clock::duration delay = {}) const;
+  void announce(kind event_kind, const supervised& child, clock::duration delay = {}) const;
 
-  const supervise_options& how_;
+  const supervise_options& settings_;
   std::vector<supervised*> news_;  // children that have ended, in that order
-  std::optional<resumer<>> waiting_;
+  std::optional<resumer<>> resumer_;
   std::deque<clock::time_point> restarts_;  // within the window
   std::minstd_rand dice_;
   std::deque<supervised> children_;  // last member: the proxies use the other members

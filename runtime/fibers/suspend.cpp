@@ -17,11 +17,11 @@ class open_wait {
   explicit open_wait(control_block& fiber) noexcept : part_(cold(fiber)) {
     frame.wait.fiber = &fiber;
     frame.number = ++part_.resume_numbers;
-    part_.resuming = &frame;
+    part_.resume = &frame;
   }
   open_wait(const open_wait&) = delete;
   open_wait& operator=(const open_wait&) = delete;
-  ~open_wait() { part_.resuming = nullptr; }
+  ~open_wait() { part_.resume = nullptr; }
 
   resume_wait frame;
 
@@ -48,7 +48,7 @@ value_slot suspend_until_answered(arrange_function arrange, void* callable) {
   thread_state& thread = here();
   thread.deliver();
   control_block& fiber = thread.running();
-  if (cold(fiber).resuming != nullptr) {
+  if (cold(fiber).resume != nullptr) {
     throw std::logic_error("suspend_with(): called in the callable of another suspend_with()");
   }
   open_wait open(fiber);

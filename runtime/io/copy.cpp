@@ -114,14 +114,14 @@ void proxy(const joined_stream& first, const joined_stream& second, std::optiona
     directions.spin(
         {.name = "proxy, forth"},
         [&] {
-          copy_with(first.in, second.out, first_progress);
+          copy_with(first.input, second.output, first_progress);
           end_writes(second);
         },
         site);
     directions.spin(
         {.name = "proxy, back"},
         [&] {
-          copy_with(second.in, first.out, second_progress);
+          copy_with(second.input, first.output, second_progress);
           end_writes(first);
         },
         site);

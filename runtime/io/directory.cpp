@@ -52,7 +52,7 @@ std::optional<directory_entry> directory::next() {
 }
 
 directory::iterator& directory::iterator::operator++() {
-  const std::optional<directory_entry> entry = of_->next();
+  const std::optional<directory_entry> entry = range_->next();
   at_end_ = !entry;
   entry_ = entry.value_or(directory_entry{});
   return *this;

@@ -168,7 +168,7 @@ file_watch::state& file_watch::opened() const {
 }
 
 file_watch::iterator& file_watch::iterator::operator++() {
-  std::optional<file_event> event = of_->next();
+  std::optional<file_event> event = range_->next();
   at_end_ = !event;
   event_ = event ? std::move(*event) : file_event{};
   return *this;

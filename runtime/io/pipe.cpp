@@ -122,15 +122,15 @@ pipe pipe::open() {
 
 pipe::pipe() noexcept = default;
 pipe::pipe(fd read_fd, fd write_fd)
-    : reading_(read_fd ? new end(std::move(read_fd)) : nullptr),
-      writing_(write_fd ? new end(std::move(write_fd)) : nullptr) {}
+    : read_end_(read_fd ? new end(std::move(read_fd)) : nullptr),
+      write_end_(write_fd ? new end(std::move(write_fd)) : nullptr) {}
 pipe::pipe(pipe&&) noexcept = default;
 
 pipe& pipe::operator=(pipe&& other) noexcept {
   if (this != &other) {
     close();
-    reading_ = std::move(other.reading_);
-    writing_ = std::move(other.writing_);
+    read_end_ = std::move(other.read_end_);
+    write_end_ = std::move(other.write_end_);
   }
   return *this;
 }
@@ -142,7 +142,7 @@ pipe::~pipe() {
 std::size_t pipe::read(std::span<std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_RD);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(reading_.get(), reading_turn, [&](end& half) {
+  const std::int32_t result = in_turn(read_end_.get(), reading_turn, [&](end& half) {
     return half.move(verb::read, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "read", number);
@@ -150,7 +150,7 @@ std::size_t pipe::read(std::span<std::byte> buffer) {
 
 std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(reading_.get(), reading_turn,
+    return in_turn(read_end_.get(), reading_turn,
                    [&](end& half) { return half.move(verb::read, buffer.data(), buffer.size()); });
   });
 }
@@ -158,7 +158,7 @@ std::size_t pipe::read(std::span<std::byte> buffer, std::error_code& error) noex
 std::size_t pipe::write(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
+  const std::int32_t result = in_turn(write_end_.get(), writing_turn, [&](end& half) {
     return half.move(verb::write, buffer.data(), buffer.size());
   });
   return detail::check_result(result, "write", number);
@@ -166,7 +166,7 @@ std::size_t pipe::write(std::span<const std::byte> buffer) {
 
 std::size_t pipe::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   return detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn,
+    return in_turn(write_end_.get(), writing_turn,
                    [&](end& half) { return half.move(verb::write, buffer.data(), buffer.size()); });
   });
 }
@@ -175,7 +175,7 @@ void pipe::write_all(std::span<const std::byte> buffer) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
   const std::int32_t result =
-      in_turn(writing_.get(), writing_turn, [&](end& half) { return half.write_whole(buffer); });
+      in_turn(write_end_.get(), writing_turn, [&](end& half) { return half.write_whole(buffer); });
   detail::check_result(result, "write_all", number);
 }
 
@@ -185,7 +185,7 @@ void pipe::write_all(std::string_view text) {
 
 void pipe::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
   detail::quietly(error, [&] {
-    return in_turn(writing_.get(), writing_turn,
+    return in_turn(write_end_.get(), writing_turn,
                    [&](end& half) { return half.write_whole(buffer); });
   });
 }
@@ -193,7 +193,7 @@ void pipe::write_all(std::span<const std::byte> buffer, std::error_code& error) 
 void pipe::writev_all(std::span<const iovec> buffers) {
   detail::here().deliver();
   const int number = native_handle(SHUT_WR);  // the pipe may be moved while the call waits
-  const std::int32_t result = in_turn(writing_.get(), writing_turn, [&](end& half) {
+  const std::int32_t result = in_turn(write_end_.get(), writing_turn, [&](end& half) {
     return detail::move_vectors(
         buffers, [&](std::span<const iovec> part) { return half.write_vectors(part); });
   });
@@ -212,9 +212,9 @@ void pipe::close(detail::owned<end>& closing) {
 /// Ends the calls on both ends before it closes an end, which the other end would see as end of
 /// file.
 void pipe::close() {
-  if (reading_ != nullptr) reading_->check_thread();
-  if (writing_ != nullptr) writing_->check_thread();
-  std::array<detail::owned<end>, 2> old_ends{std::move(writing_), std::move(reading_)};
+  if (read_end_ != nullptr) read_end_->check_thread();
+  if (write_end_ != nullptr) write_end_->check_thread();
+  std::array<detail::owned<end>, 2> old_ends{std::move(write_end_), std::move(read_end_)};
   for (const detail::owned<end>& old_end : old_ends) {
     if (old_end != nullptr) old_end->end_calls();
   }
@@ -227,9 +227,9 @@ void pipe::close() {
 void pipe::shutdown(int side) {
   switch (side) {
     case SHUT_RD:
-      return close(reading_);
+      return close(read_end_);
     case SHUT_WR:
-      return close(writing_);
+      return close(write_end_);
     case SHUT_RDWR:
       return close();
     default:
@@ -242,7 +242,7 @@ fd pipe::release(int side) {
   if (side != SHUT_RD && side != SHUT_WR) {
     throw std::invalid_argument("pipe::release(): the argument must be SHUT_RD or SHUT_WR");
   }
-  detail::owned<end>& slot = side == SHUT_RD ? reading_ : writing_;
+  detail::owned<end>& slot = side == SHUT_RD ? read_end_ : write_end_;
   if (slot == nullptr) return fd();
   slot->check_thread();
   detail::owned<end> old_end = std::move(slot);
@@ -284,15 +284,17 @@ struct end_calls {
 }  // namespace
 
 detail::stream_direction pipe::input_direction() noexcept {
-  return {this, &end_calls<pipe, end, &pipe::reading_, verb::read>::calls};
+  return {this, &end_calls<pipe, end, &pipe::read_end_, verb::read>::calls};
 }
 
 detail::stream_direction pipe::output_direction() noexcept {
-  return {this, &end_calls<pipe, end, &pipe::writing_, verb::write>::calls};
+  return {this, &end_calls<pipe, end, &pipe::write_end_, verb::write>::calls};
 }
 
 int pipe::native_handle(int side) const noexcept {
-  const end* half = side == SHUT_RD ? reading_.get() : side == SHUT_WR ? writing_.get() : nullptr;
+  const end* half = side == SHUT_RD   ? read_end_.get()
+                    : side == SHUT_WR ? write_end_.get()
+                                      : nullptr;
   return half == nullptr ? -1 : half->file.get();
 }
 

@@ -34,7 +34,7 @@ class read_buffer::turn : net::stream_turn {
 };
 
 read_buffer::read_buffer(const stream_direction& source, std::size_t limit)
-    : from_(source), limit_(limit) {
+    : source_(source), limit_(limit) {
   if (limit == 0) throw std::invalid_argument("reader: the limit must be at least 1");
 }
 
@@ -74,7 +74,7 @@ bool read_buffer::fill(std::size_t minimum) {
 }
 
 std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
-  direction_lock lock(from_, error);
+  direction_lock lock(source_, error);
   return error ? 0 : lock.read(room, error);
 }
 

@@ -9,7 +9,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 std::size_t direction_lock::write(std::span<const std::byte> bytes,
                                   std::error_code& error) noexcept {
   const std::size_t count =
-      calls_->move(held_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
+      calls_->move(stream_, {const_cast<std::byte*>(bytes.data()), bytes.size()}, error);
   if (count == 0 && !bytes.empty() && !error) {
     error = std::make_error_code(std::errc::io_error);  // or its caller would try for ever
   }

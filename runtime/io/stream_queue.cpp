@@ -17,7 +17,7 @@ struct stream_wait : tagged_link<stream_wait_tag> {
 /// A forked child forgets the holder and the waiters of its parent.
 thread_state* stream_queue::holder() noexcept {
   if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
-    waiting_.abandon();
+    waits_.abandon();
     holder_.store(nullptr, std::memory_order_relaxed);
     kept_ = false;
     taken_in_.store(this_process(), std::memory_order_relaxed);
@@ -40,7 +40,7 @@ queue_result stream_queue::take(const char* call, int fd) {
   }
   stream_wait waiter(call, fd);
   waiter.wait.target = &user_;
-  waiting_.push_back(waiter);
+  waits_.push_back(waiter);
   if (thread.park(waiter.wait) == wake_reason::interrupted) {
     waiter.unlink();
     return queue_result::interrupted;
@@ -52,7 +52,7 @@ queue_result stream_queue::take(const char* call, int fd) {
 void stream_queue::pass() noexcept {
   kept_ = false;
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
-  while (stream_wait* next = waiting_.pop_front()) {
+  while (stream_wait* next = waits_.pop_front()) {
     user_ = next->wait.fiber;
     if (thread.resume(next->wait, wake_reason::handed)) return;
   }
@@ -62,7 +62,7 @@ void stream_queue::pass() noexcept {
 void stream_queue::close() noexcept {
   closed_ = true;
   thread_state* thread = holder();
-  while (stream_wait* next = waiting_.pop_front()) {
+  while (stream_wait* next = waits_.pop_front()) {
     next->closed = true;
     thread->resume(next->wait, wake_reason::handed);
   }

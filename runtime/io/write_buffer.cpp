@@ -25,16 +25,19 @@ constexpr std::chrono::milliseconds last_moment(10);
 }  // namespace
 
 write_buffer::write_buffer(const stream_direction& target, std::size_t capacity, call_site site)
-    : to_(target), capacity_(capacity), site_(site), unwinding_(std::uncaught_exceptions()) {
+    : destination_(target),
+      capacity_(capacity),
+      site_(site),
+      exceptions_(std::uncaught_exceptions()) {
   if (capacity == 0) throw std::invalid_argument("writer: the capacity must be at least 1");
-  filling_.bytes = owned<std::byte[]>(new std::byte[capacity]);
-  sending_.bytes = owned<std::byte[]>(new std::byte[capacity]);
+  input_.bytes = owned<std::byte[]>(new std::byte[capacity]);
+  outgoing_.bytes = owned<std::byte[]>(new std::byte[capacity]);
 }
 
 /// Drops a failure, which flush() would have reported. A pending interruption stays pending, but
 /// because it has not unwound the body, the bytes get a short time to be sent.
 write_buffer::~write_buffer() {
-  if (buffered() == 0 || std::uncaught_exceptions() > unwinding_) return;
+  if (buffered() == 0 || std::uncaught_exceptions() > exceptions_) return;
   try {
     const std::lock_guard lock(calls_);
     const std::lock_guard alone(sends_);
@@ -56,7 +59,7 @@ void write_buffer::write(std::span<const std::byte> bytes) {
   check_failure();
   if (bytes.empty()) return;
   const bool flushed_later = begin();
-  if (bytes.size() > capacity_ - filling_.size()) {
+  if (bytes.size() > capacity_ - input_.size()) {
     const std::lock_guard alone(sends_);
     check_failure();
     settle(send_all());
@@ -67,8 +70,8 @@ void write_buffer::write(std::span<const std::byte> bytes) {
       return;
     }
   }
-  std::copy(bytes.begin(), bytes.end(), filling_.bytes.get() + filling_.end);
-  filling_.end += bytes.size();
+  std::copy(bytes.begin(), bytes.end(), input_.bytes.get() + input_.end);
+  input_.end += bytes.size();
   if (!flushed_later) flush_gathered();
 }
 
@@ -97,7 +100,7 @@ void write_buffer::check_failure() const {
 /// other holds it.
 std::error_code write_buffer::take_turn() noexcept {
   std::error_code error;
-  if (!turn_) turn_ = direction_lock(to_, error);
+  if (!turn_) turn_ = direction_lock(destination_, error);
   return error;
 }
 
@@ -134,7 +137,7 @@ class write_buffer::flusher {
 bool write_buffer::flush_later() noexcept {
   if (flush_is_due_) return true;
   try {
-    flushing_.spin({.name = "flush"}, flusher(*this), site_);
+    flushers_.spin({.name = "flush"}, flusher(*this), site_);
     flush_is_due_ = true;
   } catch (...) {
   }
@@ -178,14 +181,14 @@ std::error_code write_buffer::send(std::span<const std::byte>& bytes) noexcept {
 std::error_code write_buffer::send_all() noexcept {
   std::error_code error = buffered() > 0 ? take_turn() : std::error_code();
   while (buffered() > 0 && !error) {
-    if (sending_.size() == 0) {
-      std::swap(filling_, sending_);
-      filling_.begin = filling_.end = 0;
+    if (outgoing_.size() == 0) {
+      std::swap(input_, outgoing_);
+      input_.begin = input_.end = 0;
     }
-    std::span<const std::byte> rest(sending_.bytes.get() + sending_.begin, sending_.size());
+    std::span<const std::byte> rest(outgoing_.bytes.get() + outgoing_.begin, outgoing_.size());
     error = send(rest);
     if (failure_) break;
-    sending_.begin = sending_.end - rest.size();
+    outgoing_.begin = outgoing_.end - rest.size();
   }
   return error;
 }
@@ -193,8 +196,8 @@ std::error_code write_buffer::send_all() noexcept {
 /// The stream accepts no more bytes.
 void write_buffer::fail(const std::error_code& error) noexcept {
   failure_ = error;
-  filling_.begin = filling_.end = 0;
-  sending_.begin = sending_.end = 0;
+  input_.begin = input_.end = 0;
+  outgoing_.begin = outgoing_.end = 0;
   turn_ = direction_lock();
 }
 

@@ -113,7 +113,7 @@ constexpr executor_kind of_a_runtime{
 executor here() {
   detail::thread_state& home = detail::here();
   if (home.foreign) throw std::logic_error("here(): a foreign thread has no runtime");
-  if (home.jobs.over) throw executor_stopped();
+  if (home.jobs.stopped) throw executor_stopped();
   if (!home.jobs.taken) take_jobs(home, detail::make_inbox(home));
   return {home.jobs.inbox, detail::of_a_runtime};
 }

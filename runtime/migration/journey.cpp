@@ -57,7 +57,7 @@ namespace {
 void depart(journey& trip) noexcept {
   residence& origin = *trip.place;
   origin.thread.check_may_leave();
-  trip.saved_context.watched = origin.block.where.watched;
+  trip.saved_context.watched = origin.block.resume_context.watched;
   switch_context(trip.saved_context, origin.own_context);
   if (trip.home_stage == journey::home_state::closing) trip.home.close();
 }

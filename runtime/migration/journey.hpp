@@ -216,14 +216,14 @@ struct migration_attempt {
 /// The travelling code's access to what an executor refers to.
 struct executor_access {
   static bool same(const executor& a, const executor& b) noexcept {
-    return a.where_ == b.where_ && a.kind_ == b.kind_;
+    return a.target_ == b.target_ && a.kind_ == b.kind_;
   }
-  static bool is_here(const executor& target) { return target.kind_->is_here(target.where_); }
+  static bool is_here(const executor& target) { return target.kind_->is_here(target.target_); }
   static bool take_room(const executor& target, const journey& traveller) {
-    return target.kind_->take_room != nullptr && target.kind_->take_room(target.where_, traveller);
+    return target.kind_->take_room != nullptr && target.kind_->take_room(target.target_, traveller);
   }
   static void send(const executor& target, const arrival& fiber) {
-    target.kind_->send(target.where_, fiber);
+    target.kind_->send(target.target_, fiber);
   }
 };
 

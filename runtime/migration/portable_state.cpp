@@ -84,7 +84,7 @@ void residence::attach() noexcept {
     trip.absent = false;
     take_result();
   } else {
-    part.hosted = &trip.fiber;
+    part.guest = &trip.fiber;
     block.hosts = true;
   }
   if (cancelled) block.interrupts |= interrupt_cancel;
@@ -134,7 +134,7 @@ void residence::take_result() noexcept {
 void residence::lend_end() noexcept {
   if (!is_home()) {
     if (block.to_end_for != nullptr && !lent_end) return;
-    block.to_end_for = &cold(block).cancellation.why;
+    block.to_end_for = &cold(block).cancellation.reason;
   }
   cold_part& part = cold(block);
   if (!std::exchange(lent_end, true)) part.cancellation = trip.end.cause;

@@ -102,7 +102,7 @@ void residence::let_run() noexcept {
   attach();
   own_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
   own_state.error_number = std::exchange(thread.error_number(), trip.traveller_state.error_number);
-  own_context.watched = std::exchange(block.where.watched, trip.saved_context.watched);
+  own_context.watched = std::exchange(block.resume_context.watched, trip.saved_context.watched);
   own_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
   const bool ends = ends_here();
   if (ends) trip.home_stage = journey::home_state::closing;
@@ -115,7 +115,7 @@ void residence::take_leave() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), own_state.exceptions);
   trip.traveller_state.error_number = std::exchange(thread.error_number(), own_state.error_number);
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
-  block.where.watched = own_context.watched;
+  block.resume_context.watched = own_context.watched;
   trip.traveller_state.runs_on = std::exchange(block.runs_on, own_state.runs_on);
   detach();
 }

@@ -30,8 +30,8 @@ class adaptive_spin {
   template <typename Filled, typename Busy>
   bool wait(Filled filled, Busy busy) noexcept {
     if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
-    const std::uint64_t from = ticks();
-    for (int round = 0; ticks() - from < length_; ++round) {
+    const std::uint64_t begin = ticks();
+    for (int round = 0; ticks() - begin < length_; ++round) {
       if (round >= rounds_alone && !yield_briefly()) break;
       for (int look = 0; look < looks_in_a_round; ++look) {
         if (filled()) return true;
@@ -46,9 +46,9 @@ class adaptive_spin {
   /// Called when mail has ended a sleep that began at `asleep_since`: if a wait awake would have
   /// got the mail, or nearly, the next one is worthwhile.
   void learn(std::uint64_t asleep_since) noexcept {
-    const std::uint64_t now = ticks();
-    if (now < crowded_until_) return;
-    if (now - asleep_since < 2 * worth_) length_ = worth_;
+    const std::uint64_t time = ticks();
+    if (time < crowded_until_) return;
+    if (time - asleep_since < 2 * worth_) length_ = worth_;
   }
 
  private:
@@ -62,10 +62,10 @@ class adaptive_spin {
   static constexpr std::uint64_t crowded_times = 100;
 
   bool yield_briefly() noexcept {
-    const std::uint64_t from = ticks();
+    const std::uint64_t begin = ticks();
     ::sched_yield();
     const std::uint64_t back = ticks();
-    if (back - from < worth_ / large_share) return true;
+    if (back - begin < worth_ / large_share) return true;
     crowded_until_ = back + crowded_times * worth_;
     return false;
   }
@@ -74,7 +74,7 @@ class adaptive_spin {
   std::uint64_t length_ = 0;  // of the next wait, in ticks; 0: the thread sleeps at once
   std::uint64_t crowded_until_ = 0;
   std::size_t cores_ = 0;
-  awake_thread counted_;
+  awake_thread registration_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -47,9 +47,9 @@ std::size_t cores_in(const beginning& cpu_max) noexcept {
 
 std::size_t read_limit() noexcept {
   const beginning groups("/proc/self/cgroup");
-  const std::size_t at = groups.view().find("0::");
-  if (at == std::string_view::npos) return no_limit;
-  std::string_view group = groups.view().substr(at + 3);
+  const std::size_t position = groups.view().find("0::");
+  if (position == std::string_view::npos) return no_limit;
+  std::string_view group = groups.view().substr(position + 3);
   group = group.substr(0, group.find('\n'));
   std::size_t least = no_limit;
   for (;;) {
@@ -66,9 +66,9 @@ std::size_t read_limit() noexcept {
 
 std::size_t usable_cores() noexcept {
   static const std::size_t limit = read_limit();
-  cpu_set_t allowed;
-  const bool counted = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  return std::min(limit, counted ? static_cast<std::size_t>(CPU_COUNT(&allowed)) : 1);
+  cpu_set_t cores;
+  const bool known_set = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
+  return std::min(limit, known_set ? static_cast<std::size_t>(CPU_COUNT(&cores)) : 1);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -45,31 +45,32 @@ std::size_t most_mappings() {
 }
 
 /// Returns: the number of ranges that are guarded now.
-std::size_t install_vectored(std::byte* at, std::size_t stride, std::size_t count,
+std::size_t install_vectored(std::byte* address, std::size_t stride, std::size_t count,
                              std::size_t size) noexcept {
   const auto self =
       static_cast<int>(faults::call("pidfd_open", ::syscall, SYS_pidfd_open, ::getpid(), 0));
   if (self < 0) return 0;
-  std::size_t done = 0;
-  while (done < count) {
+  std::size_t count_so_far = 0;
+  while (count_so_far < count) {
     std::array<iovec, most_at_once> ranges;
-    const std::size_t some = std::min(count - done, most_at_once);
-    for (std::size_t i = 0; i < some; ++i) ranges[i] = {at + (done + i) * stride, size};
-    const ssize_t advised = faults::call("process_madvise", ::syscall, SYS_process_madvise, self,
-                                         ranges.data(), some, madv_guard_install, 0);
-    if (advised < static_cast<ssize_t>(size)) break;
-    done += static_cast<std::size_t>(advised) / size;
+    const std::size_t batch = std::min(count - count_so_far, most_at_once);
+    for (std::size_t i = 0; i < batch; ++i)
+      ranges[i] = {address + (count_so_far + i) * stride, size};
+    const ssize_t result = faults::call("process_madvise", ::syscall, SYS_process_madvise, self,
+                                        ranges.data(), batch, madv_guard_install, 0);
+    if (result < static_cast<ssize_t>(size)) break;
+    count_so_far += static_cast<std::size_t>(result) / size;
   }
   ::close(self);
-  return done;
+  return count_so_far;
 }
 
-void protect(std::byte* at, std::size_t size) {
+void protect(std::byte* address, std::size_t size) {
   if (mappings_used.fetch_add(mappings_a_guard) + mappings_a_guard > most_mappings()) {
     give_mappings_back(mappings_a_guard);
     throw stack_unavailable(no_mapping);
   }
-  if (faults::call("mprotect", ::mprotect, at, size, PROT_NONE) == 0) return;
+  if (faults::call("mprotect", ::mprotect, address, size, PROT_NONE) == 0) return;
   give_mappings_back(mappings_a_guard);
   throw stack_unavailable(no_guard);
 }
@@ -90,22 +91,22 @@ struct finding {
 };
 
 finding look() noexcept {
-  finding found;
+  finding outcome;
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return found;
+  if (memory == MAP_FAILED) return outcome;
   auto* pages = static_cast<std::byte*>(memory);
   const bool single = ::madvise(pages, size, madv_guard_install) == 0 && faults(pages);
-  found.locked = !single && ::madvise(pages, size, MADV_DONTNEED) != 0 && errno == EINVAL;
+  outcome.locked = !single && ::madvise(pages, size, MADV_DONTNEED) != 0 && errno == EINVAL;
   if (single && !disabled("guard")) {
     pages += size;
     const bool vectored = !disabled("process_madvise") &&
                           install_vectored(pages, size, 1, size) == 1 && faults(pages);
-    found.best = vectored ? guard_kind::vectored : guard_kind::single;
+    outcome.best = vectored ? guard_kind::vectored : guard_kind::single;
   }
   ::munmap(memory, 2 * size);
-  return found;
+  return outcome;
 }
 
 const finding& found() {
@@ -123,12 +124,14 @@ bool memory_is_locked() {
   return found().locked;
 }
 
-std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count, std::size_t size) {
-  std::size_t done = 0;
+std::size_t install_guards(std::byte* address, std::size_t stride, std::size_t count,
+                           std::size_t size) {
+  std::size_t count_so_far = 0;
   std::size_t mappings = 0;
-  if (best_guard() == guard_kind::vectored) done = install_vectored(at, stride, count, size);
-  for (; done < count; ++done) {
-    std::byte* next = at + done * stride;
+  if (best_guard() == guard_kind::vectored)
+    count_so_far = install_vectored(address, stride, count, size);
+  for (; count_so_far < count; ++count_so_far) {
+    std::byte* next = address + count_so_far * stride;
     if (best_guard() != guard_kind::protection &&
         faults::call("madvise", ::madvise, next, size, madv_guard_install) == 0) {
       continue;
@@ -144,16 +147,16 @@ std::size_t install_guards(std::byte* at, std::size_t stride, std::size_t count,
   return mappings;
 }
 
-void seal(std::byte* at, std::size_t size) noexcept {
-  if (best_guard() != guard_kind::protection && ::madvise(at, size, madv_guard_install) == 0)
+void seal(std::byte* address, std::size_t size) noexcept {
+  if (best_guard() != guard_kind::protection && ::madvise(address, size, madv_guard_install) == 0)
     return;
-  ::madvise(at, size, MADV_DONTNEED);
-  ::mprotect(at, size, PROT_NONE);
+  ::madvise(address, size, MADV_DONTNEED);
+  ::mprotect(address, size, PROT_NONE);
 }
 
-void unseal(std::byte* at, std::size_t size) noexcept {
-  if (best_guard() != guard_kind::protection) ::madvise(at, size, madv_guard_remove);
-  ::mprotect(at, size, PROT_READ | PROT_WRITE);
+void unseal(std::byte* address, std::size_t size) noexcept {
+  if (best_guard() != guard_kind::protection) ::madvise(address, size, madv_guard_remove);
+  ::mprotect(address, size, PROT_READ | PROT_WRITE);
 }
 
 void give_mappings_back(std::size_t count) noexcept {

@@ -25,8 +25,8 @@ class mapping_guard {
 
  private:
   static std::mutex& one_at_a_time() {
-    static std::mutex guarding;
-    return guarding;
+    static std::mutex mutex;
+    return mutex;
   }
 #else
   static void lock() {}

@@ -15,21 +15,21 @@ namespace {
 struct noting {
   std::span<void*> room;
   const void* first;  // inner frames are the observer's
-  std::size_t used = 0;
+  std::size_t count = 0;
 };
 
 _Unwind_Reason_Code note(_Unwind_Context* frame, void* argument) {
-  auto& all = *static_cast<noting*>(argument);
+  auto& notes = *static_cast<noting*>(argument);
   auto* address = reinterpret_cast<void*>(_Unwind_GetIP(frame));
-  if (all.used == 0 && address != all.first) return _URC_NO_REASON;
-  if (all.used == all.room.size() || address == nullptr) return _URC_NORMAL_STOP;
-  all.room[all.used++] = address;
+  if (notes.count == 0 && address != notes.first) return _URC_NO_REASON;
+  if (notes.count == notes.room.size() || address == nullptr) return _URC_NORMAL_STOP;
+  notes.room[notes.count++] = address;
   return _URC_NO_REASON;
 }
 
-saved_context left_at(const context& parked) noexcept {
-  if (switches_inline) return parked;
-  return as_left_inline(parked);
+saved_context left_at(const context& fiber_context) noexcept {
+  if (switches_inline) return fiber_context;
+  return as_left_inline(fiber_context);
 }
 
 void follow(void* argument) {
@@ -38,23 +38,23 @@ void follow(void* argument) {
 
 }  // namespace
 
-bool has_begun(const context& parked) noexcept {
-  return parked.stack_pointer != nullptr &&
-         left_at(parked).resume_at != reinterpret_cast<void*>(&motet_enter_context);
+bool has_begun(const context& fiber_context) noexcept {
+  return fiber_context.stack_pointer != nullptr &&
+         left_at(fiber_context).resume_at != reinterpret_cast<void*>(&motet_enter_context);
 }
 
-std::span<void*> parked_frames(const context& parked, std::span<void*> room) noexcept {
-  if (!has_begun(parked)) return {};
-  const saved_context where = left_at(parked);
-  noting all{room, where.resume_at};
-  motet_look_from(&where, &follow, &all);
-  return room.first(all.used);
+std::span<void*> parked_frames(const context& fiber_context, std::span<void*> room) noexcept {
+  if (!has_begun(fiber_context)) return {};
+  const saved_context position = left_at(fiber_context);
+  noting notes{room, position.resume_at};
+  motet_look_from(&position, &follow, &notes);
+  return room.first(notes.count);
 }
 
 std::span<void*> own_frames(std::span<void*> room) noexcept {
-  noting all{room, __builtin_extract_return_addr(__builtin_return_address(0))};
-  follow(&all);
-  return room.first(all.used);
+  noting notes{room, __builtin_extract_return_addr(__builtin_return_address(0))};
+  follow(&notes);
+  return room.first(notes.count);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -8,8 +8,8 @@
 
 extern "C" {
 /// Calls `look(argument)` in a frame whose unwind tables say that its caller is the function that
-/// `where` goes on in. In context/<architecture>.cpp.
-void motet_look_from(const motet::detail::saved_context* where, void (*look)(void*),
+/// `position` goes on in. In context/<architecture>.cpp.
+void motet_look_from(const motet::detail::saved_context* position, void (*look)(void*),
                      void* argument) noexcept;
 /// Its end.
 void motet_look_from_end() noexcept;
@@ -17,13 +17,13 @@ void motet_look_from_end() noexcept;
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether anything has run in `parked`, which is not running.
-bool has_begun(const context& parked) noexcept;
+/// Whether anything has run in `fiber_context`, which is not running.
+bool has_begun(const context& fiber_context) noexcept;
 
-/// Puts the return addresses of `parked`, the innermost first, into `room`. The context must have
-/// been left by a switch and stay left meanwhile.
+/// Puts the return addresses of `fiber_context`, the innermost first, into `room`. The context must
+/// have been left by a switch and stay left meanwhile.
 /// Returns: the part of `room` that is used; empty for a context that has not begun.
-std::span<void*> parked_frames(const context& parked, std::span<void*> room) noexcept;
+std::span<void*> parked_frames(const context& fiber_context, std::span<void*> room) noexcept;
 
 /// Puts those of the caller into `room`, the innermost first.
 [[gnu::noinline]] std::span<void*> own_frames(std::span<void*> room) noexcept;

@@ -22,8 +22,8 @@ std::size_t frames_before_a_look(std::span<void* const> frames) noexcept {
   const auto end = reinterpret_cast<std::uintptr_t>(&motet_look_from_end);
   std::size_t count = 0;
   while (count < frames.size()) {
-    const auto at = reinterpret_cast<std::uintptr_t>(frames[count]);
-    if (at >= begin && at < end) break;
+    const auto address = reinterpret_cast<std::uintptr_t>(frames[count]);
+    if (address >= begin && address < end) break;
     ++count;
   }
   return count;
@@ -44,8 +44,9 @@ signal_frame::signal_frame(const void* context) noexcept {
 
 /// In a switch, the thread's record of the running fiber and its stack pointer do not change at the
 /// same instant.
-const char* signal_frame::doubt(const stack& running, bool throws) const noexcept {
-  const bool on_its_stack = stack_pointer_ >= running.bottom && stack_pointer_ <= running.top;
+const char* signal_frame::doubt(const stack& current_stack, bool throws) const noexcept {
+  const bool on_its_stack =
+      stack_pointer_ >= current_stack.bottom && stack_pointer_ <= current_stack.top;
   if (!on_its_stack || ends_switch(instruction_)) return "between two fibers, or on another stack";
   return throws ? "on the way of an exception" : nullptr;
 }

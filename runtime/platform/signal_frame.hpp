@@ -22,11 +22,11 @@ class signal_frame {
 
   void* instruction() const noexcept { return instruction_; }
 
-  /// `running` is the stack of the fiber that the thread records as running. `throws`: an exception
-  /// of that fiber is in flight; the unwinder then restores the registers of one function in the
-  /// frame of another.
+  /// `current_stack` is the stack of the fiber that the thread records as running. `throws`: an
+  /// exception of that fiber is in flight; the unwinder then restores the registers of one function
+  /// in the frame of another.
   /// Returns: why the frames cannot be followed; null if they can.
-  const char* doubt(const stack& running, bool throws) const noexcept;
+  const char* doubt(const stack& current_stack, bool throws) const noexcept;
 
   /// Stores the addresses of the interrupted frames, the innermost first, in `room`. Call it in the
   /// handler, whose own frames are skipped, and only if doubt() is null.

@@ -17,26 +17,26 @@ class spare_mappings {
  public:
   /// Returns: a mapping that was kept, with its old contents, or null.
   void* take() noexcept {
-    for (std::atomic<void*>& place : kept_) {
+    for (std::atomic<void*>& place : places_) {
       if (place.load(std::memory_order_relaxed) == nullptr) continue;
-      if (void* found = place.exchange(nullptr, std::memory_order_acquire)) return found;
+      if (void* mapping = place.exchange(nullptr, std::memory_order_acquire)) return mapping;
     }
     return nullptr;
   }
   /// Returns: false if enough mappings are kept; the caller keeps `memory`.
   bool keep(void* memory) noexcept {
     if constexpr (faults::enabled) return false;  // calls of mmap(2) must not depend on the past
-    for (std::atomic<void*>& place : kept_) {
-      void* none = nullptr;
-      if (place.compare_exchange_strong(none, memory, std::memory_order_release)) return true;
+    for (std::atomic<void*>& place : places_) {
+      void* no_mapping = nullptr;
+      if (place.compare_exchange_strong(no_mapping, memory, std::memory_order_release)) return true;
     }
     return false;
   }
 
  private:
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t limit = 8;
 
-  std::array<std::atomic<void*>, most> kept_{};
+  std::array<std::atomic<void*>, limit> places_{};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -49,16 +49,16 @@ std::size_t colour(std::size_t index) {
 constexpr std::size_t room_for_note = 64;
 
 /// Returns: the end of the mapping of a stack, which is a multiple of the stride long.
-std::byte* end_of(const stack& one) {
-  std::byte* base = one.bottom - stack_pool::guard;
-  const auto size = static_cast<std::size_t>(one.top - base);
+std::byte* end_of(const stack& memory) {
+  std::byte* base = memory.bottom - stack_pool::guard;
+  const auto size = static_cast<std::size_t>(memory.top - base);
   return base + (size + stack_pool::stride - 1) / stack_pool::stride * stack_pool::stride;
 }
 
 }  // namespace
 
-stack_pool::note& stack_pool::note_of(const stack& noted) noexcept {
-  return *reinterpret_cast<note*>(end_of(noted) - sizeof(note));
+stack_pool::note& stack_pool::note_of(const stack& memory) noexcept {
+  return *reinterpret_cast<note*>(end_of(memory) - sizeof(note));
 }
 
 /// Locked memory is resident at once: then a slab holds few stacks.
@@ -74,7 +74,7 @@ stack_pool::~stack_pool() {
     for (std::size_t i = 0; i < free_count_; ++i)
       valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
   }
-  for (std::byte* each : slabs_) ::munmap(each, stacks_in_slab_ * stride);
+  for (std::byte* slab : slabs_) ::munmap(slab, stacks_in_slab_ * stride);
   give_mappings_back(mappings_);
 }
 
@@ -95,34 +95,34 @@ void stack_pool::make_room(std::size_t count) {
 }
 
 void stack_pool::map_slab() {
-  make_room(mapped_ + stacks_in_slab_);
+  make_room(mapped_count_ + stacks_in_slab_);
   slabs_.reserve(slabs_.size() + 1);
   slabs_.push_back(map(stacks_in_slab_ * stride));
-  mapped_ += stacks_in_slab_;
+  mapped_count_ += stacks_in_slab_;
 }
 
 /// Guards that need no mappings of their own are made when a fiber begins. What could run out of
 /// mappings is guarded when the stack is promised.
 std::size_t stack_pool::ready() const noexcept {
-  return (guards_are_early_ ? guarded_ : mapped_) - handed_out_;
+  return (guards_are_early_ ? guarded_count_ : mapped_count_) - handed_out_;
 }
 
 void stack_pool::make_more() {
   do {
-    const std::size_t before = ready();
-    if (!guards_are_early_ || guarded_ == mapped_) map_slab();
+    const std::size_t old_count = ready();
+    if (!guards_are_early_ || guarded_count_ == mapped_count_) map_slab();
     if (guards_are_early_) guard_some();
-    unpromised_ += static_cast<std::ptrdiff_t>(ready() - before);
-  } while (unpromised_ <= 0);
+    unpromised_count_ += static_cast<std::ptrdiff_t>(ready() - old_count);
+  } while (unpromised_count_ <= 0);
 }
 
 /// After the process has locked its memory, the kernel refuses guards that need no
 /// mapping: later promises then make up for stacks that were promised but have no guard
 /// yet.
 void stack_pool::guard_early() noexcept {
-  const std::size_t before = ready();
+  const std::size_t old_count = ready();
   guards_are_early_ = true;
-  unpromised_ -= static_cast<std::ptrdiff_t>(before - ready());
+  unpromised_count_ -= static_cast<std::ptrdiff_t>(old_count - ready());
 }
 
 std::byte* stack_pool::place(std::size_t index) const noexcept {
@@ -131,12 +131,13 @@ std::byte* stack_pool::place(std::size_t index) const noexcept {
 
 /// Installs guards in batches, because one call serves many; one at a time if each needs a mapping.
 void stack_pool::guard_some() {
-  const std::size_t most = best_guard() == guard_kind::protection ? 1 : 32;
-  const std::size_t some = std::min(most, stacks_in_slab_ - guarded_ % stacks_in_slab_);
-  const std::size_t taken = install_guards(place(guarded_), stride, some, guard);
-  mappings_ += taken;
-  guarded_ += some;
-  if (taken > 0 && !guards_are_early_) guard_early();
+  const std::size_t batch_limit = best_guard() == guard_kind::protection ? 1 : 32;
+  const std::size_t batch =
+      std::min(batch_limit, stacks_in_slab_ - guarded_count_ % stacks_in_slab_);
+  const std::size_t guarded_count = install_guards(place(guarded_count_), stride, batch, guard);
+  mappings_ += guarded_count;
+  guarded_count_ += batch;
+  if (guarded_count > 0 && !guards_are_early_) guard_early();
 }
 
 /// The kernel may lack memory for its tables just now. The fiber has been promised a stack: so, as
@@ -159,65 +160,66 @@ void stack_pool::guard_some_surely() noexcept {
 stack stack_pool::take_large(std::size_t size) {
   const std::size_t strides = (size + colour(15) + room_for_note + guard + stride - 1) / stride;
   std::byte* base = map(strides * stride);
-  const stack made{base + guard, base + strides * stride - colour(next_colour_++) - room_for_note};
+  const stack result{base + guard,
+                     base + strides * stride - colour(next_colour_++) - room_for_note};
   try {
     const std::size_t mappings = install_guards(base, stride, 1, guard);
-    ::new (&note_of(made)) note{valgrind::know_stack(made), mappings};
+    ::new (&note_of(result)) note{valgrind::know_stack(result), mappings};
   } catch (...) {
     ::munmap(base, strides * stride);
     throw;
   }
-  return made;
+  return result;
 }
 
 stack stack_pool::take_fresh() noexcept {
-  if (handed_out_ == guarded_) guard_some_surely();
+  if (handed_out_ == guarded_count_) guard_some_surely();
   std::byte* base = place(handed_out_++);
-  const stack made{base + guard, base + stride - colour(next_colour_++) - room_for_note};
-  if (valgrind::watches()) ::new (&note_of(made)) note{valgrind::know_stack(made), 0};
-  return made;
+  const stack result{base + guard, base + stride - colour(next_colour_++) - room_for_note};
+  if (valgrind::watches()) ::new (&note_of(result)) note{valgrind::know_stack(result), 0};
+  return result;
 }
 
-void stack_pool::unmap_large(const stack& used) noexcept {
-  const note noted = note_of(used);
-  valgrind::forget_stack(noted.known_as);
-  ::munmap(used.bottom - guard, static_cast<std::size_t>(end_of(used) - used.bottom) + guard);
-  give_mappings_back(noted.mappings);
+void stack_pool::unmap_large(const stack& memory) noexcept {
+  const note note_of_stack = note_of(memory);
+  valgrind::forget_stack(note_of_stack.known_as);
+  ::munmap(memory.bottom - guard, static_cast<std::size_t>(end_of(memory) - memory.bottom) + guard);
+  give_mappings_back(note_of_stack.mappings);
 }
 
-void stack_pool::put_into_quarantine(const stack& used) noexcept {
+void stack_pool::put_into_quarantine(const stack& memory) noexcept {
   sealed& place = quarantine_[oldest_++ % quarantine_.size()];
   const sealed released = place;
-  place = {used, note_of(used)};
-  seal(used.bottom, stride - guard);
-  if (released.one.bottom == nullptr) return;
-  unseal(released.one.bottom, stride - guard);
-  note_of(released.one) = released.noted;
-  put(released.one);
+  place = {memory, note_of(memory)};
+  seal(memory.bottom, stride - guard);
+  if (released.memory.bottom == nullptr) return;
+  unseal(released.memory.bottom, stride - guard);
+  note_of(released.memory) = released.note_of_stack;
+  put(released.memory);
 }
 
 bool stack_pool::trim_some() noexcept {
-  for (int some = 0; some < 64 && can_trim(); ++some) {
-    const stack coldest{free_[returned_].bottom, free_[returned_].top};
-    ++returned_;
-    const note noted = note_of(coldest);
+  for (int batch = 0; batch < 64 && can_trim(); ++batch) {
+    const stack coldest{free_[return_count_].bottom, free_[return_count_].top};
+    ++return_count_;
+    const note note_of_stack = note_of(coldest);
     ::madvise(coldest.bottom, stride - guard, MADV_DONTNEED);
-    if (noted.known_as != 0) note_of(coldest) = noted;
+    if (note_of_stack.known_as != 0) note_of(coldest) = note_of_stack;
   }
   return can_trim();
 }
 
 stack this_threads_stack() noexcept {
-  stack all;
+  stack mapping;
   pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return all;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return mapping;
   void* bottom = nullptr;
   std::size_t size = 0;
   ::pthread_attr_getstack(&attributes, &bottom, &size);
   ::pthread_attr_destroy(&attributes);
-  all.bottom = static_cast<std::byte*>(bottom);
-  all.top = all.bottom + size;
-  return all;
+  mapping.bottom = static_cast<std::byte*>(bottom);
+  mapping.top = mapping.bottom + size;
+  return mapping;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

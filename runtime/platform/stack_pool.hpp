@@ -42,36 +42,36 @@ class stack_pool {
   /// A stack of the default size is kept for a fiber, until take_promised() or take_back_promise().
   /// Throws: stack_unavailable.
   void promise() {
-    if (unpromised_ <= 0) [[unlikely]]
+    if (unpromised_count_ <= 0) [[unlikely]]
       make_more();
-    --unpromised_;
+    --unpromised_count_;
   }
   stack take_promised() noexcept {
     if (free_count_ == 0) return take_fresh();
     const free_stack last = free_[--free_count_];
-    if (returned_ > free_count_) returned_ = free_count_;
+    if (return_count_ > free_count_) return_count_ = free_count_;
     if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
     return {last.bottom, last.top};
   }
-  void take_back_promise() noexcept { ++unpromised_; }
-  void give_back(const stack& used) noexcept {
-    if (used.size() >= stride) {
-      unmap_large(used);
+  void take_back_promise() noexcept { ++unpromised_count_; }
+  void give_back(const stack& memory) noexcept {
+    if (memory.size() >= stride) {
+      unmap_large(memory);
     } else if (quarantine_.empty()) {
-      put(used);
+      put(memory);
     } else {
-      put_into_quarantine(used);
+      put_into_quarantine(memory);
     }
   }
-  /// Whether `used` comes to no harm by being given back: it is neither unmapped nor sealed. So a
+  /// Whether `memory` comes to no harm by being given back: it is neither unmapped nor sealed. So a
   /// fiber that ends may give it back itself, or another one may begin at its top.
-  bool is_pooled(const stack& used) const noexcept {
-    return used.size() < stride && quarantine_.empty();
+  bool is_pooled(const stack& memory) const noexcept {
+    return memory.size() < stride && quarantine_.empty();
   }
   /// Returns: how many pooled stacks are mapped.
-  std::size_t mapped() const noexcept { return mapped_; }
+  std::size_t mapped() const noexcept { return mapped_count_; }
   /// Returns: how many of them have been used, and have not given their memory back.
-  std::size_t resident() const noexcept { return handed_out_ - returned_; }
+  std::size_t resident() const noexcept { return handed_out_ - return_count_; }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
   /// are free than `kept_warm`.
   /// Returns: whether there is more memory to give back.
@@ -92,7 +92,7 @@ class stack_pool {
     unsigned known_as = 0;     // Valgrind's number of the stack
     std::size_t mappings = 0;  // that the guard of a large stack took
   };
-  static note& note_of(const stack& noted) noexcept;
+  static note& note_of(const stack& memory) noexcept;
 
   /// A stack, but a trivial type, so that making the array does not touch its memory.
   struct free_stack {
@@ -100,20 +100,20 @@ class stack_pool {
     std::byte* top;
   };
   struct sealed {
-    stack one;
-    note noted;
+    stack memory;
+    note note_of_stack;
   };
 
-  void put(const stack& used) noexcept {
-    free_[free_count_++] = {used.bottom, used.top};
-    ++unpromised_;
+  void put(const stack& memory) noexcept {
+    free_[free_count_++] = {memory.bottom, memory.top};
+    ++unpromised_count_;
   }
   [[gnu::noinline]] stack take_fresh() noexcept;
   [[gnu::noinline]] stack take_large(std::size_t size);
-  [[gnu::noinline]] void unmap_large(const stack& used) noexcept;
-  bool can_trim() const noexcept { return returned_ + kept_warm < free_count_; }
+  [[gnu::noinline]] void unmap_large(const stack& memory) noexcept;
+  bool can_trim() const noexcept { return return_count_ + kept_warm < free_count_; }
   [[gnu::noinline]] bool trim_some() noexcept;
-  [[gnu::noinline]] void put_into_quarantine(const stack& used) noexcept;
+  [[gnu::noinline]] void put_into_quarantine(const stack& memory) noexcept;
   [[gnu::noinline]] void make_more();
   void map_slab();
   void make_room(std::size_t count);
@@ -128,13 +128,13 @@ class stack_pool {
   std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
   std::size_t room_ = 0;                // how many stacks free_ has room for
   std::size_t free_count_ = 0;
-  std::size_t returned_ = 0;       // so many free stacks, from the front, have no memory
-  std::ptrdiff_t unpromised_ = 0;  // free and ready stacks that are not promised
-  bool guards_are_early_;          // made when stacks are promised
+  std::size_t return_count_ = 0;         // so many free stacks, from the front, have no memory
+  std::ptrdiff_t unpromised_count_ = 0;  // free and ready stacks that are not promised
+  bool guards_are_early_;                // made when stacks are promised
   // Prefixes of the sequence of stacks, in the order of the slabs: mapped, guarded, handed
   // out.
-  std::size_t mapped_ = 0;
-  std::size_t guarded_ = 0;
+  std::size_t mapped_count_ = 0;
+  std::size_t guarded_count_ = 0;
   std::size_t handed_out_ = 0;
   std::size_t mappings_ = 0;  // used by the guards
   std::size_t next_colour_ = 0;

@@ -32,16 +32,16 @@ const T* at(std::uintptr_t base, std::uintptr_t value) noexcept {
 }
 
 exports exports_of(const link_map& object) noexcept {
-  exports found;
-  if (object.l_ld == nullptr) return found;
-  for (const ElfW(Dyn)* each = object.l_ld; each->d_tag != DT_NULL; ++each) {
-    const std::uintptr_t value = each->d_un.d_ptr;
-    if (each->d_tag == DT_SYMTAB) found.symbols = at<ElfW(Sym)>(object.l_addr, value);
-    if (each->d_tag == DT_STRTAB) found.names = at<char>(object.l_addr, value);
-    if (each->d_tag == DT_GNU_HASH) found.gnu_hash = at<std::uint32_t>(object.l_addr, value);
-    if (each->d_tag == DT_HASH) found.hash = at<std::uint32_t>(object.l_addr, value);
+  exports result;
+  if (object.l_ld == nullptr) return result;
+  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {
+    const std::uintptr_t value = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_SYMTAB) result.symbols = at<ElfW(Sym)>(object.l_addr, value);
+    if (entry->d_tag == DT_STRTAB) result.names = at<char>(object.l_addr, value);
+    if (entry->d_tag == DT_GNU_HASH) result.gnu_hash = at<std::uint32_t>(object.l_addr, value);
+    if (entry->d_tag == DT_HASH) result.hash = at<std::uint32_t>(object.l_addr, value);
   }
-  return found;
+  return result;
 }
 
 /// The table says of each bucket where its chain begins; the chain that begins last ends with the
@@ -57,32 +57,33 @@ std::size_t count_by_gnu_hash(const std::uint32_t* table) noexcept {
   return std::size_t{last} + 1;
 }
 
-std::span<const ElfW(Sym)> symbols_of(const exports& of) noexcept {
-  if (of.symbols == nullptr || of.names == nullptr) return {};
-  if (of.gnu_hash != nullptr) return {of.symbols, count_by_gnu_hash(of.gnu_hash)};
-  return {of.symbols, of.hash == nullptr ? 0 : of.hash[1]};
+std::span<const ElfW(Sym)> symbols_of(const exports& table) noexcept {
+  if (table.symbols == nullptr || table.names == nullptr) return {};
+  if (table.gnu_hash != nullptr) return {table.symbols, count_by_gnu_hash(table.gnu_hash)};
+  return {table.symbols, table.hash == nullptr ? 0 : table.hash[1]};
 }
 
-bool contains(const ElfW(Sym) & one, std::uintptr_t offset) noexcept {
-  const auto type = one.st_info & 0xf;
-  if (one.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE)) return false;
-  return offset == one.st_value || (offset > one.st_value && offset - one.st_value < one.st_size);
+bool contains(const ElfW(Sym) & entry, std::uintptr_t offset) noexcept {
+  const auto type = entry.st_info & 0xf;
+  if (entry.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE)) return false;
+  return offset == entry.st_value ||
+         (offset > entry.st_value && offset - entry.st_value < entry.st_size);
 }
 
 }  // namespace
 
 symbol symbol_at(const void* address) noexcept {
-  dl_find_object found{};
-  if (::_dl_find_object(const_cast<void*>(address), &found) != 0) return {};
-  const link_map& object = *found.dlfo_link_map;
+  dl_find_object best{};
+  if (::_dl_find_object(const_cast<void*>(address), &best) != 0) return {};
+  const link_map& object = *best.dlfo_link_map;
   symbol result;
   result.file = *object.l_name != '\0' ? object.l_name : program_invocation_name;
   result.offset = reinterpret_cast<std::uintptr_t>(address) - object.l_addr;
   const exports tables = exports_of(object);
-  for (const ElfW(Sym) & each : symbols_of(tables)) {
-    if (!contains(each, result.offset)) continue;
-    result.name = tables.names + each.st_name;
-    result.offset -= each.st_value;
+  for (const ElfW(Sym) & candidate : symbols_of(tables)) {
+    if (!contains(candidate, result.offset)) continue;
+    result.name = tables.names + candidate.st_name;
+    result.offset -= candidate.st_value;
     break;
   }
   return result;

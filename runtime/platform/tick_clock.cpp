@@ -19,37 +19,39 @@ constexpr std::uint64_t spans_compared = 16;
 
 }  // namespace
 
-void tick_clock::anchor(std::uint64_t at, clock::time_point reading, std::uint64_t took) noexcept {
-  const std::uint64_t passed = at - anchor_ticks_;
-  const bool is_comparable = trusted_ > 0 && passed < spans_compared * trusted_;
-  const auto expected = anchor_ + clock::duration((passed * scaled_rate_) >> rate_bits);
+void tick_clock::anchor(std::uint64_t ticks_now, clock::time_point reading,
+                        std::uint64_t took) noexcept {
+  const std::uint64_t elapsed = ticks_now - anchor_ticks_;
+  const bool is_comparable = trust_span_ > 0 && elapsed < spans_compared * trust_span_;
+  const auto estimate = anchor_ + clock::duration((elapsed * scaled_rate_) >> rate_bits);
   anchor_ = reading;
-  anchor_ticks_ = at;
-  trusted_ = 0;
+  anchor_ticks_ = ticks_now;
+  trust_span_ = 0;
   if (unsteady_ || took >= a_moment) return;
   // A counter that has stood still, as in a virtual machine that was moved, is not trusted again.
-  if (is_comparable && expected + 10us < reading) {
+  if (is_comparable && estimate + 10us < reading) {
     unsteady_ = true;
     return;
   }
-  measure(at, reading);
-  trusted_ = span_;
+  measure(ticks_now, reading);
+  trust_span_ = span_;
 }
 
-void tick_clock::measure(std::uint64_t at, clock::time_point reading) noexcept {
+void tick_clock::measure(std::uint64_t ticks_now, clock::time_point reading) noexcept {
   const auto base = reading - base_;
-  if (base_ticks_ == 0 || base > 10 * longest_base || at < base_ticks_) {
+  if (base_ticks_ == 0 || base > 10 * longest_base || ticks_now < base_ticks_) {
     base_ = reading;
-    base_ticks_ = at;
+    base_ticks_ = ticks_now;
     return;
   }
   if (base < shortest_base) return;
-  const double rate = static_cast<double>(base.count()) / static_cast<double>(at - base_ticks_);
+  const double rate =
+      static_cast<double>(base.count()) / static_cast<double>(ticks_now - base_ticks_);
   scaled_rate_ = static_cast<std::uint64_t>(rate * rounded_up * (std::uint64_t{1} << rate_bits));
   span_ = static_cast<std::uint64_t>(clock::duration(trusted_span).count() / rate);
   if (base > longest_base) {
     base_ = reading;
-    base_ticks_ = at;
+    base_ticks_ = ticks_now;
   }
 }
 

@@ -15,17 +15,17 @@ class tick_clock {
   /// Reads the clock by `read()` and takes the reading for an anchor.
   template <typename Read>
   clock::time_point read(Read&& read_clock) noexcept {
-    std::uint64_t before = 0;
+    std::uint64_t begin = 0;
     clock::time_point reading;
     std::uint64_t took = 0;
     // If the thread loses the processor in between, the two counts are far apart: it tries again.
     for (int tries = 0; tries < 3; ++tries) {
-      before = ticks();
+      begin = ticks();
       reading = read_clock();
-      took = ticks() - before;
+      took = ticks() - begin;
       if (took < a_moment) break;
     }
-    anchor(before, reading, took);
+    anchor(begin, reading, took);
     return reading;
   }
 
@@ -33,20 +33,20 @@ class tick_clock {
   ///          instant it has returned before.
   template <typename Read>
   clock::time_point now(Read&& read_clock) noexcept {
-    const std::uint64_t passed = ticks() - anchor_ticks_;
-    if (passed > trusted_) return latest(read(read_clock));
-    return latest(anchor_ + clock::duration(1 + ((passed * scaled_rate_) >> rate_bits)));
+    const std::uint64_t elapsed = ticks() - anchor_ticks_;
+    if (elapsed > trust_span_) return latest(read(read_clock));
+    return latest(anchor_ + clock::duration(1 + ((elapsed * scaled_rate_) >> rate_bits)));
   }
 
  private:
   static constexpr int rate_bits = 32;
   static constexpr std::uint64_t a_moment = 10'000;  // ticks
 
-  void anchor(std::uint64_t at, clock::time_point reading, std::uint64_t took) noexcept;
-  void measure(std::uint64_t at, clock::time_point reading) noexcept;
+  void anchor(std::uint64_t ticks_now, clock::time_point reading, std::uint64_t took) noexcept;
+  void measure(std::uint64_t ticks_now, clock::time_point reading) noexcept;
 
-  clock::time_point latest(clock::time_point found) noexcept {
-    if (found > latest_) latest_ = found;
+  clock::time_point latest(clock::time_point time) noexcept {
+    if (time > latest_) latest_ = time;
     return latest_;
   }
 
@@ -54,7 +54,7 @@ class tick_clock {
   std::uint64_t anchor_ticks_ = 0;
   std::uint64_t scaled_rate_ = 0;  // nanoseconds a tick, in units of 2^-rate_bits
   std::uint64_t span_ = 0;         // ticks for which a good anchor holds; 0: the rate is not known
-  std::uint64_t trusted_ = 0;      // ticks for which the present anchor holds
+  std::uint64_t trust_span_ = 0;   // ticks for which the present anchor holds
   clock::time_point latest_{};
   // The rate is measured from here:
   clock::time_point base_{};

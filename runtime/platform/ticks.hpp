@@ -38,7 +38,7 @@ bool ticks_are_steady() noexcept;
 std::uint64_t ticks_in(std::chrono::nanoseconds span) noexcept;
 
 struct clock_reading {
-  std::chrono::steady_clock::time_point at;
+  std::chrono::steady_clock::time_point time;
   std::uint64_t ticks;
 };
 
@@ -49,12 +49,12 @@ clock_reading read_clock_and_ticks(Read&& read_clock) noexcept {
   clock_reading best{};
   std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
   for (int tries = 0; tries < 8; ++tries) {
-    const std::uint64_t before = ticks();
-    const auto at = read_clock();
-    const std::uint64_t took = ticks() - before;
+    const std::uint64_t begin = ticks();
+    const auto time = read_clock();
+    const std::uint64_t took = ticks() - begin;
     if (took >= fewest) continue;
     fewest = took;
-    best = {at, before + took / 2};
+    best = {time, begin + took / 2};
   }
   return best;
 }
@@ -62,11 +62,11 @@ clock_reading read_clock_and_ticks(Read&& read_clock) noexcept {
 /// Takes 20 us. Returns: the ticks in a nanosecond, within a hundredth.
 template <typename Read>
 double measure_ticks_per_nanosecond(Read read_clock) noexcept {
-  const clock_reading from = read_clock_and_ticks(read_clock);
-  while (read_clock() - from.at < std::chrono::microseconds(20)) continue;
-  const clock_reading to = read_clock_and_ticks(read_clock);
-  return static_cast<double>(to.ticks - from.ticks) /
-         static_cast<double>((to.at - from.at).count());
+  const clock_reading first = read_clock_and_ticks(read_clock);
+  while (read_clock() - first.time < std::chrono::microseconds(20)) continue;
+  const clock_reading last = read_clock_and_ticks(read_clock);
+  return static_cast<double>(last.ticks - first.ticks) /
+         static_cast<double>((last.time - first.time).count());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -49,9 +49,10 @@ inline void forget_stack([[maybe_unused]] unsigned number) noexcept {
 }
 
 /// Tells Valgrind that the kernel has written there without a system call that it could see.
-inline void kernel_wrote([[maybe_unused]] void* to, [[maybe_unused]] std::size_t size) noexcept {
+inline void kernel_wrote([[maybe_unused]] void* address,
+                         [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_VALGRIND)
-  VALGRIND_MAKE_MEM_DEFINED(to, size);
+  VALGRIND_MAKE_MEM_DEFINED(address, size);
 #endif
 }
 

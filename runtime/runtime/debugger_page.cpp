@@ -47,14 +47,14 @@ void write_debugger_page(thread_state& thread) noexcept {
   const control_block& block = thread.main_fiber();
   const tagged_link<fibers_tag>& links = block;
   const wait_record wait("");
-  const saved_context& registers = block.where;
+  const saved_context& registers = block.resume_context;
   std::size_t next = 1;
   for (const std::uint64_t word : {
            std::uint64_t{reinterpret_cast<std::uintptr_t>(&motet_thread_registry)},
            std::uint64_t{offsetof(thread_entry, thread)},
            std::uint64_t{offsetof(thread_entry, runtime)},
            std::uint64_t{offsetof(thread_entry, next)},
-           place_in(thread, *thread.watched().running),
+           place_in(thread, *thread.watched().runner),
            place_in(thread, thread.fibers()),
            std::uint64_t{sizeof block},
            place_in(block, links),
@@ -68,7 +68,7 @@ void write_debugger_page(thread_state& thread) noexcept {
            place_in(block, registers.resume_at),
            place_in(block, registers.frame),
            place_in(block, registers.base),
-           place_in(wait, wait.what),
+           place_in(wait, wait.description),
            place_in(wait, wait.subject),
            place_in(wait, wait.target),
            place_in(wait, wait.of_object),

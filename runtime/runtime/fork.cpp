@@ -65,7 +65,7 @@ void thread_state::start_over() noexcept {
   fork_reserve_->kernel->belongs_to(fresh, options_);
   kernel_ = std::move(fork_reserve_->kernel);
   fork_reserve_.reset();
-  control_block& caller = *running_;
+  control_block& caller = *runner_;
   const std::size_t room = timers::of_a_fiber + timers_of_scopes(caller.scopes);
   time.start_over(*kernel_, caller, room);
   forget_others(caller);
@@ -74,8 +74,8 @@ void thread_state::start_over() noexcept {
   mail_ = caller.mail = &fresh;
   main_ = &caller;
   calls_main = true;  // its function returns to a frame on its own stack
-  pending_ = {};
-  pending_[caller.transient ? 1 : 0] = time.size();
+  wakers_ = {};
+  wakers_[caller.transient ? 1 : 0] = time.size();
   idle.start_over();
   if (recorded()) recording->abandon();
   recorded(false);
@@ -83,8 +83,8 @@ void thread_state::start_over() noexcept {
   awake_thread::wake();
   wakes_go_to(-1);
   jobs.forget();  // no other thread is left to give it jobs
-  count_down_from(counted.from(schedule.countdown()));
-  counted.start_over();
+  count_down_from(counts.from(schedule.countdown()));
+  counts.start_over();
   if (counters_are_wanted.load()) begin_to_count(*this);  // the request may have been abandoned
 }
 
@@ -92,7 +92,7 @@ void thread_state::forget_others(control_block& caller) noexcept {
   queue_.abandon();
   calls.abandon();
   cleaner.abandon(caller);
-  living_ = 0;
+  living_count_ = 0;
   exit_waiter_ = nullptr;
   fibers_.abandon();
   fibers_.push_back(caller);

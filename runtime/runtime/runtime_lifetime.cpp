@@ -33,7 +33,7 @@ const char* thread_state::in_use() const noexcept {
   if (calls_main) return "this thread is in run(), or in the function of a motet::thread";
   if (foreign) return "this is a visit to a foreign thread";
   if (!may_leave()) return "the call is within a no_switch_guard";
-  if (living_ > 0) return "fibers that were spun before are not over";
+  if (living_count_ > 0) return "fibers that were spun before are not over";
   if (main_->scopes != nullptr) return "the call is within a time limit, or another scope";
   if (anything_pending()) return "operations or timers are pending";
   const cold_part* part = cold_if_any(*main_);
@@ -53,15 +53,15 @@ void thread_state::close_mail() noexcept {
     }
     cleaner.reap();
   } while (!mail_->close());
-  jobs.closed = nullptr;
+  jobs.stale_inbox = nullptr;
 }
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
 void thread_state::check_nothing_left() const noexcept {
   const std::size_t count = store.timers_of_blocks();
-  if (living_ == 0 && !anything_pending() && time.empty() && time.reserved() == count) return;
+  if (living_count_ == 0 && !anything_pending() && time.empty() && time.reserved() == count) return;
   std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
-               living_, time.size(), time.reserved() - count, pending_[0] + pending_[1]);
+               living_count_, time.size(), time.reserved() - count, wakers_[0] + wakers_[1]);
   std::abort();
 }
 
@@ -99,7 +99,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
 
 /// The caller's ancestors may end while it lives: it is nobody's child any more.
 void thread_state::end_others() noexcept {
-  control_block& caller = *running_;
+  control_block& caller = *runner_;
   ++caller.shields;
   take_no_more_jobs(*this);
   if (&caller != main_) {
@@ -110,7 +110,7 @@ void thread_state::end_others() noexcept {
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
     if (fiber != &caller && fiber != main_) cancel_here(*fiber, exits);
   }
-  while (living_ > (&caller == main_ ? 0U : 1U)) {
+  while (living_count_ > (&caller == main_ ? 0U : 1U)) {
     wait_record wait("the other fibers' end");
     exit_waiter_ = &wait;
     park(wait);

@@ -34,7 +34,7 @@ thread_stats read(const detail::thread_counters& counters) {
   result.operations =
       std::accumulate(result.in_flight.begin(), result.in_flight.end(), std::uint64_t{0});
   result.spun = counters.spun.get();
-  result.ended = counters.ended.get();
+  result.ended = counters.ends.get();
   result.switches = counters.switches.get();
   result.polls = counters.polls.get();
   result.sleeps = counters.sleeps.get();
@@ -115,7 +115,7 @@ process_stats stats() {
 }
 
 std::string_view name_of(verb kind) noexcept {
-  return detail::row_of(kind).name.shown;
+  return detail::row_of(kind).name.label;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -11,35 +11,35 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void enlist(awaiter& waiting, control_block& fiber) noexcept {
+void enlist(awaiter& record, control_block& fiber) noexcept {
   if (!fiber.dead()) {
-    fiber.awaiters.push_back(waiting);
+    fiber.awaiters.push_back(record);
     return;
   }
   ++fiber.references;  // notify() may give up the last other reference
-  if (waiting.notify(waiting)) withdraw_failure(fiber);
+  if (record.notify(record)) withdraw_failure(fiber);
   release_later(fiber);
 }
 
-remote_awaiter::remote_awaiter(handle awaited, handle from, wait_node* among) noexcept
-    : target_(std::move(awaited)),
-      from_(std::move(from)),
+remote_awaiter::remote_awaiter(handle target, handle waiter_handle, wait_node* node) noexcept
+    : target_(std::move(target)),
+      waiter_(std::move(waiter_handle)),
       block_(target_.get()),
-      among_(among),
-      claims_(among == nullptr) {
+      node_(node),
+      claims_(node == nullptr) {
   wait.target = &block_;
-  for (letter* each : {&enlisting_, &fetching_, &news_}) each->sender = this;
+  for (letter* post : {&enlisting_, &fetching_, &news_}) post->sender = this;
   enlisting_.handle_post = [](post& item, thread_state&) noexcept {
     remote_awaiter& self = *static_cast<letter&>(item).sender;
     enlist(self, *self.target_.get());
   };
-  notify = [](awaiter& listed) noexcept {
-    auto& self = static_cast<remote_awaiter&>(listed);
+  notify = [](awaiter& record_of_list) noexcept {
+    auto& self = static_cast<remote_awaiter&>(record_of_list);
     const bool claims = self.claims_;
-    auto expected = progress::waiting;
-    if (!self.reached_.compare_exchange_strong(expected, progress::notified)) return false;
-    note_post(*self.from_.get());
-    self.from_.get()->mail->push(self.news_);
+    auto expectation = progress::waiting;
+    if (!self.stage_.compare_exchange_strong(expectation, progress::notified)) return false;
+    note_post(*self.waiter_.get());
+    self.waiter_.get()->mail->push(self.news_);
     return claims;
   };
   news_.handle_post = [](post& item, thread_state& home) noexcept {
@@ -52,17 +52,17 @@ remote_awaiter::remote_awaiter(handle awaited, handle from, wait_node* among) no
   };
 }
 
-remote_awaiter* remote_awaiter::send(control_block& target, control_block& waiting,
-                                     wait_node* among) {
-  auto* sent = new remote_awaiter(refer_to(target), refer_to(waiting), among);
-  if (target.mail->push(sent->enlisting_)) return sent;
-  delete sent;
+remote_awaiter* remote_awaiter::send(control_block& target, control_block& record,
+                                     wait_node* node) {
+  auto* result = new remote_awaiter(refer_to(target), refer_to(record), node);
+  if (target.mail->push(result->enlisting_)) return result;
+  delete result;
   return nullptr;
 }
 
 bool remote_awaiter::give_up() noexcept {
-  auto expected = progress::waiting;
-  if (!reached_.compare_exchange_strong(expected, progress::given_up)) return false;
+  auto expectation = progress::waiting;
+  if (!stage_.compare_exchange_strong(expectation, progress::given_up)) return false;
   if (!target_.get()->mail->push(fetching_)) delete this;
   return true;
 }
@@ -72,9 +72,9 @@ void remote_awaiter::come_home(thread_state& home) noexcept {
     delete this;
     return;
   }
-  over_ = true;
-  if (among_ != nullptr) {
-    among_->win(home);
+  complete_ = true;
+  if (node_ != nullptr) {
+    node_->win(home);
   } else {
     home.resume(wait, wake_reason::handed);
   }

@@ -34,16 +34,16 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
 /// All orders have equal chances.
 void shuffle(std::span<select_branch*> branches) noexcept {
   std::uint64_t dice = ticks();
-  for (std::size_t left = branches.size(); left > 1; --left) {
+  for (std::size_t remaining = branches.size(); remaining > 1; --remaining) {
     dice = mixed(dice);
-    std::swap(branches[left - 1], branches[dice % left]);
+    std::swap(branches[remaining - 1], branches[dice % remaining]);
   }
 }
 
 select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core& thread) {
   for (const bool time : {false, true}) {
-    for (select_branch* each : branches) {
-      if (each->is_time() == time && each->proceeds(thread)) return each;
+    for (select_branch* branch : branches) {
+      if (branch->is_time() == time && branch->proceeds(thread)) return branch;
     }
   }
   return nullptr;
@@ -52,8 +52,9 @@ select_branch* first_to_proceed(std::span<select_branch*> branches, thread_core&
 /// One attempt to wait: a waiter, and the branches whose lists it has entered.
 class selection {
  public:
-  selection(std::span<select_branch*> branches, const char* what, thread_core& thread) noexcept
-      : branches_(branches), thread_(thread), waiter_(what, &thread, any_shared(branches)) {
+  selection(std::span<select_branch*> branches, const char* description,
+            thread_core& thread) noexcept
+      : branches_(branches), thread_(thread), waiter_(description, &thread, any_shared(branches)) {
     waiter_.in_many = true;
   }
   selection(const selection&) = delete;
@@ -80,34 +81,34 @@ class selection {
     leave_all();
     if (!served) throw_interruption();
     if (waiter_.destroyed) throw_destroyed();
-    auto& taken = static_cast<select_branch&>(*waiter_.chosen);
-    taken.entered = false;
-    taken.finish();
-    return &taken;
+    auto& winner = static_cast<select_branch&>(*waiter_.winner);
+    winner.entered = false;
+    winner.finish();
+    return &winner;
   }
 
  private:
   static bool any_shared(std::span<select_branch*> branches) noexcept {
-    for (const select_branch* each : branches) {
-      if (each->shared) return true;
+    for (const select_branch* branch : branches) {
+      if (branch->shared) return true;
     }
     return false;
   }
 
   /// Returns: false if a branch is ready.
   bool enter_all() {
-    for (select_branch* each : branches_) {
-      each->of = &waiter_;
-      if (each->enter(thread_)) return false;
-      each->entered = true;
+    for (select_branch* branch : branches_) {
+      branch->owner = &waiter_;
+      if (branch->enter(thread_)) return false;
+      branch->entered = true;
     }
     return true;
   }
 
   void leave_all() noexcept {
-    for (select_branch* each : branches_) {
-      if (each == waiter_.chosen || !std::exchange(each->entered, false)) continue;
-      each->leave_list();
+    for (select_branch* branch : branches_) {
+      if (branch == waiter_.winner || !std::exchange(branch->entered, false)) continue;
+      branch->leave_list();
     }
   }
 
@@ -122,14 +123,15 @@ void refuse_to_select_nothing() {
   throw std::invalid_argument("select(): no branch is enabled");
 }
 
-select_branch& take_one(std::span<select_branch*> branches, bool as_they_are, const char* what) {
+select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
+                        const char* description) {
   thread_state& thread = here();
   thread.deliver();
   if (branches.empty()) refuse_to_select_nothing();
   if (!as_they_are) shuffle(branches);
   for (;;) {
     if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
-    if (select_branch* taken = selection(branches, what, thread).run()) return *taken;
+    if (select_branch* winner = selection(branches, description, thread).run()) return *winner;
   }
 }
 
@@ -140,22 +142,22 @@ select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_a
 // A descriptor.
 
 ready_case::ready_case(int fd, short events) noexcept
-    : select_branch(false), pending_(op_, "select of fd") {
+    : select_branch(false), watch_(op_, "select of fd") {
   op_.kind = verb::wait_fd;
   op_.fd = fd;
   op_.flags = events;
-  pending_.wait.subject = fd;
-  pending_.of = this;
-  pending_.won = win_at_end;
+  watch_.wait.subject = fd;
+  watch_.branch = this;
+  watch_.won = win_at_end;
 }
 
-ready_case::ready_case(ready_case&& unused) noexcept
-    : ready_case(unused.op_.fd, static_cast<short>(unused.op_.flags)) {
-  enabled = unused.enabled;
+ready_case::ready_case(ready_case&& other) noexcept
+    : ready_case(other.op_.fd, static_cast<short>(other.op_.flags)) {
+  enabled = other.enabled;
 }
 
-void ready_case::win_at_end(pending_operation& ended, thread_core& home) noexcept {
-  static_cast<watch&>(ended).of->win(home);
+void ready_case::win_at_end(pending_operation& operation, thread_core& home) noexcept {
+  static_cast<watch&>(operation).branch->win(home);
 }
 
 /// Source: poll(2).
@@ -168,25 +170,25 @@ bool ready_case::proceeds(thread_core&) {
 }
 
 bool ready_case::enter(thread_core& thread) {
-  thread_state& here = full(thread);
-  if (here.calls.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
+  thread_state& full_thread = full(thread);
+  if (full_thread.calls.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
   op_.cancelling = false;  // left over from an earlier wait
   op_.stage = op_.spurious_wakes = 0;
-  pending_.done = pending_.closed = false;
-  pending_.closer = nullptr;
-  pending_.wait.fiber = &thread.running();
-  return !here.calls.begin(pending_);
+  watch_.done = watch_.closed = false;
+  watch_.closer = nullptr;
+  watch_.wait.fiber = &thread.running();
+  return !full_thread.calls.begin(watch_);
 }
 
 void ready_case::leave_list() noexcept {
-  if (pending_.done) return;
-  pending_.won = nullptr;
-  full(present_core()).calls.cancel_and_wait(pending_);
-  pending_.won = win_at_end;
+  if (watch_.done) return;
+  watch_.won = nullptr;
+  full(present_core()).calls.cancel_and_wait(watch_);
+  watch_.won = win_at_end;
 }
 
 void ready_case::finish() {
-  if (pending_.closed) throw_errno(EBADF, "select", op_.fd);
+  if (watch_.closed) throw_errno(EBADF, "select", op_.fd);
   if (op_.result < 0) throw_errno(-op_.result, "select", op_.fd);
 }
 
@@ -194,15 +196,15 @@ void ready_case::finish() {
 
 time_case::time_case(clock::duration span) : select_branch(false), span_(span) {
   begin();
-  alarm_.of = this;
+  alarm_.branch = this;
   alarm_.fire = [](timer& due) noexcept {
-    time_case& self = *static_cast<alarm&>(due).of;
+    time_case& self = *static_cast<alarm&>(due).branch;
     self.win(*due.fiber->home);
   };
 }
 
-time_case::time_case(time_case&& unused) noexcept : time_case(unused.span_) {
-  enabled = unused.enabled;
+time_case::time_case(time_case&& other) noexcept : time_case(other.span_) {
+  enabled = other.enabled;
 }
 
 void time_case::begin() noexcept {

@@ -42,10 +42,10 @@ namespace {
 /// An initialization that a fiber has begun. `flag` is the compiler's, or the program's, variable.
 struct initialization {
   const void* flag;
-  const control_block* by;
+  const control_block* owner;
   initialization* next = nullptr;
   std::size_t users = 1;  // the fiber, and those that wait
-  event over;
+  event completion;
 };
 
 constinit std::mutex table;  // guards the list and the counts of users
@@ -57,45 +57,45 @@ initialization** place_of(const void* flag) noexcept {
   return place;
 }
 
-void drop(initialization& used) noexcept {
+void drop(initialization& entry) noexcept {
   {
     const std::lock_guard guard(table);
-    if (--used.users > 0) return;
+    if (--entry.users > 0) return;
   }
-  delete &used;
+  delete &entry;
 }
 
 /// Without memory it is not noted: who finds it is blocked, as without motet.
 void note_begin(const void* flag) noexcept {
   thread_state* thread = self();
   if (thread == nullptr) return;
-  auto* begun = new (std::nothrow) initialization{flag, &thread->running()};
-  if (begun == nullptr) return;
+  auto* record = new (std::nothrow) initialization{flag, &thread->running()};
+  if (record == nullptr) return;
   const std::lock_guard guard(table);
-  begun->next = std::exchange(first, begun);
+  record->next = std::exchange(first, record);
 }
 
 void note_end(const void* flag) noexcept {
-  initialization* ended = nullptr;
+  initialization* record = nullptr;
   {
     const std::lock_guard guard(table);
     initialization** place = place_of(flag);
-    ended = *place;
-    if (ended == nullptr) return;
-    *place = ended->next;
+    record = *place;
+    if (record == nullptr) return;
+    *place = record->next;
   }
-  ended->over.set();
-  drop(*ended);
+  record->completion.set();
+  drop(*record);
 }
 
 /// Returns: another fiber's initialization. A fiber that re-enters its own has made a mistake,
 ///          which the real functions report.
 initialization* used_by_another(const void* flag, const control_block& fiber) noexcept {
   const std::lock_guard guard(table);
-  initialization* found = *place_of(flag);
-  if (found == nullptr || found->by == &fiber) return nullptr;
-  ++found->users;
-  return found;
+  initialization* entry = *place_of(flag);
+  if (entry == nullptr || entry->owner == &fiber) return nullptr;
+  ++entry->users;
+  return entry;
 }
 
 /// Whether this is the running fiber's own code, and not what its thread does in a switch or a
@@ -111,15 +111,15 @@ bool is_in_fiber(const thread_state& thread) noexcept {
 void await_others(const void* flag) noexcept {
   thread_state* thread = self();
   if (thread == nullptr || !is_in_fiber(*thread)) return;
-  while (initialization* others = used_by_another(flag, thread->running())) {
+  while (initialization* rival = used_by_another(flag, thread->running())) {
     bool waited = true;
     try {
-      const internal_shield uninterrupted;
-      others->over.wait();
+      const internal_shield shield;
+      rival->completion.wait();
     } catch (...) {
       waited = false;  // as where no fiber may wait
     }
-    drop(*others);
+    drop(*rival);
     if (!waited) return;
   }
 }
@@ -155,10 +155,10 @@ constexpr int once_begun = 1;
 constexpr int once_over = 2;  // the same value as in glibc
 
 int once_alone(pthread_once_t* flag, void (*initialize)()) {
-  for (int seen = 0; !__atomic_compare_exchange_n(flag, &seen, once_begun, false, __ATOMIC_ACQUIRE,
-                                                  __ATOMIC_ACQUIRE);
-       seen = 0) {
-    if (seen == once_over) return 0;
+  for (int value = 0; !__atomic_compare_exchange_n(flag, &value, once_begun, false,
+                                                   __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
+       value = 0) {
+    if (value == once_over) return 0;
     ::sched_yield();
   }
   try {
@@ -173,8 +173,8 @@ int once_alone(pthread_once_t* flag, void (*initialize)()) {
 
 template <typename Function>
 Function* real(const char* name, Function* alone) noexcept {
-  void* found = ::dlsym(RTLD_NEXT, name);
-  return found == nullptr ? alone : reinterpret_cast<Function*>(found);
+  void* entry = ::dlsym(RTLD_NEXT, name);
+  return entry == nullptr ? alone : reinterpret_cast<Function*>(entry);
 }
 
 /// The replaced functions; looked up before other threads run.
@@ -218,7 +218,7 @@ class kept_callable {
 };
 
 struct ends_initialization {
-  explicit ends_initialization(const void* begun) noexcept : flag(begun) { note_begin(flag); }
+  explicit ends_initialization(const void* record) noexcept : flag(record) { note_begin(flag); }
   ends_initialization(const ends_initialization&) = delete;
   ends_initialization& operator=(const ends_initialization&) = delete;
   ~ends_initialization() { note_end(flag); }
@@ -273,7 +273,7 @@ extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_on
   if (motet::detail::is_over(*flag) || motet::detail::self() == nullptr)
     return real.once(flag, initialize);
   {
-    const motet::detail::kept_callable kept;
+    const motet::detail::kept_callable handler_guard;
     motet::detail::await_others(flag);
   }
   const motet::detail::ends_initialization noted(flag);

@@ -97,19 +97,19 @@ std::exception_ptr as_seen_by_others(std::exception_ptr error, const char* maker
     return made_exception<std::invalid_argument>("set_exception(): the exception_ptr is null");
   try {
     std::rethrow_exception(error);
-  } catch (const cancelled& asked) {
-    return made_exception<fiber_cancelled>(maker, asked);
+  } catch (const cancelled& e) {
+    return made_exception<fiber_cancelled>(maker, e);
   } catch (...) {
     return error;
   }
 }
 
 template <typename Sharing>
-void last_call<Sharing>::rest_until(clock::time_point when) {
+void last_call<Sharing>::rest_until(clock::time_point deadline) {
   if (self_core() == nullptr) {
-    for_threads_.wait_until(when);
+    for_threads_.wait_until(deadline);
   } else {
-    move_on_after(when - clock::now(), [&] { for_fibers_.wait(); });
+    move_on_after(deadline - clock::now(), [&] { for_fibers_.wait(); });
   }
 }
 

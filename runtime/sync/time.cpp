@@ -11,12 +11,12 @@ namespace motet { inline namespace MOTET_ABI {
 namespace detail { namespace {
 
 struct sleeper : timer {
-  sleeper(control_block& self, clock::time_point when) noexcept {
-    due = std::max(when, clock::time_point());  // backends expect no instant before the boot
+  sleeper(control_block& self, clock::time_point deadline) noexcept {
+    due = std::max(deadline, clock::time_point());  // backends expect no instant before the boot
     fiber = &self;
     fire = [](timer& alarm) noexcept {
-      auto& sleeping = static_cast<sleeper&>(alarm);
-      sleeping.fiber->home->resume(sleeping.wait, wake_reason::time);
+      auto& self_sleeper = static_cast<sleeper&>(alarm);
+      self_sleeper.fiber->home->resume(self_sleeper.wait, wake_reason::time);
     };
   }
   wait_record wait{"sleep"};
@@ -24,10 +24,10 @@ struct sleeper : timer {
 
 }}  // namespace detail
 
-void sleep_until(clock::time_point when) {
+void sleep_until(clock::time_point deadline) {
   detail::thread_state& thread = detail::here();
   thread.deliver_before_switch();
-  detail::sleeper asleep(thread.running(), when);
+  detail::sleeper asleep(thread.running(), deadline);
   thread.time.arm(asleep);
   const detail::wake_reason woken = thread.park(asleep.wait);
   thread.time.disarm(asleep);

@@ -35,11 +35,11 @@ struct timeslice_lock::wait_node {
   explicit wait_node(std::uintptr_t holder) noexcept : mark(holder) {}
 
   const std::uintptr_t mark;
-  const clock::time_point since = clock::now();
+  const clock::time_point start = clock::now();
   wait_node* next = nullptr;
   bool has_turn = false;
   bool refused = false;
-  detail::remote_wait called{"its turn with a timeslice_lock"};
+  detail::remote_wait turn{"its turn with a timeslice_lock"};
 };
 
 timeslice_lock::timeslice_lock(detail::timespan quantum,
@@ -51,13 +51,13 @@ timeslice_lock::timeslice_lock(detail::timespan quantum,
 timeslice_lock::~timeslice_lock() {
   sharing_.lock_at_end();
   forget_gone();
-  wait_node* each = std::exchange(first_, nullptr);
+  wait_node* node = std::exchange(first_, nullptr);
   sharing_.unlock();
-  while (each != nullptr) {
-    wait_node& detached = *each;
-    each = each->next;
-    detached.refused = true;
-    detached.called.end();
+  while (node != nullptr) {
+    wait_node& turn_holder = *node;
+    node = node->next;
+    turn_holder.refused = true;
+    turn_holder.turn.end();
   }
 }
 
@@ -72,14 +72,14 @@ void timeslice_lock::take(std::uintptr_t mark) noexcept {
 void timeslice_lock::forget_gone() noexcept {
   if (std::exchange(filled_in_, detail::this_process()) == detail::this_process()) return;
   first_ = last_ = nullptr;
-  waiting_.store(0, std::memory_order_relaxed);
+  waiter_count_.store(0, std::memory_order_relaxed);
 }
 
 void timeslice_lock::line_up(wait_node& late) noexcept {
   forget_gone();
   *(first_ == nullptr ? &first_ : &last_->next) = &late;
   last_ = &late;
-  waiting_.store(waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 /// Makes the first waiter the holder.
@@ -92,11 +92,11 @@ timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
     return nullptr;
   }
   first_ = next->next;
-  waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   take(next->mark);
   next->has_turn = true;
-  ++counted_.handovers;
-  counted_.longest_wait = std::max(counted_.longest_wait, clock::now() - next->since);
+  ++statistics_.handovers;
+  statistics_.longest_wait = std::max(statistics_.longest_wait, clock::now() - next->start);
   return next;
 }
 
@@ -128,7 +128,7 @@ void timeslice_lock::lock() {
 
 bool timeslice_lock::try_lock() {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
-  const std::lock_guard in(sharing_);
+  const std::lock_guard lock(sharing_);
   if (holder_.load(std::memory_order_relaxed) != 0) return false;
   take(me);
   return true;
@@ -139,7 +139,7 @@ void timeslice_lock::unlock() {
   sharing_.lock();
   wait_node* next = choose_next();
   sharing_.unlock();
-  if (next != nullptr) next->called.end();
+  if (next != nullptr) next->turn.end();
 }
 
 void timeslice_lock::yield_if_over() {
@@ -155,10 +155,10 @@ void timeslice_lock::yield_if_over() {
   wait_node node(holder_.load(std::memory_order_relaxed));
   line_up(node);
   wait_node* next = choose_next();
-  ++counted_.forced;
+  ++statistics_.forced;
   sharing_.unlock();
-  next->called.end();
-  node.called.await_end();
+  next->turn.end();
+  node.turn.await_end();
   if (node.refused) throw std::logic_error("timeslice_lock: destroyed while a fiber waited for it");
   if (thread != nullptr) thread->deliver();
 }
@@ -176,7 +176,7 @@ void timeslice_lock::lock_again() noexcept {
   wait_node node(me);
   line_up(node);
   sharing_.unlock();
-  node.called.await_end();
+  node.turn.await_end();
 }
 
 /// An interruption, or an exception of on_stall, gives up the place in line, and the turn if that
@@ -185,9 +185,9 @@ void timeslice_lock::await_turn(wait_node& node) {
   using detail::remote_wait;
   try {
     for (;;) {
-      const remote_wait::result found = node.called.await_until(stalls_at(node));
-      if (found == remote_wait::result::over) break;
-      if (found == remote_wait::result::interrupted) detail::throw_interruption();
+      const remote_wait::result result = node.turn.await_until(stalls_at(node));
+      if (result == remote_wait::result::over) break;
+      if (result == remote_wait::result::interrupted) detail::throw_interruption();
       look_for_stall(node);
     }
   } catch (...) {
@@ -200,20 +200,21 @@ void timeslice_lock::await_turn(wait_node& node) {
 void timeslice_lock::leave_line(wait_node& node) noexcept {
   sharing_.lock();
   wait_node** place = &first_;
-  wait_node* before = nullptr;
+  wait_node* predecessor = nullptr;
   while (*place != nullptr && *place != &node) {
-    before = *place;
-    place = &before->next;
+    predecessor = *place;
+    place = &predecessor->next;
   }
   const bool in_line = *place == &node;
   if (in_line) {
     *place = node.next;
-    if (last_ == &node) last_ = before;
-    waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    if (last_ == &node) last_ = predecessor;
+    waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1,
+                        std::memory_order_relaxed);
   }
   sharing_.unlock();
   if (in_line) return;
-  node.called.await_end();
+  node.turn.await_end();
   if (node.has_turn) unlock();
 }
 
@@ -221,18 +222,19 @@ void timeslice_lock::leave_line(wait_node& node) noexcept {
 clock::time_point timeslice_lock::stalls_at(const wait_node& node) const noexcept {
   if (on_stall_ == nullptr) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;
-  const std::lock_guard in(sharing_);
+  const std::lock_guard lock(sharing_);
   const bool asks = first_ == &node && stalled_turn_ != turns_;
   if (!asks) return detail::deadline_after(clock::now(), longest);
-  const std::uint64_t held = (detail::ticks() - turn_began_) / quantum_ticks_;
-  const auto left = held < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(held) : 0;
-  return detail::deadline_after(clock::now(), quantum_ * left);
+  const std::uint64_t quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
+  const auto remaining =
+      quanta < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(quanta) : 0;
+  return detail::deadline_after(clock::now(), quantum_ * remaining);
 }
 
 void timeslice_lock::look_for_stall(const wait_node& node) {
   std::uint64_t quanta = 0;
   {
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     if (first_ != &node || stalled_turn_ == turns_) return;
     quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
     if (quanta < quanta_of_a_stall) return;
@@ -242,8 +244,8 @@ void timeslice_lock::look_for_stall(const wait_node& node) {
 }
 
 timeslice_lock::statistics timeslice_lock::stats() const {
-  const std::lock_guard in(sharing_);
-  return counted_;
+  const std::lock_guard lock(sharing_);
+  return statistics_;
 }
 
 }}  // namespace motet::MOTET_ABI

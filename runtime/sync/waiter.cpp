@@ -43,9 +43,9 @@ class backoff {
 }  // namespace
 
 void shared_policy::contend() noexcept {
-  backoff others;
+  backoff spin;
   do {
-    while (held_.load(std::memory_order_relaxed)) others.wait();
+    while (held_.load(std::memory_order_relaxed)) spin.wait();
   } while (held_.exchange(true, std::memory_order_acquire));
 }
 
@@ -100,8 +100,8 @@ void waiter::notify_remotely() noexcept {
     return;
   }
   handle_post = [](post& item, thread_state& home) noexcept {
-    auto& received = static_cast<waiter&>(item);
-    if (!home.left_out(*received.fiber)) received.wake(home);
+    auto& owner_waiter = static_cast<waiter&>(item);
+    if (!home.left_out(*owner_waiter.fiber)) owner_waiter.wake(home);
   };
   note_post(*fiber);
   fiber->mail->push(*this);
@@ -110,25 +110,25 @@ void waiter::notify_remotely() noexcept {
 template <typename Sharing>
 void wait_list::detach_all(Sharing& sharing) noexcept {
   thread_core* notifier = self_core();
-  backoff leaving;
+  backoff departure;
   for (;;) {
     wake_list waiters;
-    bool left = false;
+    bool leftover = false;
     sharing.lock_at_end();
     forget_gone();
-    for (wait_node *each = waiting_.front(), *next; each != nullptr; each = next) {
-      next = waiting_.next(*each);
-      if (take(*each, notifier)) {
-        each->of->destroyed = true;
-        waiters.add(*each);
-      } else if (!each->detach(true)) {
-        left = true;
+    for (wait_node *node = nodes_.front(), *next; node != nullptr; node = next) {
+      next = nodes_.next(*node);
+      if (take(*node, notifier)) {
+        node->owner->destroyed = true;
+        waiters.add(*node);
+      } else if (!node->detach(true)) {
+        leftover = true;
       }
     }
     sharing.unlock();
     waiters.notify(notifier);
-    if (!left) return;
-    leaving.wait();
+    if (!leftover) return;
+    departure.wait();
   }
 }
 

@@ -152,9 +152,9 @@ void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
 }
 
 void take_no_more_jobs(thread_state& home) noexcept {
-  if (std::exchange(home.jobs.over, true) || home.jobs.inbox == nullptr) return;
+  if (std::exchange(home.jobs.stopped, true) || home.jobs.inbox == nullptr) return;
   home.jobs.inbox->close(home);
-  home.jobs.closed = std::move(home.jobs.inbox);
+  home.jobs.stale_inbox = std::move(home.jobs.inbox);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

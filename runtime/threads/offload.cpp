@@ -59,10 +59,11 @@ const char* calls_of(offload_room room) noexcept {
 
 std::string text_of(const blocking_pool::congestion& news, offload_room room) {
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(news.longest);
-  std::string text = std::to_string(news.of.in_line) + " " + calls_of(room) +
-                     " have no thread: all " + std::to_string(news.of.threads) + " (limit " +
+  std::string text = std::to_string(news.load.in_line) + " " + calls_of(room) +
+                     " have no thread: all " + std::to_string(news.load.threads) + " (limit " +
                      std::to_string(news.limit);
-  if (news.left > 0) text += ", " + std::to_string(news.left) + " abandoned by their callers";
+  if (news.abandoned_count > 0)
+    text += ", " + std::to_string(news.abandoned_count) + " abandoned by their callers";
   text += ") are busy, " + std::to_string(news.from_site) + " with calls";
   if (news.site.line != 0) {
     text += std::string(" from ") + news.site.file + ":" + std::to_string(news.site.line);

@@ -25,21 +25,21 @@ std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs) noexcept {
   const std::uint64_t present = far ? ticks() : 0;
   if (far && present - worker.seen_at.load(std::memory_order_relaxed) < short_time)
     return last_count;
-  const std::uint64_t completions = worker.finished.load(std::memory_order_relaxed);
+  const std::uint64_t completions = worker.completions.load(std::memory_order_relaxed);
   worker.seen_finished.store(completions, std::memory_order_relaxed);
   if (far) worker.seen_at.store(present, std::memory_order_relaxed);
   return completions;
 }
 
 std::uint64_t moved_to(const worker_load& worker) noexcept {
-  return static_cast<std::uint64_t>(worker.moved.load());
+  return static_cast<std::uint64_t>(worker.steal_balance.load());
 }
 
 }  // namespace
 
 std::int64_t load_of(const worker_load& worker) noexcept {
-  const std::uint64_t completions = worker.finished.load();
-  return static_cast<std::int64_t>(worker.given.load() + moved_to(worker) - completions);
+  const std::uint64_t completions = worker.completions.load();
+  return static_cast<std::int64_t>(worker.arrivals.load() + moved_to(worker) - completions);
 }
 
 /// If several threads submit jobs, only one gets an idle worker: the others see that it is no
@@ -52,10 +52,10 @@ std::size_t pool_state::choose() noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t number = first + i < count ? first + i : first + i - count;
     worker_load& worker = loads[number];
-    std::uint64_t jobs = worker.given.load(std::memory_order_relaxed);
+    std::uint64_t jobs = worker.arrivals.load(std::memory_order_relaxed);
     const std::uint64_t had = jobs + moved_to(worker);
     const auto load = static_cast<std::int64_t>(had - finished_by(worker, had));
-    if (load <= 0 && worker.given.compare_exchange_strong(jobs, jobs + 1)) {
+    if (load <= 0 && worker.arrivals.compare_exchange_strong(jobs, jobs + 1)) {
       remember(number);
       return number;
     }
@@ -64,7 +64,7 @@ std::size_t pool_state::choose() noexcept {
       least = number;
     }
   }
-  loads[least].given.fetch_add(1);
+  loads[least].arrivals.fetch_add(1);
   remember(least);
   return least;
 }
@@ -79,8 +79,8 @@ void pool_state::remember(std::size_t number) noexcept {
 /// way between the two.
 bool pool_state::idle() const noexcept {
   std::uint64_t under_way = 0;
-  for (std::size_t i = 0; i < count; ++i) under_way -= loads[i].finished.load();
-  for (std::size_t i = 0; i < count; ++i) under_way += loads[i].given.load();
+  for (std::size_t i = 0; i < count; ++i) under_way -= loads[i].completions.load();
+  for (std::size_t i = 0; i < count; ++i) under_way += loads[i].arrivals.load();
   return under_way == 0;
 }
 
@@ -151,8 +151,8 @@ bool take(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_jobs
           std::int64_t limit) noexcept {
   inbox.give_away(loot, static_cast<std::size_t>(limit));
   const auto jobs = static_cast<std::int64_t>(loot.count);
-  thief.moved.fetch_add(jobs);
-  victim.moved.fetch_sub(jobs);
+  thief.steal_balance.fetch_add(jobs);
+  victim.steal_balance.fetch_sub(jobs);
   return jobs > 0;
 }
 

@@ -23,15 +23,15 @@ bool remote_link::call_off(const char* reason) noexcept {
 }
 
 bool remote_link::await_end(const char* reason) noexcept {
-  if (over.await()) return false;
+  if (completion.await()) return false;
   if (!call_off(reason)) {
-    over.await_end();
+    completion.await_end();
     return true;
   }
   cold_part& part = cold(self()->running());
   part.callee = fiber.get();
   if (part.escalated) terminate(*part.callee, clock::duration::zero(), termination_here());
-  over.await_end();
+  completion.await_end();
   part.callee = nullptr;
   return true;
 }
@@ -92,9 +92,9 @@ class proxy_body {
     item_->beginning = &beginning;
     item_->link = &link;
     send(*target_, std::move(item_));
-    if (!beginning.over.await()) {
+    if (!beginning.completion.await()) {
       link.call_off("its parent has ended");
-      beginning.over.await_end();
+      beginning.completion.await_end();
     }
     request_->link = nullptr;
     answer(beginning.fiber, beginning.refused);
@@ -122,7 +122,7 @@ handle spin_from_plain_thread(thread_link& target, owned_job item) {
   remote_start beginning;
   item->beginning = &beginning;
   send(target, std::move(item));
-  beginning.over.await_end();
+  beginning.completion.await_end();
   if (beginning.refused != nullptr) std::rethrow_exception(beginning.refused);
   return std::move(beginning.fiber);
 }

@@ -48,7 +48,7 @@ std::exception_ptr left_undone() noexcept {
 }
 
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
-  worker.failed.fetch_add(1, std::memory_order_relaxed);
+  worker.failures.fetch_add(1, std::memory_order_relaxed);
   origins::note(error, traveller_of(self()->running()));
 }
 
@@ -58,18 +58,18 @@ void count_finished(worker_load& worker, bool has_room) noexcept {
   // What the job captured may have gone elsewhere to be destroyed.
   if (self()->load != &worker) come_home(traveller_of(self()->running()));
   if (worker.dry.load(std::memory_order_relaxed)) {
-    worker.finished.fetch_add(1);
+    worker.completions.fetch_add(1);
     pool.announce_idle();
   } else {
-    worker.finished.store(worker.finished.load(std::memory_order_relaxed) + 1,
-                          std::memory_order_release);
+    worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_release);
   }
   if (has_room && pool.room) pool.room->release();
 }
 
 void take_back(worker_load& worker, bool has_room) noexcept {
   pool_state& pool = *worker.pool;
-  worker.given.fetch_sub(1);
+  worker.arrivals.fetch_sub(1);
   pool.announce_idle();
   if (has_room && pool.room) pool.room->release();
 }
@@ -213,7 +213,7 @@ detail::worker_load& thread_pool::choose() const noexcept {
 
 detail::worker_load& thread_pool::choose(std::size_t worker) const noexcept {
   detail::worker_load& load = state_->loads[worker];
-  load.given.fetch_add(1);
+  load.arrivals.fetch_add(1);
   return load;
 }
 
@@ -235,10 +235,10 @@ std::vector<thread_pool::worker_stats> thread_pool::stats() const {
   stats.reserve(state_->count);
   for (std::size_t i = 0; i < state_->count; ++i) {
     const detail::worker_load& load = state_->loads[i];
-    const std::uint64_t count = load.finished.load();
+    const std::uint64_t count = load.completions.load();
     const std::int64_t jobs = detail::load_of(load);
     stats.push_back({static_cast<std::size_t>(std::max<std::int64_t>(jobs, 0)), count,
-                     load.failed.load(std::memory_order_relaxed)});
+                     load.failures.load(std::memory_order_relaxed)});
   }
   if (state_->idle()) {
     // A job that was destroyed before it began was counted where it was given, wherever it was

@@ -66,25 +66,25 @@ inline void* primary_of(exception_header& dependent) noexcept {
 #endif
 
 /// Returns: the header of the exception that a pointer of the chain links to, or null.
-inline exception_header* header_at(void* linked) noexcept {
-  if (linked == nullptr) return nullptr;
-  return reinterpret_cast<exception_header*>(static_cast<void**>(linked) + words_in_front);
+inline exception_header* header_at(void* object) noexcept {
+  if (object == nullptr) return nullptr;
+  return reinterpret_cast<exception_header*>(static_cast<void**>(object) + words_in_front);
 }
 
 /// Returns: the object that was caught; null for an exception that is not of C++.
-inline void* caught_object(exception_header& caught) noexcept {
-  const std::uint64_t kind = caught.unwind.exception_class;
-  if (kind == kind_of_cpp) return &caught + 1;
-  if (kind == (kind_of_cpp | 1)) return primary_of(caught);  // the last byte: dependent
+inline void* caught_object(exception_header& header) noexcept {
+  const std::uint64_t kind = header.unwind.exception_class;
+  if (kind == kind_of_cpp) return &header + 1;
+  if (kind == (kind_of_cpp | 1)) return primary_of(header);  // the last byte: dependent
   return nullptr;
 }
 
 /// Returns: whether `looked_for(object)` holds for any of the exceptions in the chain that begins
-/// at `caught`, see exception_state.
+/// at `header`, see exception_state.
 template <typename Predicate>
-bool any_caught(void* caught, Predicate looked_for) noexcept {
-  for (auto* each = header_at(caught); each != nullptr; each = header_at(each->next)) {
-    void* object = caught_object(*each);
+bool any_caught(void* header, Predicate looked_for) noexcept {
+  for (auto* entry = header_at(header); entry != nullptr; entry = header_at(entry->next)) {
+    void* object = caught_object(*entry);
     if (object == nullptr) return false;  // an exception of another language ends the chain
     if (looked_for(object)) return true;
   }

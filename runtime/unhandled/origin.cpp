@@ -20,7 +20,7 @@ namespace detail::origins {
 namespace {
 
 struct entry {
-  exception_origin from;
+  exception_origin origin_of_error;
   void (*destroy)(void*) = nullptr;  // the object's own function; null: it needs none
 };
 
@@ -32,19 +32,19 @@ constinit notebook* notes = nullptr;  // made when needed, never freed: exceptio
 /// The C++ runtime calls this to destroy an exception that was noted.
 void forget_and_destroy(void* object) {
   std::unique_lock guard(guarding);
-  const auto forgotten = notes->extract(object);
+  const auto note = notes->extract(object);
   guard.unlock();
   // Without the lock: the destructor may have other exceptions noted and forgotten.
-  if (forgotten.mapped().destroy != nullptr) forgotten.mapped().destroy(object);
+  if (note.mapped().destroy != nullptr) note.mapped().destroy(object);
 }
 
 exception_origin describe(const control_block& fiber) {
-  exception_origin from{fiber.id, std::string(name_of(fiber)), fiber.site, 0, {}};
+  exception_origin source{fiber.id, std::string(name_of(fiber)), fiber.site, 0, {}};
   if (fiber.parent != nullptr) {
-    from.parent = fiber.parent->id;
-    from.parent_name = copied_name_of(*fiber.parent);
+    source.parent = fiber.parent->id;
+    source.parent_name = copied_name_of(*fiber.parent);
   }
-  return from;
+  return source;
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ std::optional<exception_origin> origin(const std::exception_ptr& error) {
   if (error == nullptr) return std::nullopt;
   const std::lock_guard guard(guarding);
   if (notes == nullptr) return std::nullopt;
-  const auto found = notes->find(detail::object_of(error));
-  if (found == notes->end()) return std::nullopt;
-  return found->second.from;
+  const auto entry = notes->find(detail::object_of(error));
+  if (entry == notes->end()) return std::nullopt;
+  return entry->second.origin_of_error;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -20,24 +20,24 @@ constexpr std::array<const char*, 4> names = {"signal", "deadline", "stall", "fa
 
 /// Of the snapshots for one cause.
 struct so_far {
-  std::atomic<unsigned> taken{0};
+  std::atomic<unsigned> count{0};
   std::atomic<std::int64_t> last_second{-1};
 };
 constinit std::array<so_far, names.size()> of_causes{};
 
 /// Returns: the number of the snapshot to take; 0 for none.
-unsigned turn_of(snapshot_cause why) noexcept {
+unsigned turn_of(snapshot_cause cause) noexcept {
   using namespace std::chrono;
-  so_far& known = of_causes[static_cast<std::size_t>(why)];
-  if (why != snapshot_cause::signal && known.taken >= most_of_a_cause) return 0;
-  const auto now = duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
-  if (known.last_second.exchange(now) == now) return 0;
-  return ++known.taken;
+  so_far& counter = of_causes[static_cast<std::size_t>(cause)];
+  if (cause != snapshot_cause::signal && counter.count >= most_of_a_cause) return 0;
+  const auto time = duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
+  if (counter.last_second.exchange(time) == time) return 0;
+  return ++counter.count;
 }
 
-void save(trace_file& file, snapshot_cause why, unsigned number) noexcept {
+void save(trace_file& file, snapshot_cause cause, unsigned number) noexcept {
   try {
-    file.save(file.path() + '.' + names[static_cast<std::size_t>(why)] + '-' +
+    file.save(file.path() + '.' + names[static_cast<std::size_t>(cause)] + '-' +
               std::to_string(number));
   } catch (const std::exception&) {
     // The disk is full, or memory is short: the recording itself continues.
@@ -46,10 +46,10 @@ void save(trace_file& file, snapshot_cause why, unsigned number) noexcept {
 
 }  // namespace
 
-void take_snapshot(snapshot_cause why) noexcept {
+void take_snapshot(snapshot_cause cause) noexcept {
   trace_file* file = trace_file::current();
   if (file == nullptr) return;
-  if (const unsigned number = turn_of(why); number != 0) save(*file, why, number);
+  if (const unsigned number = turn_of(cause); number != 0) save(*file, cause, number);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

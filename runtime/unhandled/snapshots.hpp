@@ -11,6 +11,6 @@ enum class snapshot_cause { signal, deadline, stall, failure };
 
 /// If the process records, copies the recording to FILE.CAUSE-N: for each cause at most one per
 /// second, and four in all, except for the signal. Blocks the thread while the disk writes.
-void take_snapshot(snapshot_cause why) noexcept;
+void take_snapshot(snapshot_cause cause) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

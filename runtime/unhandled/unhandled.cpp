@@ -33,28 +33,28 @@ std::string label(std::uint64_t id, const std::string& name) {
 /// Returns: the origin of `error`, to be printed after its text; empty if it is not known.
 std::string whence(const std::exception_ptr& error) noexcept {
   try {
-    const std::optional<exception_origin> from = origin(error);
-    if (!from) return {};
-    return " (" + label(from->fiber, from->name) + ", spun at " + from->site.file + ':' +
-           std::to_string(from->site.line) +
-           (from->parent == 0 ? "" : " by " + label(from->parent, from->parent_name)) + ')';
+    const std::optional<exception_origin> place = origin(error);
+    if (!place) return {};
+    return " (" + label(place->fiber, place->name) + ", spun at " + place->site.file + ':' +
+           std::to_string(place->site.line) +
+           (place->parent == 0 ? "" : " by " + label(place->parent, place->parent_name)) + ')';
   } catch (const std::bad_alloc&) {
     return {};
   }
 }
 
-/// Returns: `what` as a part of one line; nothing without memory.
-std::string in_one_line(const char* what) noexcept {
+/// Returns: `text` as a part of one line; nothing without memory.
+std::string in_one_line(const char* text) noexcept {
   try {
-    return printable{what}.string();
+    return printable{text}.string();
   } catch (const std::bad_alloc&) {
     return {};
   }
 }
 
-void print(const char* line, const char* before, const char* what,
+void print(const char* line, const char* prefix, const char* text,
            const std::exception_ptr& error) noexcept {
-  std::fprintf(stderr, "motet: %s%s%s%s\n", line, before, in_one_line(what).c_str(),
+  std::fprintf(stderr, "motet: %s%s%s%s\n", line, prefix, in_one_line(text).c_str(),
                whence(error).c_str());
 }
 

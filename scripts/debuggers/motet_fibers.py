@@ -10,7 +10,7 @@ PAGE = "motet_debugger_page"
 MOST_FIELDS = 64
 FIELDS = ("roster", "place.thread", "place.runtime", "place.next", "thread.running", "thread.fibers", "block.size",
           "block.links", "id", "state", "wait", "named", "site.file", "site.line", "stack_pointer", "resume_at", "frame",
-          "base", "wait.what", "wait.subject", "wait.target", "wait.of_object", "wait.for_lock", "slab.size",
+          "base", "wait.description", "wait.subject", "wait.target", "wait.of_object", "wait.for_lock", "slab.size",
           "slab.first", "slab.blocks", "slab.cold_room", "cold.name")
 STATES = ("runnable", "running", "waiting", "dead")
 NUMBER_BITS = 40  # of a fiber within its thread
@@ -104,7 +104,7 @@ class Fiber:
         if self.state() != "waiting" or not wait:
             return ""
         read = self.motet.memory
-        text = ": " + self.motet.text(self.motet.word(wait + at["wait.what"]))
+        text = ": " + self.motet.text(self.motet.word(wait + at["wait.description"]))
         subject = struct.unpack("<q", read.bytes(wait + at["wait.subject"], 8))[0]
         if read.bytes(wait + at["wait.of_object"], 1) != b"\0":
             text += f" {subject & (2**64 - 1):#x}"

@@ -27,12 +27,12 @@ namespace {
 void leave_family(control_block& fiber) {
   list<control_block, children_tag>::remove(fiber);
   --fiber.belongs_to->size;
-  --fiber.belongs_to->lasting;
+  --fiber.belongs_to->lasting_count;
 }
 
 void live(void* block) {
   auto* fiber = static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber->where.watched);
+  sanitizer::after_switch(fiber->resume_context.watched);
   thread_state& thread = home_of(*fiber);
   for (;;) {
     fiber->kind->run(fiber->body, nullptr, fiber->result);

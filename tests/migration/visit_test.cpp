@@ -85,7 +85,7 @@ class nested_loop {
 #if defined(MOTET_FAULTS)
 constexpr bool maps_no_more = false;
 #else
-constexpr bool maps_no_more = !detail::sanitizer::any;
+constexpr bool maps_no_more = !detail::sanitizer::enabled;
 #endif
 
 /// In kilobytes. Source: proc_pid_statm(5).

@@ -106,7 +106,7 @@ TEST_CASE("the counter's rate is measured beside readings that did not lose the 
         while (real::now() - reading < 20us) continue;
         return reading;
       };
-      return detail::read_clock_and_ticks(read_clock).at == expected;
+      return detail::read_clock_and_ticks(read_clock).time == expected;
     }));
   }
 }
@@ -116,8 +116,8 @@ TEST_CASE("the counter's rate is within a hundredth", "[clock]") {
     const auto from = detail::read_clock_and_ticks(real::now);
     std::this_thread::sleep_for(20ms);
     const auto to = detail::read_clock_and_ticks(real::now);
-    const double expected =
-        static_cast<double>(to.ticks - from.ticks) / static_cast<double>((to.at - from.at).count());
+    const double expected = static_cast<double>(to.ticks - from.ticks) /
+                            static_cast<double>((to.time - from.time).count());
     const double found = detail::measure_ticks_per_nanosecond(real::now);
     UNSCOPED_INFO(found << " ticks a nanosecond, not " << expected);
     return found > expected * 0.99 && found < expected * 1.01;

@@ -54,7 +54,7 @@ inline void until_no_worker_is_left() {
 inline void forget_notice() {
   auto& all = threads::thread_set::get();
   const std::lock_guard held(all.lock);
-  all.calls.told = {};
+  all.calls.last_report = {};
 }
 
 /// At most so many, for as long as it lives; none at first.

@@ -76,7 +76,7 @@ ring read_ring(const file& source, const format::head& head, std::size_t index) 
   result.thread = ring_header.thread;
   result.fibers = ring_header.fibers;
   result.ns_in_tick = 1e9 / static_cast<double>(head.ticks_in_second);
-  const std::uint64_t total = ring_header.written;
+  const std::uint64_t total = ring_header.record_count;
   // The record that a killed process was writing is the oldest in the ring.
   const std::uint64_t oldest = total < head.records ? 0 : total - head.records + 1;
   const std::uint64_t first = std::max(oldest, ring_header.first_whole.load());
@@ -91,7 +91,7 @@ ring read_ring(const file& source, const format::head& head, std::size_t index) 
   source.read(result.words.data(), until_end * size, records_at + begin * size);
   source.read(result.words.data() + 2 * until_end, (count - until_end) * size, records_at);
   source.read(static_cast<void*>(&ring_header), sizeof ring_header, offset);
-  drop_overwritten(result, first, ring_header.written, head.records);
+  drop_overwritten(result, first, ring_header.record_count, head.records);
   return result;
 }
 

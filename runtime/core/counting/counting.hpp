@@ -20,7 +20,7 @@ class counting {
   /// `place`: the thread's, in the thread registry.
   explicit counting(thread_counters& place) noexcept : numbers_(place) {}
 
-  bool on() const noexcept { return on_; }
+  bool on() const noexcept { return enabled_; }
   thread_counters& numbers() const noexcept { return numbers_; }
   /// `countdown` switches are to pass until the next look.
   /// Returns: `countdown`.
@@ -40,7 +40,7 @@ class counting {
   friend void begin_to_count(thread_state& thread) noexcept;
   friend void tell(thread_state& thread, std::size_t fresh) noexcept;
 
-  bool on_ = false;
+  bool enabled_ = false;
   thread_counters& numbers_;
   queue_delay delay_;
   int counted_from_ = 0;  // where the countdown was when its switches were last counted

@@ -20,31 +20,31 @@ class queue_delay {
   /// became runnable since the previous look, and the delay of one of them is measured next.
   void look(std::uint64_t switches, std::size_t runnable, std::size_t fresh,
             thread_counters& counters) noexcept {
-    const std::uint64_t passed = switches - begun_at_;
-    if (waiting_) {
-      if (passed >= places_) end(passed, counters);
-    } else if (passed >= one_in && runnable > 0) {
+    const std::uint64_t distance = switches - begun_at_;
+    if (measures_) {
+      if (distance >= places_) end(distance, counters);
+    } else if (distance >= one_in && runnable > 0) {
       begun_at_ = switches;
       places_ = runnable - turn_++ % std::clamp<std::size_t>(fresh, 1, runnable);
       ticks_ = ticks();
-      waiting_ = true;
+      measures_ = true;
     }
   }
   /// No fiber is runnable any more: what has been waited for has run, and the thread may sleep.
   void queue_is_empty(std::uint64_t switches, thread_counters& counters) noexcept {
-    if (waiting_) end(switches - begun_at_, counters);
+    if (measures_) end(switches - begun_at_, counters);
   }
 
  private:
   static constexpr std::uint64_t one_in = 64;
 
-  void end(std::uint64_t passed, thread_counters& counters) noexcept;
+  void end(std::uint64_t distance, thread_counters& counters) noexcept;
 
   std::uint64_t begun_at_ = 0;  // in switches
   std::uint64_t places_ = 0;    // to go then
   std::uint64_t ticks_ = 0;     // then
   std::size_t turn_ = 0;
-  bool waiting_ = false;
+  bool measures_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

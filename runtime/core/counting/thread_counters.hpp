@@ -21,7 +21,7 @@ inline constinit std::atomic<bool> counters_are_wanted{false};
 class tally {
  public:
   void set(std::uint64_t number) noexcept { number_.store(number, std::memory_order_relaxed); }
-  void add(std::uint64_t more) noexcept { set(get() + more); }
+  void add(std::uint64_t amount) noexcept { set(get() + amount); }
   void subtract(std::uint64_t less) noexcept { set(get() - less); }
   std::uint64_t get() const noexcept { return number_.load(std::memory_order_relaxed); }
 
@@ -31,7 +31,7 @@ class tally {
 
 struct thread_counters {
   // As of the last look at the inbox, or the last poll, if somebody has asked by then.
-  tally spun, ended, living, runnable, timers_armed, stacks_mapped, stacks_resident;
+  tally spun, ends, living, runnable, timers_armed, stacks_mapped, stacks_resident;
   // Since the thread counts.
   tally switches, polls, sleeps, ticks_asleep, mail, timers_fired, timers_late;
   std::array<tally, 64> queue_delay;  // by the logarithm of the nanoseconds
@@ -45,14 +45,14 @@ struct thread_counters {
   }
   /// Clears the gauges when the thread has ended; the totals stay.
   void forget_present() noexcept {
-    for (tally* each : {&living, &runnable, &timers_armed, &stacks_mapped, &stacks_resident})
-      each->set(0);
+    for (tally* gauge : {&living, &runnable, &timers_armed, &stacks_mapped, &stacks_resident})
+      gauge->set(0);
   }
-  void add(thread_counters& more) noexcept {
-    each_with(more, [](tally& sum, const tally& one) { sum.add(one.get()); });
+  void add(thread_counters& addend) noexcept {
+    each_with(addend, [](tally& sum, const tally& number) { sum.add(number.get()); });
   }
   void clear() noexcept {
-    each_with(*this, [](tally& each, const tally&) { each.set(0); });
+    each_with(*this, [](tally& gauge, const tally&) { gauge.set(0); });
   }
 
  private:
@@ -60,7 +60,7 @@ struct thread_counters {
   template <typename F>
   void each_with(thread_counters& other, F f) noexcept {
     const auto pairs = {std::pair(&spun, &other.spun),
-                        std::pair(&ended, &other.ended),
+                        std::pair(&ends, &other.ends),
                         std::pair(&living, &other.living),
                         std::pair(&runnable, &other.runnable),
                         std::pair(&timers_armed, &other.timers_armed),
@@ -73,7 +73,7 @@ struct thread_counters {
                         std::pair(&mail, &other.mail),
                         std::pair(&timers_fired, &other.timers_fired),
                         std::pair(&timers_late, &other.timers_late)};
-    for (const auto& [own, others] : pairs) f(*own, *others);
+    for (const auto& [counter, counterpart] : pairs) f(*counter, *counterpart);
     for (std::size_t i = 0; i < queue_delay.size(); ++i) f(queue_delay[i], other.queue_delay[i]);
     for (std::size_t i = 0; i < in_flight.size(); ++i) f(in_flight[i], other.in_flight[i]);
   }

@@ -24,15 +24,15 @@ struct mailbox::registry {
   list<mailbox, mailboxes_tag> members;
 
   static registry& get() {
-    static constinit registry one;
-    return one;
+    static constinit registry instance;
+    return instance;
   }
 };
 
 mailbox::mailbox(unopened) noexcept {
-  registry& all = registry::get();
-  const std::lock_guard guard(all.lock);
-  all.members.push_back(*this);
+  registry& mailboxes = registry::get();
+  const std::lock_guard guard(mailboxes.lock);
+  mailboxes.members.push_back(*this);
 }
 
 mailbox::mailbox() : mailbox(unopened{}) {
@@ -54,36 +54,40 @@ mailbox::~mailbox() {
 }
 
 void mailbox::for_each(const std::function<void(mailbox&)>& f) {
-  registry& all = registry::get();
-  const std::lock_guard guard(all.lock);
-  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
-    f(*each);
+  registry& mailboxes = registry::get();
+  const std::lock_guard guard(mailboxes.lock);
+  for (mailbox* box = mailboxes.members.front(); box != nullptr;
+       box = mailboxes.members.next(*box)) {
+    f(*box);
   }
 }
 
 void mailbox::lock_all() noexcept {
-  registry& all = registry::get();
-  all.lock.lock();
-  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
-    each->lock_.lock();
+  registry& mailboxes = registry::get();
+  mailboxes.lock.lock();
+  for (mailbox* box = mailboxes.members.front(); box != nullptr;
+       box = mailboxes.members.next(*box)) {
+    box->lock_.lock();
   }
 }
 
 void mailbox::unlock_all() noexcept {
-  registry& all = registry::get();
-  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
-    each->lock_.unlock();
+  registry& mailboxes = registry::get();
+  for (mailbox* box = mailboxes.members.front(); box != nullptr;
+       box = mailboxes.members.next(*box)) {
+    box->lock_.unlock();
   }
-  all.lock.unlock();
+  mailboxes.lock.unlock();
 }
 
 void mailbox::abandon_all() noexcept {
-  registry& all = registry::get();
-  for (mailbox* each = all.members.front(); each != nullptr; each = all.members.next(*each)) {
-    each->closed_ = true;
-    each->first_ = each->last_ = nullptr;
-    each->filled_.store(false);
-    ::close(std::exchange(each->wake_descriptor_, -1));
+  registry& mailboxes = registry::get();
+  for (mailbox* box = mailboxes.members.front(); box != nullptr;
+       box = mailboxes.members.next(*box)) {
+    box->closed_ = true;
+    box->first_ = box->last_ = nullptr;
+    box->filled_.store(false);
+    ::close(std::exchange(box->wake_descriptor_, -1));
   }
   unlock_all();
 }
@@ -116,8 +120,8 @@ bool mailbox::leave(post& item) noexcept {
 bool mailbox::push_to_idle(post& item) noexcept {
   race_point();
   const std::lock_guard guard(lock_);
-  rest found = rest::looking;
-  const bool looked = !closed_ && resting_.compare_exchange_strong(found, rest::awake);
+  rest expectation = rest::looking;
+  const bool looked = !closed_ && resting_.compare_exchange_strong(expectation, rest::awake);
   return leave(item) && (end_sleep() || looked);
 }
 
@@ -129,29 +133,29 @@ bool mailbox::nudge() noexcept {
 /// The thread that ends the sleep, this or another one, also ends its idleness: so a thread that
 /// has been given something does not count as idle.
 mailbox::rest mailbox::take_sleep() noexcept {
-  const rest ended = resting_.exchange(rest::awake);
-  if (ended == rest::idle) idle_workers.fetch_sub(1);
-  return ended;
+  const rest state = resting_.exchange(rest::awake);
+  if (state == rest::idle) idle_workers.fetch_sub(1);
+  return state;
 }
 
 bool mailbox::end_sleep() noexcept {
-  const rest ended = resting_.load() == rest::awake ? rest::awake : take_sleep();
-  if (ended == rest::asleep || ended == rest::idle) wake();
-  return ended != rest::awake;
+  const rest state = resting_.load() == rest::awake ? rest::awake : take_sleep();
+  if (state == rest::asleep || state == rest::idle) wake();
+  return state != rest::awake;
 }
 
 void mailbox::wake() noexcept {
   if (wake_descriptor_ < 0) return;  // its thread looks by itself
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
+  const std::uint64_t value = 1;
+  [[maybe_unused]] const ssize_t bytes_written = ::write(wake_descriptor_, &value, sizeof value);
 }
 
 post* mailbox::take() noexcept {
   const std::lock_guard guard(lock_);
   filled_.store(false, std::memory_order_relaxed);
-  post* all = first_;
+  post* posts = first_;
   first_ = last_ = nullptr;
-  return all;
+  return posts;
 }
 
 bool mailbox::announce_sleep(bool idle) noexcept {

@@ -85,7 +85,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   static void for_each(const std::function<void(mailbox&)>& f);
 
   /// Destroys a closed mailbox to which no block refers.
-  static void dispose(mailbox* used) noexcept { delete used; }
+  static void dispose(mailbox* box) noexcept { delete box; }
 
  private:
   ~mailbox();

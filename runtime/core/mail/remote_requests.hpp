@@ -16,33 +16,33 @@ struct remote_requests : post {
   control_block* fiber = nullptr;
   bool queued = false;
   /// How many kinds of request there are, and for each its place among them; 0: not asked for.
-  std::uint8_t asked = 0;
+  std::uint8_t request_count = 0;
   std::uint8_t raise_at = 0;
   std::uint8_t cancel_at = 0;
   std::uint8_t token_at = 0;
   std::uint8_t resume_at = 0;
   std::uint8_t stop_at = 0;
   bool resumer_broken = false;
-  bool cancelled = false;  // a cancellation was requested; `why` is the reason
+  bool cancelled = false;  // a cancellation was requested; `reason` is the reason
   int references = 0;
-  cancel_reason why = interruption::reason("");
+  cancel_reason reason = interruption::reason("");
   bool escalates = false;  // terminate(), with this grace
   clock::duration grace{};
-  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumed` is for
+  std::uint64_t resume_number = 0;  // of the suspend_with() that `resumption` is for
   std::exception_ptr raised;
   value_slot token;
   value_slot result;  // of stop()
-  value_slot resumed;
+  value_slot resumption;
 
   /// In a forked child: what other threads have asked for is forgotten.
   void abandon() noexcept {
     queued = false;
     if (cancel_at != 0) cancelled = escalates = false;
-    asked = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
+    request_count = raise_at = cancel_at = token_at = resume_at = stop_at = 0;
     raised = nullptr;
     token.reset();
     result.reset();
-    resumed.reset();
+    resumption.reset();
   }
 };
 
@@ -54,10 +54,10 @@ inline remote_requests& requests_of(control_block& fiber) noexcept {
   if (fiber.known_remotely.load(std::memory_order_relaxed)) {
     return *static_cast<remote_requests*>(place);
   }
-  auto* made = ::new (place) remote_requests;
-  made->fiber = &fiber;
+  auto* part = ::new (place) remote_requests;
+  part->fiber = &fiber;
   fiber.known_remotely.store(true, std::memory_order_relaxed);
-  return *made;
+  return *part;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

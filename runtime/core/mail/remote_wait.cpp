@@ -9,8 +9,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-remote_wait::remote_wait(const char* what, std::int64_t subject) noexcept
-    : wait_(what, subject), home_(self()), fiber_(home_ == nullptr ? nullptr : &home_->running()) {
+remote_wait::remote_wait(const char* description, std::int64_t subject) noexcept
+    : wait_(description, subject),
+      home_(self()),
+      fiber_(home_ == nullptr ? nullptr : &home_->running()) {
   handle_post = [](post& item, thread_state& home) noexcept {
     static_cast<remote_wait&>(item).come_home(home);
   };
@@ -29,7 +31,7 @@ void remote_wait::end() noexcept {
 
 void remote_wait::come_home(thread_state& home) noexcept {
   if (home.left_out(*fiber_)) return;
-  over_ = true;
+  finished_ = true;
   if (waited_for_) home.resume(wait_, wake_reason::handed);
 }
 
@@ -39,8 +41,8 @@ template <typename Park>
 void remote_wait::wait(Park park) noexcept {
   if (home_ == nullptr) {
     event_.wait();
-    over_ = true;
-  } else if (!over_) {
+    finished_ = true;
+  } else if (!finished_) {
     waited_for_ = true;
     park();
     waited_for_ = false;
@@ -54,18 +56,18 @@ bool remote_wait::await() noexcept {
     home_->park(wait_);
     home_->remove_pending(*fiber_);
   });
-  return over_;
+  return finished_;
 }
 
 namespace {
 
 struct alarm : timer {
-  alarm(control_block& waiting, wait_record& woken, clock::time_point when) noexcept
+  alarm(control_block& fiber_of_wait, wait_record& woken, clock::time_point deadline) noexcept
       : wait(&woken) {
-    fiber = &waiting;
-    due = when;
-    fire = [](timer& over) noexcept {
-      home_of(*over.fiber).resume(*static_cast<alarm&>(over).wait, wake_reason::handed);
+    fiber = &fiber_of_wait;
+    due = deadline;
+    fire = [](timer& due_timer) noexcept {
+      home_of(*due_timer.fiber).resume(*static_cast<alarm&>(due_timer).wait, wake_reason::handed);
     };
   }
   wait_record* wait;
@@ -74,21 +76,21 @@ struct alarm : timer {
 }  // namespace
 
 /// The fiber sleeps nowhere else: there is room for its timer.
-remote_wait::result remote_wait::await_until(clock::time_point when) noexcept {
+remote_wait::result remote_wait::await_until(clock::time_point deadline) noexcept {
   if (home_ == nullptr) {
-    over_ = event_.wait_until(when);
-    return over_ ? result::over : result::late;
+    finished_ = event_.wait_until(deadline);
+    return finished_ ? result::over : result::late;
   }
   wait([&] {
     wait_.reopen();
-    alarm late(*fiber_, wait_, when);
-    if (when != clock::time_point::max()) home_->time.arm(late);
+    alarm late(*fiber_, wait_, deadline);
+    if (deadline != clock::time_point::max()) home_->time.arm(late);
     home_->add_pending(*fiber_);
     home_->park(wait_);
     home_->remove_pending(*fiber_);
     home_->time.disarm(late);
   });
-  if (over_) return result::over;
+  if (finished_) return result::over;
   return wait_.ended() == wake_reason::interrupted ? result::interrupted : result::late;
 }
 

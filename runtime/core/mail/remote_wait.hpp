@@ -13,9 +13,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class remote_wait : public post {
  public:
-  /// The wait is the calling fiber's, or thread's; `what` and `subject` are for people, as in a
-  /// wait_record.
-  explicit remote_wait(const char* what, std::int64_t subject = -1) noexcept;
+  /// The wait is the calling fiber's, or thread's; `description` and `subject` are for people, as
+  /// in a wait_record.
+  explicit remote_wait(const char* description, std::int64_t subject = -1) noexcept;
   remote_wait(const remote_wait&) = delete;
   remote_wait& operator=(const remote_wait&) = delete;
 
@@ -26,8 +26,8 @@ class remote_wait : public post {
   /// Returns: whether the action has ended.
   bool await() noexcept;
   enum class result : std::uint8_t { over, interrupted, late };
-  /// The same, but not beyond `when`; may be called again.
-  result await_until(clock::time_point when) noexcept;
+  /// The same, but not beyond `deadline`; may be called again.
+  result await_until(clock::time_point deadline) noexcept;
   /// Waits until the action has ended; not interruptible.
   void await_end() noexcept;
 
@@ -40,7 +40,7 @@ class remote_wait : public post {
   thread_state* const home_;  // null: of a thread without fibers
   control_block* const fiber_;
   bool waited_for_ = false;
-  bool over_ = false;  // the notification has arrived; only used on the waiting fiber's thread
+  bool finished_ = false;  // the notification has arrived; only used on the waiting fiber's thread
   one_shot_event event_;
 };
 

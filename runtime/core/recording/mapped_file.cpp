@@ -31,8 +31,8 @@ constinit std::atomic<mapped_range*> ranges{nullptr};
 constinit struct sigaction previous{};
 
 bool is_mapped(std::uintptr_t address) noexcept {
-  for (const mapped_range* each = ranges.load(); each != nullptr; each = each->next) {
-    if (address - each->begin < each->size) return true;
+  for (const mapped_range* range = ranges.load(); range != nullptr; range = range->next) {
+    if (address - range->begin < range->size) return true;
   }
   return false;
 }
@@ -49,7 +49,7 @@ bool replace_page(void* place) noexcept {
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
-  const kept_errno kept(errno);
+  const kept_errno errno_guard(errno);
   if (info->si_code == BUS_ADRERR && replace_page(info->si_addr)) return;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
@@ -62,10 +62,10 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 bool install_once() noexcept {
-  struct sigaction ours{};
-  ours.sa_sigaction = &on_bus_error;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  return ::sigaction(SIGBUS, &ours, &previous) == 0;
+  struct sigaction action{};
+  action.sa_sigaction = &on_bus_error;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  return ::sigaction(SIGBUS, &action, &previous) == 0;
 }
 
 void reserve_on_disk(int fd, std::size_t offset, std::size_t size) {
@@ -80,15 +80,15 @@ void reserve_on_disk(int fd, std::size_t offset, std::size_t size) {
 
 void* map_of_file(int fd, std::size_t offset, std::size_t size) {
   [[maybe_unused]] static const bool installed = install_once();
-  auto noted = std::make_unique<mapped_range>();
+  auto range = std::make_unique<mapped_range>();
   reserve_on_disk(fd, offset, size);
   void* place =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (place == MAP_FAILED) throw_errno(errno, "mmap");
-  *noted = {reinterpret_cast<std::uintptr_t>(place), size, ranges.load()};
-  while (!ranges.compare_exchange_weak(noted->next, noted.get())) {
+  *range = {reinterpret_cast<std::uintptr_t>(place), size, ranges.load()};
+  while (!ranges.compare_exchange_weak(range->next, range.get())) {
   }
-  static_cast<void>(noted.release());
+  static_cast<void>(range.release());
   return place;
 }
 

@@ -32,38 +32,38 @@ void recorder::begin(const control_block& main) noexcept {
 /// A text is known again by its address: what is shown here are literals.
 std::uint32_t recorder::place_of(const char* text, unsigned line) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(text);
-  known_text& known = texts_[(address ^ address >> 7 ^ line) % known_texts];
-  if (known.text != text || known.line != line) {
+  known_text& entry = texts_[(address ^ address >> 7 ^ line) % known_texts];
+  if (entry.text != text || entry.line != line) {
     const std::uint32_t place =
         line == 0 ? file_->texts().place_of(text) : file_->texts().place_of(call_site{text, line});
-    known = {text, line, place};
+    entry = {text, line, place};
   }
-  return known.place;
+  return entry.place;
 }
 
-void recorder::note_switch(const control_block& left, const control_block* next) noexcept {
+void recorder::note_switch(const control_block& previous, const control_block* next) noexcept {
   cause_ = trace::cause::fiber;
   nothing_runs_ = next == nullptr;
   if (next != nullptr) introduce(*next);
   const std::uint64_t number = next == nullptr ? 0 : number_of(*next);
-  const fiber_state state = left.state.load(std::memory_order_relaxed);
+  const fiber_state state = previous.state.load(std::memory_order_relaxed);
   if (state == fiber_state::runnable) {
     write(kind::snooze, number);
   } else if (state == fiber_state::waiting) {
-    note_wait(left, number);
+    note_wait(previous, number);
   } else {
-    const auto how = static_cast<std::uint64_t>(left.ended_by);
-    write(kind::end, how << trace::number_bits | number);
+    const auto end = static_cast<std::uint64_t>(previous.ended_by);
+    write(kind::end, end << trace::number_bits | number);
   }
 }
 
-void recorder::note_wait(const control_block& left, std::uint64_t next) noexcept {
-  const wait_record& wait = *left.wait;
-  const std::uint64_t what = place_of(wait.what, 0);
-  write(kind::park, what << trace::number_bits | next);
+void recorder::note_wait(const control_block& previous, std::uint64_t next) noexcept {
+  const wait_record& wait = *previous.wait;
+  const std::uint64_t text = place_of(wait.description, 0);
+  write(kind::park, text << trace::number_bits | next);
   if (wait.subject >= 0 || wait.of_object) {
-    const kind of = wait.for_lock ? kind::lock : wait.of_object ? kind::object : kind::subject;
-    write(of, static_cast<std::uint64_t>(wait.subject));
+    const kind form = wait.for_lock ? kind::lock : wait.of_object ? kind::object : kind::subject;
+    write(form, static_cast<std::uint64_t>(wait.subject));
   }
 }
 
@@ -76,7 +76,7 @@ void recorder::timer_is_late(clock::duration late) noexcept {
 /// A fiber that has not started is in no wait.
 void recorder::note_wake(const control_block& fiber) noexcept {
   if (fiber.wait == nullptr) {
-    fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), written_};
+    fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), record_count_};
     write(kind::spin, with_detail(fiber, place_of(fiber.site.file, fiber.site.line)));
     if (fiber.named) note_name(fiber);
     return;
@@ -86,7 +86,7 @@ void recorder::note_wake(const control_block& fiber) noexcept {
 }
 
 void recorder::tell(const control_block& fiber) noexcept {
-  fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), written_};
+  fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), record_count_};
   if (!fiber.is_main && fiber.site.line != 0) {
     write(kind::site, with_detail(fiber, place_of(fiber.site.file, fiber.site.line)));
   }
@@ -105,9 +105,9 @@ void recorder::note_name(const control_block& fiber) noexcept {
 
 void recorder::note_poll(std::size_t runnable, bool by_itself) noexcept {
   cause_ = trace::cause::fiber;
-  const auto most = (std::uint64_t{1} << (64 - trace::number_bits)) - 1;
-  const std::uint64_t told = std::min<std::uint64_t>(runnable, most);
-  write(kind::poll, told << trace::number_bits | (by_itself ? 1U : 0U));
+  const auto limit = (std::uint64_t{1} << (64 - trace::number_bits)) - 1;
+  const std::uint64_t length = std::min<std::uint64_t>(runnable, limit);
+  write(kind::poll, length << trace::number_bits | (by_itself ? 1U : 0U));
 }
 
 void note_post(const control_block& fiber) noexcept {

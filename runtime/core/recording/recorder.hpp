@@ -29,8 +29,8 @@ class recorder {
   /// `main` is the first fiber of the thread.
   void begin(const control_block& main) noexcept;
 
-  /// The thread switched from `left` to `next`, or to no fiber yet (null).
-  void note_switch(const control_block& left, const control_block* next) noexcept;
+  /// The thread switched from `previous` to `next`, or to no fiber yet (null).
+  void note_switch(const control_block& previous, const control_block* next) noexcept;
   /// After a switch to no fiber: the fiber that runs next, or null if there is still none.
   void note_next(const control_block* next) noexcept {
     if (next == nullptr || !nothing_runs_) return;
@@ -45,16 +45,16 @@ class recorder {
   /// `fiber` becomes runnable.
   void note_wake(const control_block& fiber) noexcept;
   /// The cause of the wake-ups that follow.
-  void woken_by(trace::cause by) noexcept { cause_ = by; }
+  void woken_by(trace::cause cause) noexcept { cause_ = cause; }
   /// The next fiber is woken by a timer that fires so long after its time.
   void timer_is_late(clock::duration late) noexcept;
 
   void note_name(const control_block& fiber) noexcept;
-  void note_interrupt(const control_block& fiber, interrupt why) noexcept {
-    write(trace::kind::cancel, with_detail(fiber, why));
+  void note_interrupt(const control_block& fiber, interrupt reason) noexcept {
+    write(trace::kind::cancel, with_detail(fiber, reason));
   }
   /// An event that belongs to no fiber of this thread.
-  void note(trace::kind what, std::uint64_t second = 0) noexcept { write(what, second); }
+  void note(trace::kind event, std::uint64_t second = 0) noexcept { write(event, second); }
   /// `by_itself`: the fiber that runs has looked, and goes on.
   void note_poll(std::size_t runnable, bool by_itself) noexcept;
 
@@ -77,20 +77,20 @@ class recorder {
   static std::uint64_t with_detail(const control_block& fiber, std::uint64_t detail) noexcept {
     return detail << trace::number_bits | number_of(fiber);
   }
-  [[gnu::always_inline]] void write(trace::kind what, std::uint64_t second) noexcept {
-    trace::record& at = records_[written_ & mask_];
-    at.first.store((ticks() - began_ticks_) << 8 | static_cast<std::uint64_t>(what),
-                   std::memory_order_relaxed);
-    at.second.store(second, std::memory_order_relaxed);
-    ring_.written.store(++written_, std::memory_order_release);
+  [[gnu::always_inline]] void write(trace::kind event, std::uint64_t second) noexcept {
+    trace::record& record = records_[record_count_ & mask_];
+    record.first.store((ticks() - began_ticks_) << 8 | static_cast<std::uint64_t>(event),
+                       std::memory_order_relaxed);
+    record.second.store(second, std::memory_order_relaxed);
+    ring_.record_count.store(++record_count_, std::memory_order_release);
   }
   std::uint32_t place_of(const char* text, unsigned line) noexcept;
-  void note_wait(const control_block& left, std::uint64_t next) noexcept;
+  void note_wait(const control_block& previous, std::uint64_t next) noexcept;
   /// Sees to it that a reader who has only the last records knows what `fiber` is.
   void introduce(const control_block& fiber) noexcept {
     const std::uint64_t number = number_of(fiber);
-    const known_fiber& known = fibers_[number % known_fibers];
-    if (known.number != number || written_ - known.told_at > mask_ / 8) tell(fiber);
+    const known_fiber& entry = fibers_[number % known_fibers];
+    if (entry.number != number || record_count_ - entry.told_at > mask_ / 8) tell(fiber);
   }
   void tell(const control_block& fiber) noexcept;
 
@@ -99,7 +99,7 @@ class recorder {
   trace::record* const records_;
   const std::uint64_t mask_;
   const std::uint64_t began_ticks_;
-  std::uint64_t written_ = 0;
+  std::uint64_t record_count_ = 0;
   trace::cause cause_ = trace::cause::fiber;
   std::uint32_t late_us_ = 0;
   bool nothing_runs_ = false;

@@ -26,7 +26,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// Of threads that have ended: so many rings are not used again.
-constexpr std::size_t kept = 8;
+constexpr std::size_t rings_kept = 8;
 constexpr std::size_t texts_at = sizeof(trace::head);
 constexpr std::size_t rings_at = texts_at + trace::texts_size;
 
@@ -70,10 +70,10 @@ descriptor open_and_lock(const std::string& path) {
   return file;
 }
 
-bool is_same_file(int one, int other) noexcept {
+bool is_same_file(int fd, int other) noexcept {
   struct stat first{};
   struct stat second{};
-  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+  return ::fstat(fd, &first) == 0 && ::fstat(other, &second) == 0 &&
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
@@ -81,11 +81,11 @@ bool is_same_file(int one, int other) noexcept {
 /// Throws: std::invalid_argument if it is another kind of file.
 bool is_trace(const descriptor& file, const std::string& path) {
   std::array<char, 8> sign{};
-  const ssize_t there = ::pread(file.get(), sign.data(), sign.size(), 0);
-  if (there < 0) refuse(errno, path, "read");
-  if (there > 0 && sign != trace::magic)
+  const ssize_t length = ::pread(file.get(), sign.data(), sign.size(), 0);
+  if (length < 0) refuse(errno, path, "read");
+  if (length > 0 && sign != trace::magic)
     throw std::invalid_argument(path + " exists, and is not a trace");
-  return there > 0;
+  return length > 0;
 }
 
 /// Opens a file that is empty, or a trace, which is lost then. No other process records to it.
@@ -100,22 +100,22 @@ descriptor open_trace(const std::string& path) {
 /// crashed.
 descriptor open_new_trace(const std::string& path) {
   {
-    const descriptor found = open_and_lock(path);
-    if (is_trace(found, path) && ::rename(path.c_str(), (path + ".before").c_str()) != 0)
+    const descriptor file = open_and_lock(path);
+    if (is_trace(file, path) && ::rename(path.c_str(), (path + ".before").c_str()) != 0)
       refuse(errno, path, "rename");
   }
   return open_trace(path);
 }
 
-void write_at(int fd, const void* from, std::size_t size, std::size_t offset) {
-  const auto* bytes = static_cast<const char*>(from);
+void write_at(int fd, const void* data, std::size_t size, std::size_t offset) {
+  const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_errno(errno, "pwrite");
-    bytes += written;
-    size -= static_cast<std::size_t>(written);
-    offset += static_cast<std::size_t>(written);
+    const ssize_t bytes_written = ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
+    if (bytes_written < 0 && errno == EINTR) continue;
+    if (bytes_written < 0) throw_errno(errno, "pwrite");
+    bytes += bytes_written;
+    size -= static_cast<std::size_t>(bytes_written);
+    offset += static_cast<std::size_t>(bytes_written);
   }
 }
 
@@ -125,25 +125,25 @@ using plain_record = std::array<std::uint64_t, 2>;
 /// Copies a ring that its thread goes on to write to.
 void save_ring(const trace::ring_head& ring, std::size_t records, int fd, std::size_t offset) {
   constexpr std::size_t at_once = 4096;
-  const auto* from = reinterpret_cast<const trace::record*>(&ring + 1);
-  const std::uint64_t written = ring.written.load(std::memory_order_acquire);
-  const std::size_t count = std::min<std::uint64_t>(written, records);
+  const auto* source = reinterpret_cast<const trace::record*>(&ring + 1);
+  const std::uint64_t end = ring.record_count.load(std::memory_order_acquire);
+  const std::size_t count = std::min<std::uint64_t>(end, records);
   std::vector<plain_record> part;
   for (std::size_t first = 0; first < count; first += part.size()) {
     part.resize(std::min(at_once, count - first));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      const trace::record& each = from[first + i];
-      part[i] = {each.first.load(std::memory_order_relaxed),
-                 each.second.load(std::memory_order_relaxed)};
+      const trace::record& record = source[first + i];
+      part[i] = {record.first.load(std::memory_order_relaxed),
+                 record.second.load(std::memory_order_relaxed)};
     }
     write_at(fd, part.data(), part.size() * sizeof part[0],
              offset + sizeof(trace::ring_head) + first * sizeof part[0]);
   }
   std::atomic_thread_fence(std::memory_order_acquire);
-  const std::uint64_t since = ring.written.load(std::memory_order_relaxed);
-  const std::uint64_t whole = since + 1 > records ? since + 1 - records : 0;
+  const std::uint64_t start = ring.record_count.load(std::memory_order_relaxed);
+  const std::uint64_t whole = start + 1 > records ? start + 1 - records : 0;
   const std::array<std::uint64_t, 4> head = {
-      written, std::min(written, std::max(whole, ring.first_whole.load(std::memory_order_relaxed))),
+      end, std::min(end, std::max(whole, ring.first_whole.load(std::memory_order_relaxed))),
       ring.thread.load(std::memory_order_relaxed), ring.fibers.load(std::memory_order_relaxed)};
   write_at(fd, head.data(), sizeof head, offset);
 }
@@ -151,9 +151,9 @@ void save_ring(const trace::ring_head& ring, std::size_t records, int fd, std::s
 }  // namespace
 
 trace_file& trace_file::begin(const std::string& path, std::size_t records) {
-  auto* made = new trace_file(path, records);
-  current_ = made;
-  return *made;
+  auto* file = new trace_file(path, records);
+  current_ = file;
+  return *file;
 }
 
 trace_file::trace_file(const std::string& path, std::size_t records)
@@ -181,7 +181,7 @@ void trace_file::abandon() noexcept {
   trace_file* parents = current_.exchange(nullptr);
   if (parents == nullptr) return;
   ::close(parents->fd_);
-  parents->before_ = of_the_parent_;
+  parents->previous_ = of_the_parent_;
   of_the_parent_ = parents;
 }
 
@@ -196,18 +196,18 @@ trace::ring_head& trace_file::add_ring() {
 
 trace::ring_head& trace_file::take_ring() {
   const std::lock_guard guard(lock_);
-  trace::ring_head* taken = nullptr;
-  if (given_back_.size() > kept) {
-    taken = given_back_.front();
+  trace::ring_head* free_ring = nullptr;
+  if (given_back_.size() > rings_kept) {
+    free_ring = given_back_.front();
     given_back_.erase(given_back_.begin());
   } else {
-    taken = &add_ring();
+    free_ring = &add_ring();
   }
-  taken->written = 0;
-  taken->first_whole = 0;
-  taken->thread = static_cast<std::uint64_t>(::gettid());
+  free_ring->record_count = 0;
+  free_ring->first_whole = 0;
+  free_ring->thread = static_cast<std::uint64_t>(::gettid());
   head_->rings_used = rings_.size();
-  return *taken;
+  return *free_ring;
 }
 
 void trace_file::give_back(trace::ring_head& ring) noexcept {
@@ -219,13 +219,14 @@ void trace_file::give_back(trace::ring_head& ring) noexcept {
 /// The longer the time, the better.
 void trace_file::measure_ticks() noexcept {
   using namespace std::chrono;
-  const nanoseconds now = system_clock::now().time_since_epoch();
-  const auto passed = static_cast<double>(now.count()) - static_cast<double>(head_->began_at);
-  if (passed < 1e8) return;  // or the clock of the day has been set
-  const auto counted = static_cast<double>(ticks() - began_ticks_);
-  const auto found = static_cast<std::uint64_t>(counted / passed * 1e9);
-  const std::uint64_t known = head_->ticks_in_second;
-  if (found > known - known / 50 && found < known + known / 50) head_->ticks_in_second = found;
+  const nanoseconds time = system_clock::now().time_since_epoch();
+  const auto elapsed = static_cast<double>(time.count()) - static_cast<double>(head_->began_at);
+  if (elapsed < 1e8) return;  // or the clock of the day has been set
+  const auto elapsed_ticks = static_cast<double>(ticks() - began_ticks_);
+  const auto rate = static_cast<std::uint64_t>(elapsed_ticks / elapsed * 1e9);
+  const std::uint64_t old_rate = head_->ticks_in_second;
+  if (rate > old_rate - old_rate / 50 && rate < old_rate + old_rate / 50)
+    head_->ticks_in_second = rate;
 }
 
 void trace_file::save(const std::string& path) {
@@ -233,17 +234,17 @@ void trace_file::save(const std::string& path) {
     throw std::invalid_argument("save_trace(): this process records to " + path);
   }
   const held_signal<SIGXFSZ> too_large;
-  const descriptor to = open_trace(path);
+  const descriptor file = open_trace(path);
   const std::lock_guard guard(lock_);
   measure_ticks();
   const std::size_t rings = rings_.size();
   for (std::size_t i = 0; i < rings; ++i)
-    save_ring(*rings_[i], records_, to.get(), rings_at + i * ring_size(records_));
-  if (::ftruncate(to.get(), static_cast<off_t>(rings_at + rings * ring_size(records_))) != 0)
+    save_ring(*rings_[i], records_, file.get(), rings_at + i * ring_size(records_));
+  if (::ftruncate(file.get(), static_cast<off_t>(rings_at + rings * ring_size(records_))) != 0)
     throw_errno(errno, "ftruncate");
   const std::uint64_t texts = head_->texts_used.load(std::memory_order_acquire);
-  write_at(to.get(), reinterpret_cast<const char*>(head_) + texts_at, texts, texts_at);
-  write_head(to.get(), texts, rings);
+  write_at(file.get(), reinterpret_cast<const char*>(head_) + texts_at, texts, texts_at);
+  write_head(file.get(), texts, rings);
 }
 
 /// Other threads go on to change the original.

@@ -59,7 +59,7 @@ class trace_file {
   /// In a forked child, which refers to that of its own parent: none is lost.
   static inline constinit std::atomic<trace_file*> of_the_parent_{nullptr};
 
-  trace_file* before_ = nullptr;
+  trace_file* previous_ = nullptr;
   const std::string path_;
   const std::size_t records_;
   const std::uint64_t began_ticks_;

@@ -44,8 +44,8 @@ enum class cause : std::uint8_t { fiber, operation, timer, mail };
 
 /// The maximum lateness of a timer that a record can hold, in microseconds.
 inline constexpr std::uint32_t latest = (1U << 20) - 1;
-constexpr std::uint32_t wake_detail(cause by, std::uint32_t late_us) noexcept {
-  return late_us << 4 | static_cast<std::uint32_t>(by);
+constexpr std::uint32_t wake_detail(cause waker, std::uint32_t late_us) noexcept {
+  return late_us << 4 | static_cast<std::uint32_t>(waker);
 }
 
 /// A fiber's id: its number within its thread is in the lower bits.
@@ -59,10 +59,10 @@ struct record {
 static_assert(sizeof(record) == 16);
 
 struct alignas(4096) ring_head {
-  std::atomic<std::uint64_t> written;      // total so far; the last ones are in the ring
-  std::atomic<std::uint64_t> first_whole;  // earlier ones may be overwritten
-  std::atomic<std::uint64_t> thread;       // the kernel's number
-  std::atomic<std::uint64_t> fibers;       // the upper bits of their ids
+  std::atomic<std::uint64_t> record_count;  // total so far; the last ones are in the ring
+  std::atomic<std::uint64_t> first_whole;   // earlier ones may be overwritten
+  std::atomic<std::uint64_t> thread;        // the kernel's number
+  std::atomic<std::uint64_t> fibers;        // the upper bits of their ids
 };
 
 inline constexpr std::array<char, 8> magic = {'m', 'o', 't', 'e', 't', 't', 'r', '1'};

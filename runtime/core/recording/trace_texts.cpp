@@ -26,29 +26,29 @@ bool trace_texts::is(std::uint32_t place, std::string_view text) const noexcept 
   return text == std::string_view(at(place) + length_size, length);
 }
 
-std::uint32_t trace_texts::add(std::string_view text, kind what) noexcept {
-  const std::size_t part = what == kind::name ? 3 : 4;  // of four
-  const std::uint64_t used = head_->texts_used.load(std::memory_order_relaxed);
+std::uint32_t trace_texts::add(std::string_view text, kind form) noexcept {
+  const std::size_t part = form == kind::name ? 3 : 4;  // of four
+  const std::uint64_t old_size = head_->texts_used.load(std::memory_order_relaxed);
   const std::size_t size = (length_size + text.size() + 1) / 2 * 2;
-  if (used + size > head_->texts_size / 4 * part || texts_ >= slots / 8 * part) return 0;
+  if (old_size + size > head_->texts_size / 4 * part || texts_ >= slots / 8 * part) return 0;
   const auto length = static_cast<std::uint16_t>(text.size());
-  const auto place = static_cast<std::uint32_t>(used);
+  const auto place = static_cast<std::uint32_t>(old_size);
   std::memcpy(at(place), &length, length_size);
   std::memcpy(at(place) + length_size, text.data(), text.size());
-  head_->texts_used.store(used + size, std::memory_order_release);
+  head_->texts_used.store(old_size + size, std::memory_order_release);
   ++texts_;
   return place;
 }
 
-std::uint32_t trace_texts::place_of(std::string_view text, kind what) noexcept {
+std::uint32_t trace_texts::place_of(std::string_view text, kind form) noexcept {
   text = text.substr(0, trace::longest_text);
   if (text.empty()) return 0;
   const std::lock_guard guard(lock_);
   std::size_t slot = std::hash<std::string_view>()(text) % slots;
-  for (; found_[slot] != 0; slot = (slot + 1) % slots) {
-    if (is(found_[slot], text)) return found_[slot];
+  for (; places_[slot] != 0; slot = (slot + 1) % slots) {
+    if (is(places_[slot], text)) return places_[slot];
   }
-  return found_[slot] = add(text, what);
+  return places_[slot] = add(text, form);
 }
 
 std::uint32_t trace_texts::place_of(call_site site) noexcept {

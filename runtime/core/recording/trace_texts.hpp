@@ -22,7 +22,7 @@ class trace_texts {
   enum class kind : bool { literal, name };
 
   /// Returns: the place of the text, or of its beginning; 0 if the table is full. Any thread.
-  std::uint32_t place_of(std::string_view text, kind what = kind::literal) noexcept;
+  std::uint32_t place_of(std::string_view text, kind form = kind::literal) noexcept;
   /// The same for "file:line"; if it is too long, its end is kept.
   std::uint32_t place_of(call_site site) noexcept;
 
@@ -33,11 +33,11 @@ class trace_texts {
     return reinterpret_cast<char*>(head_) + head_->texts_at + place;
   }
   bool is(std::uint32_t place, std::string_view text) const noexcept;
-  std::uint32_t add(std::string_view text, kind what) noexcept;
+  std::uint32_t add(std::string_view text, kind form) noexcept;
 
   trace::head* head_ = nullptr;
   std::mutex lock_;
-  std::array<std::uint32_t, slots> found_{};  // by their hashes; 0: free
+  std::array<std::uint32_t, slots> places_{};  // by their hashes; 0: free
   std::size_t texts_ = 0;
 };
 

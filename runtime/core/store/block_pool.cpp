@@ -27,9 +27,9 @@ constexpr std::size_t many = 128;
 
 struct block_pool::slab {
   slab* next = nullptr;
-  std::atomic<std::size_t> used{0};  // from leave() on
-  std::size_t touched = 0;           // blocks that have been handed out, ever
-  std::size_t backed = few;          // those that cause no more page faults, except the first few
+  std::atomic<std::size_t> blocks_in_use{0};  // from leave() on
+  std::size_t first_fresh = 0;                // blocks that have been handed out, ever
+  std::size_t backed_count = few;  // those that cause no more page faults, except the first few
 
   std::byte* place(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
@@ -48,24 +48,25 @@ void* map_aligned(std::size_t size) {
   void* memory = faults::call("mmap", ::mmap, nullptr, 2 * size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw stack_unavailable(no_memory);
-  auto* from = static_cast<std::byte*>(memory);
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(from) & (size - 1);
-  if (before > 0) ::munmap(from, before);
-  if (before < size) ::munmap(from + before + size, size - before);
-  ::madvise(from + before, size, MADV_NOHUGEPAGE);  // advice: it would make cold parts resident
-  return from + before;
+  auto* start = static_cast<std::byte*>(memory);
+  const std::size_t lead = -reinterpret_cast<std::uintptr_t>(start) & (size - 1);
+  if (lead > 0) ::munmap(start, lead);
+  if (lead < size) ::munmap(start + lead + size, size - lead);
+  ::madvise(start + lead, size, MADV_NOHUGEPAGE);  // advice: it would make cold parts resident
+  return start + lead;
 }
 
 /// One call instead of a page fault for every 16 blocks. Advice, for what the kernel refuses is
 /// made resident by its first use. Source: madvise(2), Linux 5.14.
-void make_resident(std::byte* from, std::byte* to) noexcept {
+void make_resident(std::byte* begin, std::byte* end) noexcept {
   constexpr int populate_write = 23;
   constexpr std::uintptr_t page = 4096;
-  const auto up = [](std::byte* at) {
-    return at + (-reinterpret_cast<std::uintptr_t>(at) & (page - 1));
+  const auto round_up = [](std::byte* address) {
+    return address + (-reinterpret_cast<std::uintptr_t>(address) & (page - 1));
   };
-  from = up(from);
-  if (from < up(to)) ::madvise(from, static_cast<std::size_t>(up(to) - from), populate_write);
+  begin = round_up(begin);
+  if (begin < round_up(end))
+    ::madvise(begin, static_cast<std::size_t>(round_up(end) - begin), populate_write);
 }
 
 }  // namespace
@@ -75,61 +76,62 @@ static_assert(block_slab::remote + block_slab::remote_room * block_slab::blocks 
               block_slab::size);
 
 void block_pool::leave() noexcept {
-  for (slab* each = slabs_; each != nullptr; each = each->next) each->used = each->touched;
-  while (unused_block* unused = free_) {
-    sanitizer::unpoison(unused, sizeof *unused);
-    free_ = unused->next;
-    --slab_of(unused).used;
+  for (slab* entry = slabs_; entry != nullptr; entry = entry->next)
+    entry->blocks_in_use = entry->first_fresh;
+  while (unused_block* free_block = free_) {
+    sanitizer::unpoison(free_block, sizeof *free_block);
+    free_ = free_block->next;
+    --slab_of(free_block).blocks_in_use;
   }
-  while (slab* each = slabs_) {
-    slabs_ = each->next;
-    if (each->used == 0) unmap(*each);
+  while (slab* entry = slabs_) {
+    slabs_ = entry->next;
+    if (entry->blocks_in_use == 0) unmap(*entry);
   }
 }
 
 void block_pool::abandon(control_block& main_block) noexcept {
   // The slab's other blocks go under the locks of other mailboxes, so the slab never becomes empty.
-  slab_of(&main_block).used = std::numeric_limits<std::size_t>::max() / 2;
+  slab_of(&main_block).blocks_in_use = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;
-  made_ = 1;
+  slab_count_ = 1;
 }
 
 block_pool::slab& block_pool::slab_of(void* block) noexcept {
   return *reinterpret_cast<slab*>(block_slab::base_of(block));
 }
 
-void block_pool::unmap(slab& unused) noexcept {
-  sanitizer::search_no_more(&unused, block_slab::size);
-  sanitizer::unpoison(&unused, block_slab::size);
-  if (unused.touched <= few && spares.keep(&unused)) return;
-  ::munmap(&unused, block_slab::size);
+void block_pool::unmap(slab& block) noexcept {
+  sanitizer::search_no_more(&block, block_slab::size);
+  sanitizer::unpoison(&block, block_slab::size);
+  if (block.first_fresh <= few && spares.keep(&block)) return;
+  ::munmap(&block, block_slab::size);
 }
 
 void block_pool::map_slab() {
   void* memory = spares.take();
-  auto* made = ::new (memory != nullptr ? memory : map_aligned(block_slab::size)) slab;
-  sanitizer::search(made, block_slab::size);
-  made->next = slabs_;
-  slabs_ = made;
+  auto* fresh = ::new (memory != nullptr ? memory : map_aligned(block_slab::size)) slab;
+  sanitizer::search(fresh, block_slab::size);
+  fresh->next = slabs_;
+  slabs_ = fresh;
 }
 
-void block_pool::back_more(slab& growing) noexcept {
-  const std::size_t from = growing.backed;
-  growing.backed = std::min(from + many, block_slab::blocks);
-  make_resident(growing.place(from), growing.place(growing.backed));
+void block_pool::back_more(slab& target) noexcept {
+  const std::size_t old_count = target.backed_count;
+  target.backed_count = std::min(old_count + many, block_slab::blocks);
+  make_resident(target.place(old_count), target.place(target.backed_count));
 }
 
 void* block_pool::take_new() {
-  if (slabs_ == nullptr || slabs_->touched == block_slab::blocks) map_slab();
-  if (slabs_->touched == slabs_->backed) back_more(*slabs_);
-  ++made_;
-  return slabs_->place(slabs_->touched++);
+  if (slabs_ == nullptr || slabs_->first_fresh == block_slab::blocks) map_slab();
+  if (slabs_->first_fresh == slabs_->backed_count) back_more(*slabs_);
+  ++slab_count_;
+  return slabs_->place(slabs_->first_fresh++);
 }
 
 void block_pool::put_after_end(control_block& block) noexcept {
-  slab& from = slab_of(&block);
-  if (--from.used == 0) unmap(from);
+  slab& owner = slab_of(&block);
+  if (--owner.blocks_in_use == 0) unmap(owner);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

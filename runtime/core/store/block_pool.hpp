@@ -29,12 +29,12 @@ class block_pool {
   /// Throws: stack_unavailable.
   [[gnu::noinline]] void* take_new();
   /// Returns: the number of blocks ever constructed.
-  std::size_t made() const noexcept { return made_; }
+  std::size_t made() const noexcept { return slab_count_; }
   /// `block` has been destroyed.
   void put(control_block& block) noexcept {
-    auto* unused = ::new (static_cast<void*>(&block)) unused_block{free_};
-    sanitizer::poison(unused, sizeof(control_block));
-    free_ = unused;
+    auto* entry = ::new (static_cast<void*>(&block)) unused_block{free_};
+    sanitizer::poison(entry, sizeof(control_block));
+    free_ = entry;
   }
 
   /// The thread ends. Under its mailbox's lock, like what follows.
@@ -51,13 +51,13 @@ class block_pool {
   };
 
   static slab& slab_of(void* block) noexcept;
-  static void unmap(slab& unused) noexcept;
+  static void unmap(slab& entry) noexcept;
   void map_slab();
-  static void back_more(slab& growing) noexcept;
+  static void back_more(slab& target) noexcept;
 
   unused_block* free_ = nullptr;  // last in, first out
   slab* slabs_ = nullptr;
-  std::size_t made_ = 0;
+  std::size_t slab_count_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

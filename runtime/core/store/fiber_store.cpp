@@ -53,7 +53,7 @@ void* fiber_store::room_for_new_block(timers& time) {
 void unmake_fiber(control_block& fiber) noexcept {
   stack_pool& stacks = home_of(fiber).store.stacks;
   if (fiber.has_stack()) {
-    sanitizer::forget(fiber.where.watched, fiber.runs_on.bottom, fiber.runs_on.size());
+    sanitizer::forget(fiber.resume_context.watched, fiber.runs_on.bottom, fiber.runs_on.size());
     stacks.give_back(fiber.runs_on);
   } else {
     stacks.take_back_promise();
@@ -86,10 +86,10 @@ bool unreferred(control_block& block) noexcept {
 
 }  // namespace
 
-control_block* free_one(control_block& unreferred) noexcept {
-  control_block* parent = unreferred.parent;
-  thread_state& home = home_of(unreferred);
-  home.store.free(unreferred);
+control_block* free_one(control_block& fiber) noexcept {
+  control_block* parent = fiber.parent;
+  thread_state& home = home_of(fiber);
+  home.store.free(fiber);
   if (parent == nullptr || home.is_home_of(*parent)) return parent;
   release_remotely(*parent);
   return nullptr;
@@ -97,8 +97,9 @@ control_block* free_one(control_block& unreferred) noexcept {
 
 /// The blocks of a line of ancestors may be freed with that of their last descendant.
 [[gnu::flatten]] void release_last(control_block& fiber) noexcept {
-  for (control_block* released = &fiber; released != nullptr && unreferred(*released);) {
-    released = free_one(*released);
+  for (control_block* block_to_free = &fiber;
+       block_to_free != nullptr && unreferred(*block_to_free);) {
+    block_to_free = free_one(*block_to_free);
   }
 }
 
@@ -111,22 +112,23 @@ bool holds_values(const control_block& dead) noexcept {
 }  // namespace
 
 void release_later(control_block& block) noexcept {
-  for (control_block* released = &block; released != nullptr && unreferred(*released);) {
-    if (holds_values(*released)) {
-      home_of(*released).cleaner.reap_later(*released);
+  for (control_block* block_to_free = &block;
+       block_to_free != nullptr && unreferred(*block_to_free);) {
+    if (holds_values(*block_to_free)) {
+      home_of(*block_to_free).cleaner.reap_later(*block_to_free);
       return;
     }
-    released = free_one(*released);
+    block_to_free = free_one(*block_to_free);
   }
 }
 
-void release_after_end(control_block& unreferred) noexcept {
-  for (control_block* block = &unreferred; block != nullptr;) {
+void release_after_end(control_block& fiber) noexcept {
+  for (control_block* block = &fiber; block != nullptr;) {
     mailbox& mail = *block->mail;
     std::unique_lock guard(mail.lock());
-    const bool unused = block->references + --requests_of(*block).references == 0;
+    const bool last_reference = block->references + --requests_of(*block).references == 0;
     guard.unlock();
-    if (!unused) return;
+    if (!last_reference) return;
     control_block* parent = block->parent;
     const bool of_other_thread = parent != nullptr && parent->mail != &mail;
     destroy_block(*block);  // not under the lock: runs the program's destructors
@@ -154,13 +156,13 @@ std::string copied_name_of(const control_block& fiber) {
 
 /// A signal handler of this thread sees the old name, none, or the new one.
 void rename(control_block& fiber, std::string&& name) {
-  std::string& kept = cold(fiber).name;
+  std::string& old_name = cold(fiber).name;
   const std::lock_guard guard(fiber.mail->lock());
   fiber.named = false;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  kept.swap(name);
+  old_name.swap(name);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  fiber.named = !kept.empty();
+  fiber.named = !old_name.empty();
   const thread_state& home = home_of(fiber);
   if (home.recorded()) home.recording->note_name(fiber);
 }

@@ -32,7 +32,7 @@ class fiber_store {
   /// Returns: a unique identity for a scope.
   std::uint64_t next_scope() noexcept { return ++last_scope_; }
   std::uint64_t last_scope() const noexcept { return last_scope_; }
-  void number_scopes_from(std::uint64_t before) noexcept { last_scope_ = before; }
+  void number_scopes_from(std::uint64_t number) noexcept { last_scope_ = number; }
   /// Returns: the last number that a fiber or a scope here has had.
   std::uint64_t numbers_used() const noexcept { return std::max(next_id_, last_scope_); }
 
@@ -83,8 +83,8 @@ inline bool shared(const control_block& fiber) noexcept {
 [[gnu::noinline]] void release_later(control_block& block) noexcept;
 /// Frees an unreferenced block, which holds a reference to its parent's block.
 /// Returns: the parent's block, to be released in turn; null if there is none on this thread.
-control_block* free_one(control_block& unreferred) noexcept;
+control_block* free_one(control_block& fiber) noexcept;
 /// Gives up a reference to a block whose thread has ended, and frees what is not referred to then.
-void release_after_end(control_block& unreferred) noexcept;
+void release_after_end(control_block& fiber) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -8,21 +8,21 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 local_value* local_list::find(std::uint64_t key) const noexcept {
   if (dying_ != nullptr && dying_->key == key) return dying_;
-  local_value* each = newest_value_;
-  while (each != nullptr && each->key != key) each = each->older_value;
-  return each;
+  local_value* item = newest_value_;
+  while (item != nullptr && item->key != key) item = item->older_value;
+  return item;
 }
 
 local_list local_list::copies() const {
   std::vector<const local_value*> originals;
-  for (const local_value* each = newest_value_; each != nullptr; each = each->older_value) {
-    if (each->copy != nullptr) originals.push_back(each);
+  for (const local_value* item = newest_value_; item != nullptr; item = item->older_value) {
+    if (item->copy != nullptr) originals.push_back(item);
   }
-  local_list made;
+  local_list list;
   for (; !originals.empty(); originals.pop_back()) {
-    made.add(*originals.back()->copy(*originals.back()));
+    list.add(*originals.back()->copy(*originals.back()));
   }
-  return made;
+  return list;
 }
 
 /// A destructor that asks for the very value it destroys gets that value, as with a thread_local: a

@@ -27,8 +27,9 @@ inline void make_room_for_result(control_block& block) {
 
 /// Lays the fiber's stack out below `top`.
 inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
-  lay_out(fresh.where, aligned_below(top, 0, 16), hooks.fiber_main, &fresh);
-  sanitizer::describe(fresh.where.watched, fresh.runs_on.bottom, fresh.runs_on.size(), true);
+  lay_out(fresh.resume_context, aligned_below(top, 0, 16), hooks.fiber_main, &fresh);
+  sanitizer::describe(fresh.resume_context.watched, fresh.runs_on.bottom, fresh.runs_on.size(),
+                      true);
 }
 
 /// The body stands on the stack.

@@ -20,15 +20,15 @@ void reaper::destroy_later(value_slot&& value) noexcept {
     return;
   }
   try {
-    dropped_.push_back(std::move(value));
+    leftovers_.push_back(std::move(value));
     start_reaping();
   } catch (const std::bad_alloc&) {
     value.reset();
   }
 }
 
-control_block& reaper::make(const body_kind& kind, const char* what) {
-  return make_fiber(thread_, fibers_, kind, {what, 0}, thread_.settings().stack_size);
+control_block& reaper::make(const body_kind& kind, const char* description) {
+  return make_fiber(thread_, fibers_, kind, {description, 0}, thread_.settings().stack_size);
 }
 
 void reaper::start(control_block& fiber) noexcept {
@@ -57,9 +57,9 @@ void reaper::reap() noexcept {
   for (;;) {
     if (control_block* dead = unreferred_.pop_front()) {
       if (control_block* parent = free_one(*dead)) release_at_home(*parent);
-    } else if (!dropped_.empty()) {
-      const value_slot value = std::move(dropped_.back());
-      dropped_.pop_back();
+    } else if (!leftovers_.empty()) {
+      const value_slot value = std::move(leftovers_.back());
+      leftovers_.pop_back();
     } else {
       break;
     }

@@ -35,10 +35,10 @@ class reaper {
   /// runtime does, or is cancelled.
   /// Throws: std::bad_alloc.
   template <typename Body>
-  void spin(Body&& body, const char* what) {
+  void spin(Body&& body, const char* description) {
     using kept = std::decay_t<Body>;
     static_assert(std::is_nothrow_constructible_v<kept, Body>);
-    control_block& fiber = make(body_kind_of<kept, void>::kind, what);
+    control_block& fiber = make(body_kind_of<kept, void>::kind, description);
     ::new (fiber.body) kept(std::forward<Body>(body));
     start(fiber);
   }
@@ -49,14 +49,14 @@ class reaper {
   void abandon(control_block& caller) noexcept;
 
  private:
-  control_block& make(const body_kind& kind, const char* what);
+  control_block& make(const body_kind& kind, const char* description);
   void start(control_block& fiber) noexcept;
   void start_reaping() noexcept;
 
   thread_state& thread_;
   family fibers_;
   list<control_block, fibers_tag> unreferred_;
-  std::vector<value_slot> dropped_;
+  std::vector<value_slot> leftovers_;
   bool reaping_ = false;
 };
 

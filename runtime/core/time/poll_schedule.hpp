@@ -14,17 +14,17 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class poll_schedule {
  public:
-  explicit poll_schedule(const options& chosen) noexcept
-      : most_switches_(chosen.switches_between_polls),
-        ticks_between_polls_(ticks_in(chosen.time_between_polls)),
+  explicit poll_schedule(const options& settings) noexcept
+      : most_switches_(settings.switches_between_polls),
+        ticks_between_polls_(ticks_in(settings.time_between_polls)),
         polled_at_(ticks()) {}
 
   /// Returns: after how many switches the inbox and the counter are to be looked at: 16, or just
   ///          when the number of switches calls for a poll.
   int countdown() noexcept {
     const std::size_t limit = most_switches() + 1;
-    const std::size_t left = limit > switches_ ? limit - switches_ : switches_between_looks;
-    look_after_ = std::min(switches_between_looks, left);
+    const std::size_t remaining = limit > switches_ ? limit - switches_ : switches_between_looks;
+    look_after_ = std::min(switches_between_looks, remaining);
     return static_cast<int>(look_after_);
   }
   /// The countdown has ended.

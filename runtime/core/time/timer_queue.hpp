@@ -41,10 +41,10 @@ class timer_heap {
 
   /// Drops all timers except those of `fiber`, without accessing them.
   void keep_those_of(const control_block& fiber) noexcept {
-    const std::size_t before = std::exchange(size_, 0);
-    for (std::size_t i = 0; i < before; ++i) {
-      const entry each = entries_[i];
-      if (each.item->fiber == &fiber) sift_up(size_++, each);
+    const std::size_t old_size = std::exchange(size_, 0);
+    for (std::size_t i = 0; i < old_size; ++i) {
+      const entry item = entries_[i];
+      if (item.item->fiber == &fiber) sift_up(size_++, item);
     }
   }
 
@@ -93,35 +93,35 @@ class timer_heap {
     return a.due != b.due ? a.due < b.due : a.item->order < b.item->order;
   }
 
-  void put(std::size_t place, const entry& what) noexcept {
-    entries_[place] = what;
-    what.item->place = place;
+  void put(std::size_t place, const entry& item) noexcept {
+    entries_[place] = item;
+    item.item->place = place;
   }
 
   /// The entry that fills a hole may have to move up as well as down.
-  void restore(std::size_t hole, entry moved) noexcept {
-    sift_up(hole, moved);
-    if (moved.item->place == hole) sift_down(hole, moved);
+  void restore(std::size_t hole, entry item) noexcept {
+    sift_up(hole, item);
+    if (item.item->place == hole) sift_down(hole, item);
   }
 
-  void sift_up(std::size_t hole, entry rising) noexcept {
+  void sift_up(std::size_t hole, entry item) noexcept {
     while (hole > 0) {
       const std::size_t parent = (hole - 1) / arity;
-      if (!before(rising, entries_[parent])) break;
+      if (!before(item, entries_[parent])) break;
       put(hole, entries_[parent]);
       hole = parent;
     }
-    put(hole, rising);
+    put(hole, item);
   }
 
-  void sift_down(std::size_t hole, entry sinking) noexcept {
+  void sift_down(std::size_t hole, entry item) noexcept {
     for (;;) {
       const std::size_t smallest = smallest_child(hole);
-      if (smallest >= size_ || !before(entries_[smallest], sinking)) break;
+      if (smallest >= size_ || !before(entries_[smallest], item)) break;
       put(hole, entries_[smallest]);
       hole = smallest;
     }
-    put(hole, sinking);
+    put(hole, item);
   }
 
   std::size_t smallest_child(std::size_t place) const noexcept {
@@ -198,9 +198,9 @@ class timer_queue {
   timer_heap& heap_of(const timer& item) noexcept { return item.young ? young_ : old_; }
 
   void make_one_old() noexcept {
-    timer& chosen = young_.take_leaf();
-    chosen.young = false;
-    old_.push(chosen);
+    timer& first = young_.take_leaf();
+    first.young = false;
+    old_.push(first);
   }
 
   timer_heap young_, old_;

@@ -14,19 +14,20 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class timer_slack {
  public:
-  explicit timer_slack(std::chrono::microseconds most) noexcept : most_(most) {}
+  explicit timer_slack(std::chrono::microseconds limit) noexcept : limit_(limit) {}
 
-  std::chrono::microseconds most() const noexcept { return most_; }
+  std::chrono::microseconds most() const noexcept { return limit_; }
 
   /// Called before a sleep that `next` will end.
   /// Returns: the minimum length of the sleep.
   clock::duration before(const timer& next, clock::time_point present) noexcept {
-    const bool soon = present - last_at_ <= close + 2 * most_ && next.due - present <= close;
+    const bool soon = present - last_at_ <= close + 2 * limit_ && next.due - present <= close;
     in_a_row_ = soon && !is_among_last(next.fiber) ? in_a_row_ + 1 : 0;
     last_at_ = present;
     last_[next_place_++ % last_.size()] = next.fiber;
-    if (in_a_row_ < last_.size()) return std::min<clock::duration>(alone, most_);
-    return in_a_row_ < lasting_crowd ? std::min<clock::duration>(most_, most_ / 2 + alone) : most_;
+    if (in_a_row_ < last_.size()) return std::min<clock::duration>(alone, limit_);
+    return in_a_row_ < lasting_crowd ? std::min<clock::duration>(limit_, limit_ / 2 + alone)
+                                     : limit_;
   }
 
  private:
@@ -41,7 +42,7 @@ class timer_slack {
     return std::find(last_.begin(), last_.end(), fiber) != last_.end();
   }
 
-  const std::chrono::microseconds most_;
+  const std::chrono::microseconds limit_;
   /// The fibers whose timers ended the latest sleeps: one fiber that sleeps often is no crowd, nor
   /// are a few that alternate. The pointers are only compared, because a fiber may have ended.
   std::array<const control_block*, 8> last_{};

@@ -21,8 +21,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class timers {
  public:
   /// Throws: std::bad_alloc.
-  timers(backend& kernel, const options& chosen)
-      : kernel_(&kernel), virtual_time_(kernel.virtual_time()), slack_(chosen.timer_slack) {}
+  timers(backend& kernel, const options& settings)
+      : kernel_(&kernel), virtual_time_(kernel.virtual_time()), slack_(settings.timer_slack) {}
 
   /// Returns: the present instant, never earlier than the true one.
   clock::time_point now() noexcept {
@@ -80,18 +80,18 @@ class timers {
     return std::min(std::max(due, present + slack_.before(*first(), present)), limit);
   }
 
-  /// Makes room for `more` timers, so that arm() need not.
+  /// Makes room for `count` timers, so that arm() need not.
   /// Throws: std::bad_alloc.
-  void reserve(std::size_t more) {
-    queue_.reserve(reserved_ + more);
-    reserved_ += more;
+  void reserve(std::size_t count) {
+    queue_.reserve(reservations_ + count);
+    reservations_ += count;
   }
-  void unreserve(std::size_t fewer = 1) noexcept { reserved_ -= fewer; }
-  std::size_t reserved() const noexcept { return reserved_; }
+  void unreserve(std::size_t fewer = 1) noexcept { reservations_ -= fewer; }
+  std::size_t reserved() const noexcept { return reservations_; }
 
   /// A timer that fires so long after its time counts as late: more than 1 ms after its slack.
-  bool is_late(clock::duration after) const noexcept {
-    return after > slack_.most() + std::chrono::milliseconds(1);
+  bool is_late(clock::duration span) const noexcept {
+    return span > slack_.most() + std::chrono::milliseconds(1);
   }
   /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
   static constexpr std::size_t of_a_fiber = 3;
@@ -100,7 +100,7 @@ class timers {
   void start_over(backend& kernel, const control_block& caller, std::size_t room) noexcept {
     kernel_ = &kernel;
     queue_.keep_those_of(caller);
-    reserved_ = room;
+    reservations_ = room;
   }
 
  private:
@@ -109,7 +109,7 @@ class timers {
   tick_clock tick_clock_;
   timer_slack slack_;
   timer_queue queue_;
-  std::size_t reserved_ = 0;
+  std::size_t reservations_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

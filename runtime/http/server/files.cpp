@@ -278,7 +278,7 @@ void send_file(request& request, response& answer, const std::string& path) {
     answer.header("Content-Type", kind_of(path));
   }
   answer.header("Content-Length", std::to_string(extent.size));
-  if (!to_head) send_part(file, extent, answer.of_.answer());
+  if (!to_head) send_part(file, extent, answer.connection_.answer());
 }
 
 handler files(std::string directory) {

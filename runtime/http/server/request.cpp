@@ -20,46 +20,46 @@ status_error::status_error(int status, const std::string& text)
 }
 
 std::string_view request::method() const noexcept {
-  return of_.asked().method;
+  return connection_.asked().method;
 }
 
 std::string_view request::target() const noexcept {
-  return of_.asked().target;
+  return connection_.asked().target;
 }
 
 std::string_view request::path() const noexcept {
-  return of_.path();
+  return connection_.path();
 }
 
 std::optional<std::string> request::query(std::string_view name) const {
-  return parameter_of(of_.query(), name);
+  return parameter_of(connection_.query(), name);
 }
 
 std::string_view request::parameter(std::string_view name) const noexcept {
-  for (const auto& [key, value] : of_.parameters()) {
+  for (const auto& [key, value] : connection_.parameters()) {
     if (key == name) return value;
   }
   return {};
 }
 
 const fields& request::headers() const noexcept {
-  return of_.asked().headers;
+  return connection_.asked().headers;
 }
 
 std::string_view request::header(std::string_view name) const noexcept {
-  const std::string_view authority = of_.authority();
+  const std::string_view authority = connection_.authority();
   if (!authority.empty() && equal_but_for_case(name, "host")) return authority;
   return headers().get(name);
 }
 
 std::optional<std::uint64_t> request::length() const noexcept {
-  if (of_.asked().chunked) return std::nullopt;
-  return of_.asked().length.value_or(0);
+  if (connection_.asked().chunked) return std::nullopt;
+  return connection_.asked().length.value_or(0);
 }
 
 std::size_t request::read(std::span<std::byte> room) {
   detail::here_core().deliver();
-  return of_.read_body(room);
+  return connection_.read_body(room);
 }
 
 std::string request::text() {
@@ -72,12 +72,12 @@ std::string request::text() {
 }
 
 int request::native_handle() const noexcept {
-  return of_.native_handle();
+  return connection_.native_handle();
 }
 
 fields& response::headers() {
   if (begun()) throw std::logic_error("response: the header section has already been sent");
-  return of_.answer().headers;
+  return connection_.answer().headers;
 }
 
 response& response::status(int code) {
@@ -86,7 +86,7 @@ response& response::status(int code) {
                                 std::to_string(code));
   }
   (void)headers();
-  of_.answer().status = code;
+  connection_.answer().status = code;
   return *this;
 }
 
@@ -97,7 +97,7 @@ response& response::header(std::string_view name, std::string_view value) {
 
 void response::write(std::span<const std::byte> bytes) {
   detail::here_core().deliver();
-  of_.answer().write(bytes);
+  connection_.answer().write(bytes);
 }
 
 void response::write(std::string_view text) {
@@ -106,11 +106,11 @@ void response::write(std::string_view text) {
 
 void response::flush() {
   detail::here_core().deliver();
-  of_.answer().flush();
+  connection_.answer().flush();
 }
 
 bool response::begun() const noexcept {
-  return of_.answer().begun();
+  return connection_.answer().begun();
 }
 
 }}}  // namespace motet::MOTET_ABI::http

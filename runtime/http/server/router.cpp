@@ -119,7 +119,7 @@ bool router::fits(const route& candidate, std::string_view path, request* reques
     if (is_named(part) && request != nullptr) {
       std::string value;
       decode(segment, false, value);
-      request->of_.parameters().emplace_back(name_of(part), std::move(value));
+      request->connection_.parameters().emplace_back(name_of(part), std::move(value));
     }
     has_more = segment.size() < path.size();
     path = has_more ? path.substr(segment.size() + 1) : std::string_view();
@@ -140,11 +140,11 @@ void allow(std::vector<std::string_view>& methods, std::string_view method) {
 void router::operator()(request& request, response& answer) const {
   std::vector<std::string_view> methods;
   for (const route& candidate : routes_) {
-    const std::string_view path = request.of_.encoded_path();
+    const std::string_view path = request.connection_.encoded_path();
     if (!fits(candidate, path, nullptr)) continue;
     if (answers(candidate.method, request.method())) {
       fits(candidate, path, &request);
-      return candidate.called(request, answer);
+      return candidate.function(request, answer);
     }
     allow(methods, candidate.method);
   }

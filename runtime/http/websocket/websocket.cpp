@@ -104,11 +104,11 @@ websocket& websocket::operator=(websocket&&) noexcept = default;
 websocket::~websocket() = default;
 
 websocket websocket::accept(request& request, response& answer, const websocket_options& options) {
-  const upgrade upgrade_request = said_to_beast(request, request.of_.asked().is_1_1);
+  const upgrade upgrade_request = said_to_beast(request, request.connection_.asked().is_1_1);
   const fields headers = answer.headers();
   check(request, upgrade_request, answer);
-  request.of_.answer().hand_over();
-  auto socket = std::make_unique<state>(request.of_, options);
+  request.connection_.answer().hand_over();
+  auto socket = std::make_unique<state>(request.connection_, options);
   socket->accept(upgrade_request, headers);
   return websocket(std::move(socket));
 }

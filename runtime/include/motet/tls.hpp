@@ -30,7 +30,7 @@ enum class errc {
 /// Not a switchpoint.
 const std::error_category& category() noexcept;
 /// Not a switchpoint.
-std::error_code make_error_code(errc which) noexcept;
+std::error_code make_error_code(errc code) noexcept;
 
 /// PEM files with a certificate chain, the owner's certificate first, and its key.
 struct certificate {
@@ -68,7 +68,7 @@ class client_context {
   /// Not a switchpoint.
   /// Throws: std::system_error that names a file; std::invalid_argument for a protocol that is
   ///         empty or longer than 255 bytes.
-  explicit client_context(const client_options& how = {});
+  explicit client_context(const client_options& options = {});
 
  private:
   friend class stream;
@@ -82,7 +82,7 @@ class server_context {
  public:
   /// As client_context(); also throws std::invalid_argument if there is no certificate.
   /// Not a switchpoint.
-  explicit server_context(const server_options& how);
+  explicit server_context(const server_options& options);
 
  private:
   friend class stream;
@@ -98,24 +98,24 @@ class server_context {
 /// of errc, the stream is unusable, and every call fails with the same error.
 class stream {
  public:
-  /// Performs the handshake with the server at the other end of `under`, and verifies that it is
-  /// `host`, a name or an IP address. Sends the name to the server (SNI).
+  /// Performs the handshake with the server at the other end of `transport`, and verifies that it
+  /// is `host`, a name or an IP address. Sends the name to the server (SNI).
   /// Switchpoint.
-  /// Throws: std::system_error with a code of errc, or of `under`; std::invalid_argument for an
-  ///         invalid `host`; a pending interruption. `under` is closed then.
+  /// Throws: std::system_error with a code of errc, or of `transport`; std::invalid_argument for an
+  ///         invalid `host`; a pending interruption. `transport` is closed then.
   /// Source: RFC 8446, RFC 6125, RFC 6066.
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
-  static stream connect(S&& under, const client_context& by, std::string_view host) {
-    return connect_over(detail::any_stream(std::move(under)), by, host);
+  static stream connect(S&& transport, const client_context& context, std::string_view host) {
+    return connect_over(detail::any_stream(std::move(transport)), context, host);
   }
-  /// Performs the handshake with a client at the other end of `under`.
+  /// Performs the handshake with a client at the other end of `transport`.
   /// Switchpoint.
   /// Throws: as connect().
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
-  static stream accept(S&& under, const server_context& by) {
-    return accept_over(detail::any_stream(std::move(under)), by);
+  static stream accept(S&& transport, const server_context& context) {
+    return accept_over(detail::any_stream(std::move(transport)), context);
   }
 
   /// A stream without a connection; every call fails with bad_file_descriptor.
@@ -155,7 +155,7 @@ class stream {
   /// SHUT_RD and SHUT_RDWR also shut down the underlying stream.
   /// Switchpoint.
   /// Throws: as write().
-  void shutdown(int how);
+  void shutdown(int direction);
 
   /// Ends every read and write with bad_file_descriptor, sends close_notify for at most 100 ms, and
   /// closes the underlying stream. A stalled peer does not receive it, and sees a truncation: where
@@ -197,10 +197,10 @@ class stream {
   template <bool Writes>
   struct moving;
 
-  explicit stream(detail::owned<state> connected) noexcept;
-  static stream connect_over(detail::any_stream under, const client_context& by,
+  explicit stream(detail::owned<state> data) noexcept;
+  static stream connect_over(detail::any_stream transport, const client_context& context,
                              std::string_view host);
-  static stream accept_over(detail::any_stream under, const server_context& by);
+  static stream accept_over(detail::any_stream transport, const server_context& context);
 
   detail::owned<state> state_;
 };

@@ -60,7 +60,7 @@ std::string_view without_escape(std::string_view path) noexcept {
 }  // namespace
 
 endpoint::endpoint() noexcept {
-  any_.v4.sin_family = AF_INET;
+  storage_.v4.sin_family = AF_INET;
 }
 
 endpoint::endpoint(const sockaddr* address, socklen_t length) {
@@ -74,7 +74,7 @@ endpoint::endpoint(const sockaddr* address, socklen_t length) {
   length_ = std::min(length, static_cast<socklen_t>(v4   ? sizeof(sockaddr_in)
                                                     : v6 ? sizeof(sockaddr_in6)
                                                          : sizeof(sockaddr_un)));
-  std::memcpy(&any_, address, length_);
+  std::memcpy(&storage_, address, length_);
 }
 
 endpoint endpoint::unix_path(std::string_view path) {
@@ -92,21 +92,21 @@ endpoint endpoint::unix_abstract(std::string_view name) {
 /// An abstract name begins with a NUL; a path is followed by one.
 endpoint endpoint::local_name(std::string_view name, std::size_t begin) {
   endpoint result;
-  if (name.size() >= sizeof result.any_.local.sun_path) {
+  if (name.size() >= sizeof result.storage_.local.sun_path) {
     throw std::invalid_argument("endpoint: the name of a Unix socket has " +
                                 std::to_string(name.size()) +
                                 " bytes; the limit is 107: " + std::string(name));
   }
-  result.any_.local = {};
-  result.any_.local.sun_family = AF_UNIX;
-  std::memcpy(result.any_.local.sun_path + begin, name.data(), name.size());
+  result.storage_.local = {};
+  result.storage_.local.sun_family = AF_UNIX;
+  std::memcpy(result.storage_.local.sun_path + begin, name.data(), name.size());
   result.length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
   return result;
 }
 
 /// A path is perhaps followed by a NUL, perhaps not. Source: unix(7), pathname sockets.
 std::string_view endpoint::local_name() const noexcept {
-  const char* path = any_.local.sun_path;
+  const char* path = storage_.local.sun_path;
   const std::size_t size = length_ - offsetof(sockaddr_un, sun_path);
   if (size == 0) return {};
   return path[0] == '\0' ? std::string_view(path + 1, size - 1)
@@ -115,13 +115,13 @@ std::string_view endpoint::local_name() const noexcept {
 
 endpoint endpoint::loopback(std::uint16_t port) noexcept {
   endpoint result = any(port);
-  result.any_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  result.storage_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return result;
 }
 
 endpoint endpoint::any(std::uint16_t port) noexcept {
   endpoint result;
-  result.any_.v4.sin_port = htons(port);
+  result.storage_.v4.sin_port = htons(port);
   return result;
 }
 
@@ -140,58 +140,59 @@ endpoint endpoint::parse(std::string_view text) {
   const std::uint16_t port = parse_port(text, text.substr(colon + 1));
   endpoint result;
   if (bracketed) {
-    result.any_.v6.sin6_family = AF_INET6;
+    result.storage_.v6.sin6_family = AF_INET6;
     result.length_ = sizeof(sockaddr_in6);
-    result.any_.v6.sin6_port = htons(port);
-    result.any_.v6.sin6_scope_id = cut_off_zone(text, host);
-    if (::inet_pton(AF_INET6, host.c_str(), &result.any_.v6.sin6_addr) != 1) {
+    result.storage_.v6.sin6_port = htons(port);
+    result.storage_.v6.sin6_scope_id = cut_off_zone(text, host);
+    if (::inet_pton(AF_INET6, host.c_str(), &result.storage_.v6.sin6_addr) != 1) {
       refuse(text, "the address is not one of IPv6");
     }
     return result;
   }
-  result.any_.v4.sin_port = htons(port);
-  if (::inet_pton(AF_INET, host.c_str(), &result.any_.v4.sin_addr) != 1) {
+  result.storage_.v4.sin_port = htons(port);
+  if (::inet_pton(AF_INET, host.c_str(), &result.storage_.v4.sin_addr) != 1) {
     refuse(text, "the address is not one of IPv4 (IPv6 goes in brackets)");
   }
   return result;
 }
 
 std::string endpoint::to_string() const {
-  if (any_.head.sa_family == AF_UNIX) {
+  if (storage_.head.sa_family == AF_UNIX) {
     const std::string_view name = local_name();
-    const bool abstract = !name.empty() && any_.local.sun_path[0] == '\0';
+    const bool abstract = !name.empty() && storage_.local.sun_path[0] == '\0';
     return (abstract ? "unix:@" : is_escaped(name) ? "unix:./" : "unix:") + std::string(name);
   }
   char text[INET6_ADDRSTRLEN] = "";
-  if (any_.head.sa_family == AF_INET6) {
-    ::inet_ntop(AF_INET6, &any_.v6.sin6_addr, text, sizeof text);
-    const std::uint32_t number = any_.v6.sin6_scope_id;
+  if (storage_.head.sa_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof text);
+    const std::uint32_t number = storage_.v6.sin6_scope_id;
     const std::string zone = number == 0 ? "" : "%" + std::to_string(number);
     return "[" + (text + zone) + "]:" + std::to_string(port());
   }
-  ::inet_ntop(AF_INET, &any_.v4.sin_addr, text, sizeof text);
+  ::inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof text);
   return std::string(text) + ":" + std::to_string(port());
 }
 
 std::uint16_t endpoint::port() const noexcept {
-  if (any_.head.sa_family == AF_UNIX) return 0;
-  return ntohs(any_.head.sa_family == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port);
+  if (storage_.head.sa_family == AF_UNIX) return 0;
+  return ntohs(storage_.head.sa_family == AF_INET6 ? storage_.v6.sin6_port : storage_.v4.sin_port);
 }
 
 bool operator==(const endpoint& a, const endpoint& b) noexcept {
-  if (a.any_.head.sa_family == AF_UNIX && b.any_.head.sa_family == AF_UNIX) {
-    const bool same_kind = (a.any_.local.sun_path[0] == '\0') == (b.any_.local.sun_path[0] == '\0');
+  if (a.storage_.head.sa_family == AF_UNIX && b.storage_.head.sa_family == AF_UNIX) {
+    const bool same_kind =
+        (a.storage_.local.sun_path[0] == '\0') == (b.storage_.local.sun_path[0] == '\0');
     return same_kind && a.local_name() == b.local_name();
   }
-  if (a.any_.head.sa_family != b.any_.head.sa_family || a.port() != b.port()) return false;
-  if (a.any_.head.sa_family == AF_INET6) {
-    const sockaddr_in6& first = a.any_.v6;
-    const sockaddr_in6& second = b.any_.v6;
+  if (a.storage_.head.sa_family != b.storage_.head.sa_family || a.port() != b.port()) return false;
+  if (a.storage_.head.sa_family == AF_INET6) {
+    const sockaddr_in6& first = a.storage_.v6;
+    const sockaddr_in6& second = b.storage_.v6;
     return std::memcmp(&first.sin6_addr, &second.sin6_addr, sizeof first.sin6_addr) == 0 &&
            first.sin6_scope_id == second.sin6_scope_id &&
            first.sin6_flowinfo == second.sin6_flowinfo;
   }
-  return a.any_.v4.sin_addr.s_addr == b.any_.v4.sin_addr.s_addr;
+  return a.storage_.v4.sin_addr.s_addr == b.storage_.v4.sin_addr.s_addr;
 }
 
 }}}  // namespace motet::MOTET_ABI::net

@@ -136,23 +136,23 @@ bool ends_switch(const void* instruction) noexcept {
 void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
                       void* argument) noexcept {
   constexpr int words = 20;
-  auto* saved = static_cast<std::uintptr_t*>(top) - words;
-  for (int each = 0; each < words; ++each) saved[each] = 0;
-  saved[0] = reinterpret_cast<std::uintptr_t>(argument);               // x19
-  saved[10] = reinterpret_cast<std::uintptr_t>(entry);                 // x29
-  saved[11] = reinterpret_cast<std::uintptr_t>(&motet_enter_context);  // x30
-  fresh.stack_pointer = saved;
+  auto* slots = static_cast<std::uintptr_t*>(top) - words;
+  for (int i = 0; i < words; ++i) slots[i] = 0;
+  slots[0] = reinterpret_cast<std::uintptr_t>(argument);               // x19
+  slots[10] = reinterpret_cast<std::uintptr_t>(entry);                 // x29
+  slots[11] = reinterpret_cast<std::uintptr_t>(&motet_enter_context);  // x30
+  fresh.stack_pointer = slots;
 }
 
 saved_context as_left_inline(const saved_context& left_by_call) noexcept {
-  auto* saved = static_cast<void**>(left_by_call.stack_pointer);
-  saved_context where;
-  where.stack_pointer = saved + 20;
-  where.resume_at = saved[11];
-  where.frame = saved[10];
-  where.return_link = saved[11];
-  where.base = saved[0];
-  return where;
+  auto* slots = static_cast<void**>(left_by_call.stack_pointer);
+  saved_context position;
+  position.stack_pointer = slots + 20;
+  position.resume_at = slots[11];
+  position.frame = slots[10];
+  position.return_link = slots[11];
+  position.base = slots[0];
+  return position;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

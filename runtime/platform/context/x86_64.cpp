@@ -125,11 +125,11 @@ bool ends_switch(const void* instruction) noexcept {
   constexpr unsigned char last[] = {0x48, 0x8b, 0x6e, 0x10,  // movq 16(%rsi), %rbp
                                     0x48, 0x8b, 0x5e, 0x18,  // movq 24(%rsi), %rbx
                                     0xff, 0x66, 0x08};       // jmpq *8(%rsi)
-  const auto* at = static_cast<const unsigned char*>(instruction);
+  const auto* code = static_cast<const unsigned char*>(instruction);
   for (const std::size_t begin : {std::size_t{0}, std::size_t{4}, std::size_t{8}}) {
-    std::size_t same = begin;
-    while (same < sizeof last && at[same - begin] == last[same]) ++same;
-    if (same == sizeof last) return true;
+    std::size_t length = begin;
+    while (length < sizeof last && code[length - begin] == last[length]) ++length;
+    if (length == sizeof last) return true;
   }
   return false;
 }
@@ -147,13 +147,13 @@ void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
 }
 
 saved_context as_left_inline(const saved_context& left_by_call) noexcept {
-  auto* saved = static_cast<void**>(left_by_call.stack_pointer);
-  saved_context where;
-  where.stack_pointer = saved + 7;
-  where.resume_at = saved[6];
-  where.frame = saved[5];
-  where.base = saved[4];
-  return where;
+  auto* slots = static_cast<void**>(left_by_call.stack_pointer);
+  saved_context position;
+  position.stack_pointer = slots + 7;
+  position.resume_at = slots[6];
+  position.frame = slots[5];
+  position.base = slots[4];
+  return position;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

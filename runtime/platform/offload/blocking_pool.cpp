@@ -26,7 +26,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace bloc
 
 namespace {
 
-thread_local constinit offload_worker* here = nullptr;  // in the frame of serve()
+thread_local constinit offload_worker* own_worker = nullptr;  // in the frame of serve()
 
 constexpr char name[] = "motet offload";
 
@@ -34,60 +34,60 @@ constexpr char name[] = "motet offload";
 void leave(room& target) noexcept {
   --target.idle_count;
   --target.threads;
-  here->unlink();
+  own_worker->unlink();
   ::pthread_setname_np(::pthread_self(), name_of_ended);
 }
 
-/// Counts the thread as idle, releases the lock, tells the caller of `done`, and waits for a call.
+/// Counts the thread as idle, releases the lock, tells the caller of `call`, and waits for a call.
 /// Returns: the next call; null if none came for so long that the thread has left the set.
-blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& held,
-                         blocking_call* done) noexcept {
+blocking_call* stay_idle(offload_worker& worker, std::unique_lock<std::mutex>& lock,
+                         blocking_call* call) noexcept {
   idle_thread self(worker);
   worker.works_in->idle.push_front(self);
   ++worker.works_in->idle_count;
-  held.unlock();
+  lock.unlock();
   race_point();
-  if (done != nullptr) done->notify();
+  if (call != nullptr) call->notify();
   if (worker.stays) {
     self.event.wait();
-    return self.given;
+    return self.job;
   }
   self.event.wait_until(std::chrono::steady_clock::now() + idle_time.load());
   race_point();
-  held.lock();
+  lock.lock();
   if (self.linked()) {
     self.unlink();
     leave(*worker.works_in);
     return nullptr;
   }
-  held.unlock();
+  lock.unlock();
   self.event.wait();  // the thread that has handed the call over is just setting the event
-  return self.given;
+  return self.job;
 }
 
 /// A call that has forked returns in the child as well, where this thread is alone and in no set.
 void serve(blocking_call* work) noexcept {
-  thread_set& all = thread_set::get();
+  thread_set& threads = thread_set::get();
   const std::uint32_t began_in = this_process();
-  std::unique_lock held(all.lock);
+  std::unique_lock lock(threads.lock);
   offload_worker worker;
-  here = &worker;
-  worker.works_in = &all.of(*work);
+  own_worker = &worker;
+  worker.works_in = &threads.of(*work);
   worker.works_in->workers.push_back(worker);
   note_worker_of(worker, *work);
-  held.unlock();
+  lock.unlock();
   while (work != nullptr) {
-    blocking_call* done = work->run() ? work : nullptr;
+    blocking_call* call = work->run() ? work : nullptr;
     race_point();
     if (this_process() != began_in) return;
-    held.lock();
-    note_done(worker, done);
+    lock.lock();
+    note_done(worker, call);
     work = next_for(worker);
     if (work == nullptr) {
-      work = stay_idle(worker, held, done);
+      work = stay_idle(worker, lock, call);
     } else {
-      held.unlock();
-      if (done != nullptr) done->notify();
+      lock.unlock();
+      if (call != nullptr) call->notify();
     }
   }
 }
@@ -100,11 +100,11 @@ void* thread_main(void* first) noexcept {
 
 /// Returns: 0, or an errno value.
 int begin_thread(blocking_call& first) noexcept {
-  if (const int refused = faults::next("pthread_create"); refused != 0) return refused;
+  if (const int fault = faults::next("pthread_create"); fault != 0) return fault;
   const signal_mask masked(SIG_BLOCK, all_but_faults());
-  pthread_t made{};
-  const int error = ::pthread_create(&made, nullptr, &thread_main, &first);
-  if (error == 0) ::pthread_detach(made);
+  pthread_t id{};
+  const int error = ::pthread_create(&id, nullptr, &thread_main, &first);
+  if (error == 0) ::pthread_detach(id);
   return error;
 }
 
@@ -121,14 +121,14 @@ int grow(room& target, blocking_call& first) noexcept {
 /// The lock is held, and one thread fewer is busy: gives calls in line to other threads.
 void give_out(room& target) noexcept {
   while (target.may_begin()) {
-    line_of_calls& from = target.nested.empty() ? target.line : target.nested;
-    blocking_call* next = from.front();
+    line_of_calls& queue = target.nested_line.empty() ? target.line : target.nested_line;
+    blocking_call* next = queue.front();
     if (next == nullptr) return;
     line_of_calls::remove(*next);
     if (idle_thread* idle = hand_over(target, *next)) {
       idle->event.set();
     } else if (!target.may_grow() || grow(target, *next) != 0) {
-      from.push_front(*next);
+      queue.push_front(*next);
       return;
     }
   }
@@ -145,13 +145,13 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
     int error = EDEADLK;
     if (target.may_grow()) error = grow(target, work);
     if (error == 0) return 0;
-    const bool stuck = target.threads == target.excused;
+    const bool stuck = target.threads == target.excused_count;
     if (stuck &&
         (error != EDEADLK || (work.nested_in != nullptr && work.nested_in->works_in == &target))) {
       return error;
     }
   }
-  (work.nested_in == nullptr ? target.line : target.nested).push_back(work);
+  (work.nested_in == nullptr ? target.line : target.nested_line).push_back(work);
   work.waited = true;
   if (target.stuck_since == clock::time_point())
     target.stuck_since = std::chrono::steady_clock::now();
@@ -161,16 +161,16 @@ int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
 }  // namespace
 
 int submit(blocking_call& work) noexcept {
-  thread_set& all = thread_set::get();
+  thread_set& threads = thread_set::get();
   race_point();
-  std::unique_lock held(all.lock);
-  room* entered = here == nullptr ? nullptr : here->works_in;
-  if (entered != nullptr) begin_wait(*here, work);
+  std::unique_lock lock(threads.lock);
+  room* outer_room = own_worker == nullptr ? nullptr : own_worker->works_in;
+  if (outer_room != nullptr) begin_wait(*own_worker, work);
   idle_thread* idle = nullptr;
-  const int error = place(all.of(work), work, idle);
+  const int error = place(threads.of(work), work, idle);
   if (error != 0) end_wait_for(work);
-  if (entered != nullptr) give_out(*entered);
-  held.unlock();
+  if (outer_room != nullptr) give_out(*outer_room);
+  lock.unlock();
   race_point();
   if (idle != nullptr) idle->event.set();
   return error;
@@ -178,7 +178,7 @@ int submit(blocking_call& work) noexcept {
 
 bool withdraw(blocking_call& work) noexcept {
   race_point();
-  const std::lock_guard held(thread_set::get().lock);
+  const std::lock_guard lock(thread_set::get().lock);
   if (!line_of_calls::contains(work)) return false;
   line_of_calls::remove(work);
   end_wait_for(work);
@@ -186,35 +186,35 @@ bool withdraw(blocking_call& work) noexcept {
 }
 
 void will_leave(blocking_call& work) noexcept {
-  thread_set& all = thread_set::get();
+  thread_set& threads = thread_set::get();
   race_point();
-  const std::lock_guard held(all.lock);
-  work.left = true;
-  if (work.by == nullptr) return;
-  note_worker_of(*work.by, work);
-  give_out(*work.by->works_in);
+  const std::lock_guard lock(threads.lock);
+  work.abandoned = true;
+  if (work.worker == nullptr) return;
+  note_worker_of(*work.worker, work);
+  give_out(*work.worker->works_in);
 }
 
 void has_left() noexcept {
   race_point();
-  const std::lock_guard held(thread_set::get().lock);
-  if (here != nullptr) end_wait(*here);
+  const std::lock_guard lock(thread_set::get().lock);
+  if (own_worker != nullptr) end_wait(*own_worker);
 }
 
 void keep_this_thread() noexcept {
-  here->stays = true;
+  own_worker->stays = true;
 }
 
 namespace {
 
 constexpr std::chrono::seconds between_news{10};
 
-set_load load_of(room& one) noexcept {
-  set_load found{one.threads, one.idle_count, 0};
-  for (line_of_calls* line : {&one.nested, &one.line}) {
-    for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++found.in_line;
+set_load load_of(room& calls) noexcept {
+  set_load load{calls.threads, calls.idle_count, 0};
+  for (line_of_calls* line : {&calls.nested_line, &calls.line}) {
+    for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++load.in_line;
   }
-  return found;
+  return load;
 }
 
 bool same_place(const call_site& a, const call_site& b) noexcept {
@@ -224,54 +224,56 @@ bool same_place(const call_site& a, const call_site& b) noexcept {
 }  // namespace
 
 set_load load() noexcept {
-  thread_set& all = thread_set::get();
-  const std::lock_guard held(all.lock);
-  set_load found;
-  for (room* each : {&all.calls, &all.own, &all.names}) {
-    const set_load part = load_of(*each);
-    found.threads += part.threads;
-    found.idle += part.idle;
-    found.in_line += part.in_line;
+  thread_set& threads = thread_set::get();
+  const std::lock_guard lock(threads.lock);
+  set_load news;
+  for (room* room_of_set : {&threads.calls, &threads.own_calls, &threads.names}) {
+    const set_load part = load_of(*room_of_set);
+    news.threads += part.threads;
+    news.idle += part.idle;
+    news.in_line += part.in_line;
   }
-  return found;
+  return news;
 }
 
 /// The most frequent site is found by a walk for each: only when calls have waited for long.
-std::optional<congestion> take_news_of(blocking_call& waiting, clock::duration at_least) noexcept {
-  thread_set& all = thread_set::get();
-  const std::lock_guard held(all.lock);
-  room& target = all.of(waiting);
+std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept {
+  thread_set& threads = thread_set::get();
+  const std::lock_guard lock(threads.lock);
+  room& target = threads.of(call);
   const clock::time_point present = std::chrono::steady_clock::now();
-  const bool told = target.told != clock::time_point() && present - target.told < between_news;
+  const bool recent =
+      target.last_report != clock::time_point() && present - target.last_report < between_news;
   const bool stuck =
       target.stuck_since != clock::time_point() && present - target.stuck_since >= at_least;
-  if (!line_of_calls::contains(waiting) || told || !stuck) return {};
-  target.told = present;
-  congestion found;
-  found.of = load_of(target);
-  found.limit = target.most.load();
-  for (auto* each = target.workers.front(); each != nullptr; each = target.workers.next(*each)) {
-    if (each->left) ++found.left;
+  if (!line_of_calls::contains(call) || recent || !stuck) return {};
+  target.last_report = present;
+  congestion news;
+  news.load = load_of(target);
+  news.limit = target.limit.load();
+  for (auto* worker = target.workers.front(); worker != nullptr;
+       worker = target.workers.next(*worker)) {
+    if (worker->abandoned) ++news.abandoned_count;
     std::size_t count = 0;
     clock::time_point first = present;
-    for (auto* same = each; same != nullptr; same = target.workers.next(*same)) {
-      if (same->since == clock::time_point() || !same_place(same->site, each->site)) continue;
+    for (auto* peer = worker; peer != nullptr; peer = target.workers.next(*peer)) {
+      if (peer->begin == clock::time_point() || !same_place(peer->site, worker->site)) continue;
       ++count;
-      first = std::min(first, same->since);
+      first = std::min(first, peer->begin);
     }
-    if (count <= found.from_site) continue;
-    found.site = each->site;
-    found.from_site = count;
-    found.longest = present - first;
+    if (count <= news.from_site) continue;
+    news.site = worker->site;
+    news.from_site = count;
+    news.longest = present - first;
   }
-  return found;
+  return news;
 }
 
-standstill::standstill() noexcept : held_(thread_set::get().lock) {}
+standstill::standstill() noexcept : lock_(thread_set::get().lock) {}
 
 std::size_t standstill::idle() const noexcept {
-  const thread_set& all = thread_set::get();
-  return all.calls.idle_count + all.own.idle_count + all.names.idle_count;
+  const thread_set& threads = thread_set::get();
+  return threads.calls.idle_count + threads.own_calls.idle_count + threads.names.idle_count;
 }
 
 void lock() noexcept {
@@ -283,12 +285,12 @@ void unlock() noexcept {
 }
 
 void abandon() noexcept {
-  thread_set& all = thread_set::get();
-  all.calls.abandon();
-  all.own.abandon();
-  all.names.abandon();
-  here = nullptr;
-  all.lock.unlock();
+  thread_set& threads = thread_set::get();
+  threads.calls.abandon();
+  threads.own_calls.abandon();
+  threads.names.abandon();
+  own_worker = nullptr;
+  threads.lock.unlock();
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail::blocking_pool

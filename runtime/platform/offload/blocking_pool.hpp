@@ -54,17 +54,17 @@ set_load load() noexcept;
 
 /// Why calls in line have no thread.
 struct congestion {
-  set_load of;
+  set_load load;
   std::size_t limit = 0;
-  std::size_t left = 0;       // threads whose callers have left
-  call_site site;             // the call site of most running calls,
-  std::size_t from_site = 0;  // the number of these calls,
-  clock::duration longest{};  // and how long the oldest has run
+  std::size_t abandoned_count = 0;  // threads whose callers have left
+  call_site site;                   // the call site of most running calls,
+  std::size_t from_site = 0;        // the number of these calls,
+  clock::duration longest{};        // and how long the oldest has run
 };
-/// Returns: what holds up the room of `waiting`, if that call is still in line, no call of the room
+/// Returns: what holds up the room of `call`, if that call is still in line, no call of the room
 ///          has begun for `at_least`, and this was not returned in the last ten seconds. The caller
 ///          reports it.
-std::optional<congestion> take_news_of(blocking_call& waiting, clock::duration at_least) noexcept;
+std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {
@@ -75,7 +75,7 @@ class standstill {
   std::size_t idle() const noexcept;
 
  private:
-  std::unique_lock<std::mutex> held_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 /// The name of a thread that has left the set and is exiting.

@@ -29,13 +29,13 @@ struct offload_workers_tag;
 /// The part of a thread in the set.
 struct offload_worker : tagged_link<offload_workers_tag> {
   call_site site;                           // the call site of the current call
-  clock::time_point since{};                // when it began; the epoch: it makes none
+  clock::time_point begin{};                // when it began; the epoch: it makes none
   blocking_pool::room* works_in = nullptr;  // null: the thread is not in the set
   std::size_t waits_for = 0;                // how many calls of its call's fibers it waits for
-  bool left = false;                        // the caller has left the call that the thread makes
+  bool abandoned = false;                   // the caller has left the call that the thread makes
   bool stays = false;                       // however long it is idle
 
-  bool excused() const noexcept { return waits_for > 0 || left; }
+  bool excused() const noexcept { return waits_for > 0 || abandoned; }
 };
 
 namespace blocking_pool {
@@ -44,52 +44,52 @@ struct idle_tag;
 
 /// In the frame of an idle thread of the set.
 struct idle_thread : tagged_link<idle_tag> {
-  explicit idle_thread(offload_worker& worker) noexcept : itself(&worker) {}
+  explicit idle_thread(offload_worker& worker) noexcept : owner(&worker) {}
 
-  offload_worker* const itself;
-  blocking_call* given = nullptr;
+  offload_worker* const owner;
+  blocking_call* job = nullptr;
   one_shot_event event;
 };
 
 using line_of_calls = list<blocking_call, blocking_calls_tag>;
 
 struct room {
-  explicit constexpr room(const std::atomic<std::size_t>& limit) noexcept : most(limit) {}
+  explicit constexpr room(const std::atomic<std::size_t>& maximum) noexcept : limit(maximum) {}
 
-  const std::atomic<std::size_t>& most;
+  const std::atomic<std::size_t>& limit;
   std::size_t threads = 0;
-  std::size_t excused = 0;
+  std::size_t excused_count = 0;
   std::size_t idle_count = 0;
   list<idle_thread, idle_tag> idle;  // the thread that became idle last is the first
   list<offload_worker, offload_workers_tag> workers;
-  clock::time_point told{};         // when somebody was last told that calls stand in line
+  clock::time_point last_report{};  // when somebody was last told that calls stand in line
   clock::time_point stuck_since{};  // from when on no call has begun while some stood in line
-  line_of_calls nested;             // calls that excused threads wait for
+  line_of_calls nested_line;        // calls that excused threads wait for
   line_of_calls line;
 
-  std::size_t busy() const noexcept { return threads - excused - idle_count; }
-  bool may_begin() const noexcept { return busy() < most.load(); }
-  bool may_grow() const noexcept { return threads < most_times_in_all * most.load(); }
+  std::size_t busy() const noexcept { return threads - excused_count - idle_count; }
+  bool may_begin() const noexcept { return busy() < limit.load(); }
+  bool may_grow() const noexcept { return threads < most_times_in_all * limit.load(); }
   void note_begun() noexcept {
-    stuck_since =
-        nested.empty() && line.empty() ? clock::time_point() : std::chrono::steady_clock::now();
+    stuck_since = nested_line.empty() && line.empty() ? clock::time_point()
+                                                      : std::chrono::steady_clock::now();
   }
 
   /// Called in a forked child.
   void abandon() noexcept {
-    threads = excused = idle_count = 0;
+    threads = excused_count = idle_count = 0;
     idle.abandon();
     workers.abandon();
-    nested.abandon();
+    nested_line.abandon();
     line.abandon();
   }
 };
 
 template <typename Change>
-void change(offload_worker& worker, Change how) noexcept {
-  worker.works_in->excused -= worker.excused() ? 1 : 0;
-  how();
-  worker.works_in->excused += worker.excused() ? 1 : 0;
+void change(offload_worker& worker, Change mutation) noexcept {
+  worker.works_in->excused_count -= worker.excused() ? 1 : 0;
+  mutation();
+  worker.works_in->excused_count += worker.excused() ? 1 : 0;
 }
 
 inline void begin_wait(offload_worker& worker, blocking_call& work) noexcept {
@@ -102,30 +102,30 @@ inline void end_wait(offload_worker& worker) noexcept {
 }
 
 inline void end_wait_for(blocking_call& work) noexcept {
-  if (offload_worker* waiting = std::exchange(work.nested_in, nullptr)) end_wait(*waiting);
+  if (offload_worker* outer = std::exchange(work.nested_in, nullptr)) end_wait(*outer);
 }
 
 inline void note_worker_of(offload_worker& worker, blocking_call& work) noexcept {
-  work.by = &worker;
+  work.worker = &worker;
   worker.site = work.site;
-  worker.since = std::chrono::steady_clock::now();
-  if (work.left) change(worker, [&] { worker.left = true; });
+  worker.begin = std::chrono::steady_clock::now();
+  if (work.abandoned) change(worker, [&] { worker.abandoned = true; });
 }
 
 /// `work` is null if its caller has abandoned it: the call has been destroyed.
 inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
-  change(worker, [&] { worker.left = false; });
-  worker.since = {};
+  change(worker, [&] { worker.abandoned = false; });
+  worker.begin = {};
   if (work == nullptr) return;
-  work->by = nullptr;
+  work->worker = nullptr;
   end_wait_for(*work);
 }
 
 /// Returns: the next call, or null, for a thread that has just become free and counts as busy.
 inline blocking_call* next_for(offload_worker& worker) noexcept {
   room& target = *worker.works_in;
-  blocking_call* next = target.nested.pop_front();
-  if (next == nullptr && target.busy() <= target.most.load()) next = target.line.pop_front();
+  blocking_call* next = target.nested_line.pop_front();
+  if (next == nullptr && target.busy() <= target.limit.load()) next = target.line.pop_front();
   if (next == nullptr) return nullptr;
   target.note_begun();
   note_worker_of(worker, *next);
@@ -138,8 +138,8 @@ inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
   if (idle == nullptr) return nullptr;
   --target.idle_count;
   target.note_begun();
-  idle->given = &work;
-  note_worker_of(*idle->itself, work);
+  idle->job = &work;
+  note_worker_of(*idle->owner, work);
   return idle;
 }
 
@@ -147,17 +147,17 @@ inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
 struct thread_set {
   std::mutex lock;
   room calls{most};
-  room own{most_for_own};
+  room own_calls{most_for_own};
   room names{most_for_names};
 
   static thread_set& get() {
-    static constinit thread_set one;
-    return one;
+    static constinit thread_set threads;
+    return threads;
   }
   room& of(const blocking_call& work) noexcept {
     switch (work.room) {
       case offload_room::own:
-        return own;
+        return own_calls;
       case offload_room::names:
         return names;
       case offload_room::calls:

@@ -64,7 +64,7 @@ void name_holder(std::ostream& output, const thread_state& thread, const lock_ho
 void describe_wait(std::ostream& output, const thread_state& thread, control_block& fiber,
                    lock_holders& holders, clock::time_point present) {
   const wait_record& wait = *fiber.wait;
-  output << ": " << (wait.cancelling ? "cancelling " : "") << wait.what;
+  output << ": " << (wait.cancelling ? "cancelling " : "") << wait.description;
   if (wait.of_object) {
     output << " 0x" << std::hex << wait.subject << std::dec;
   } else if (wait.subject >= 0) {
@@ -114,7 +114,7 @@ const wait_record* wait_of(const control_block& fiber) noexcept {
 }
 
 long long waited(const wait_record& wait, clock::time_point present) noexcept {
-  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.since);
+  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(present - wait.start);
   return std::max<long long>(span.count(), 0);
 }
 
@@ -144,7 +144,8 @@ class fiber_lines {
     const auto frames = frames_of(thread_, fiber, room_);
     if (frames.empty()) {
       output_ << indent
-              << (has_begun(fiber.where) ? "  its stack is not known\n" : "  not started\n");
+              << (has_begun(fiber.resume_context) ? "  its stack is not known\n"
+                                                  : "  not started\n");
     }
     for (const void* frame : frames) output_ << indent << "  " << names_.of(frame) << '\n';
   }

@@ -34,7 +34,8 @@ struct fiber_group {
   void add(const control_block& fiber) {
     ++fibers;
     const wait_record* wait = wait_of(fiber);
-    const std::string_view state = doing(fiber), wait_name = wait == nullptr ? "" : wait->what;
+    const std::string_view state = doing(fiber),
+                           wait_name = wait == nullptr ? "" : wait->description;
     const auto entry = std::find_if(does.begin(), does.end(), [&](const occupation& candidate) {
       return candidate.state == state && candidate.wait == wait_name;
     });
@@ -45,7 +46,7 @@ struct fiber_group {
     }
     const wait_record* old_record = longest == nullptr ? nullptr : wait_of(*longest);
     const bool longer =
-        wait != nullptr && (old_record == nullptr || wait->since < old_record->since);
+        wait != nullptr && (old_record == nullptr || wait->start < old_record->start);
     if (longest == nullptr || longer) longest = &fiber;
   }
 };

@@ -25,7 +25,7 @@ void write_fiber(std::ostream& output, const control_block& fiber, lock_holders&
   output << ", \"state\": " << json_string{doing(fiber)};
   const wait_record* wait = wait_of(fiber);
   if (wait == nullptr) return;
-  output << ", \"wait\": " << json_string{wait->what};
+  output << ", \"wait\": " << json_string{wait->description};
   if (wait->of_object) {
     output << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
   } else if (wait->subject >= 0) {

@@ -51,7 +51,7 @@ void write_whole(std::string_view text) noexcept {
 
 bool dump_request::answer(void* context) noexcept {
   const bool asked = place_.take_dump_request();
-  wanted_.store(true);
+  requests_.store(true);
   if (!thread_.mail().nudge()) report_running(context);
   return asked;
 }
@@ -84,7 +84,7 @@ void dump_request::report_running(void* context) const noexcept {
 void dump_request::write() noexcept {
   const int saved_errno = errno;
   take_snapshot(snapshot_cause::signal);
-  wanted_.store(false);
+  requests_.store(false);
   try {
     std::ostringstream output;
     output << "motet: thread " << ::gettid() << " has these fibers:\n";

@@ -34,7 +34,7 @@ struct text {
 
 /// A main fiber may be on its thread's own stack, whose bounds are not known.
 bool can_be_believed(const control_block& fiber) noexcept {
-  const auto* address = static_cast<const std::byte*>(fiber.where.stack_pointer);
+  const auto* address = static_cast<const std::byte*>(fiber.resume_context.stack_pointer);
   if (!fiber.has_stack()) return fiber.is_main && address != nullptr;
   return address >= fiber.runs_on.bottom && address <= fiber.runs_on.top;
 }
@@ -58,7 +58,7 @@ bool may_demangle(const char* name) noexcept {
 std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
                            std::span<void*, most_frames> room) noexcept {
   if (&thread.running() == &fiber) return own_frames(room);
-  return can_be_believed(fiber) ? parked_frames(fiber.where, room) : room.first(0);
+  return can_be_believed(fiber) ? parked_frames(fiber.resume_context, room) : room.first(0);
 }
 
 const std::string& frame_names::of(const void* address) {

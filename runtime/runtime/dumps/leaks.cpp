@@ -114,7 +114,8 @@ class leak_search {
   bool may_be_woken(const control_block& fiber) const {
     const wait_record* wait = wait_of(fiber);
     if (wait == nullptr || wait->ended() != wake_reason::none) return true;
-    if (fiber.hosts || wait->what == its_stack) return true;  // a traveller's handles are elsewhere
+    if (fiber.hosts || wait->description == its_stack)
+      return true;  // a traveller's handles are elsewhere
     return fiber.known_remotely.load(std::memory_order_relaxed) || is_timed(fiber);
   }
 

@@ -36,7 +36,7 @@ std::optional<progress> progress_of(const thread_state& thread) noexcept {
   if (!peek(mail->rest_place(), rest) || rest != 0) return std::nullopt;
   progress result;
   int held_back = 0;
-  const bool whole = peek(places.running, result.fiber) &&
+  const bool whole = peek(places.runner, result.fiber) &&
                      peek(places.until_look, result.until_look) &&
                      peek(places.held_back, held_back) &&
                      peek(thread.schedule.switches_place(), result.switches) &&

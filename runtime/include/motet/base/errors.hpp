@@ -29,7 +29,8 @@ class interruption;
 class cancelled : public cancel_reason {
  private:
   friend class detail::interruption;
-  cancelled(const cancel_reason& why, std::uint64_t id) noexcept : cancel_reason(why), id_(id) {}
+  cancelled(const cancel_reason& reason, std::uint64_t id) noexcept
+      : cancel_reason(reason), id_(id) {}
 
   std::uint64_t id_;
 };
@@ -37,7 +38,7 @@ class cancelled : public cancel_reason {
 /// Thrown by with_timeout() when the time was up; its code is std::errc::timed_out.
 class timed_out : public std::system_error {
  public:
-  explicit timed_out(call_site where);
+  explicit timed_out(call_site site);
 };
 
 /// Thrown by awaiting a fiber that was cancelled.
@@ -45,21 +46,21 @@ class timed_out : public std::system_error {
 class fiber_cancelled : public std::runtime_error {
  public:
   fiber_cancelled(const std::string& fiber, const char* reason);
-  fiber_cancelled(const std::string& fiber, const cancel_reason& why);
+  fiber_cancelled(const std::string& fiber, const cancel_reason& reason);
 
   /// Returns: the reason for the cancellation, a string literal.
   /// Not a switchpoint.
-  const char* reason() const noexcept { return why_.reason(); }
+  const char* reason() const noexcept { return reason_.reason(); }
   /// Returns: the same, with the requesting fiber, its call site, and the cause.
   /// Not a switchpoint.
-  const cancel_reason& why() const noexcept { return why_; }
+  const cancel_reason& why() const noexcept { return reason_; }
   /// Returns: the name of the fiber that was cancelled, or its number.
   /// Not a switchpoint.
   const std::string& fiber() const noexcept { return fiber_; }
 
  private:
   std::string fiber_;
-  cancel_reason why_;
+  cancel_reason reason_;
 };
 
 /// Thrown in the main fiber when no fiber and no thread is left that could end its wait. what()
@@ -107,15 +108,15 @@ class items_missed : public std::runtime_error {
 class unexpected_eof : public std::runtime_error {
  public:
   /// For a call that reads up to a delimiter.
-  explicit unexpected_eof(std::size_t got);
-  unexpected_eof(std::size_t got, std::size_t wanted);
+  explicit unexpected_eof(std::size_t count);
+  unexpected_eof(std::size_t count, std::size_t size);
 
   /// Returns: the number of bytes received; they are in the buffer, or still in the reader.
   /// Not a switchpoint.
-  std::size_t got() const noexcept { return got_; }
+  std::size_t got() const noexcept { return count_; }
 
  private:
-  std::size_t got_;
+  std::size_t count_;
 };
 
 /// Thrown if there is more data than the limit of the call. The data stays in the buffer.
@@ -143,11 +144,11 @@ class executor_stopped : public std::runtime_error {
 /// Thrown by spin() when there is no memory, or no mapping left, for another stack.
 class stack_unavailable : public std::bad_alloc {
  public:
-  explicit stack_unavailable(const char* why) noexcept : why_(why) {}
-  const char* what() const noexcept override { return why_; }
+  explicit stack_unavailable(const char* reason) noexcept : reason_(reason) {}
+  const char* what() const noexcept override { return reason_; }
 
  private:
-  const char* why_;
+  const char* reason_;
 };
 
 /// Thrown by await_any() when none of its callables or fibers returned a value.
@@ -194,14 +195,14 @@ class interruption {
                               shared_cause cause = {}) noexcept {
     return cancel_reason(text, asked_at, asked_by, std::move(cause));
   }
-  /// Returns: `what` as a cause that other reasons can share; empty if memory is short.
-  static shared_cause share(const cancel_reason& what) noexcept;
-  /// Returns: the cause, moved out of `from`; the caller owns it.
-  static noted_reason* take_cause(cancel_reason& from) noexcept {
-    return std::exchange(from.cause_.one_, nullptr);
+  /// Returns: `reason` as a cause that other reasons can share; empty if memory is short.
+  static shared_cause share(const cancel_reason& reason) noexcept;
+  /// Returns: the cause, moved out of `source`; the caller owns it.
+  static noted_reason* take_cause(cancel_reason& source) noexcept {
+    return std::exchange(source.cause_.note_, nullptr);
   }
-  [[noreturn]] static void throw_cancelled(const cancel_reason& why, std::uint64_t id = 0) {
-    throw cancelled(why, id);
+  [[noreturn]] static void throw_cancelled(const cancel_reason& reason, std::uint64_t id = 0) {
+    throw cancelled(reason, id);
   }
   static std::uint64_t id_of(const cancelled& c) noexcept { return c.id_; }
 };

@@ -73,8 +73,8 @@ auto move_on_when_stopped(std::stop_token token, F&& f, call_site site = call_si
 /// Throws: what `f` throws; std::bad_alloc before `f` is called.
 template <typename F>
 decltype(auto) with_stop_token(F&& f) {
-  const detail::announcing_scope entered;
-  return std::forward<F>(f)(entered.token());
+  const detail::announcing_scope announcement;
+  return std::forward<F>(f)(announcement.token());
 }
 
 /// The time limit of a running with_timeout(), with_deadline() or move_on_after(), which its
@@ -89,11 +89,11 @@ class deadline {
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
   bool reset(detail::timespan limit);
-  /// Postpones the deadline by `more`; a negative span has no effect.
+  /// Postpones the deadline by `extension`; a negative span has no effect.
   /// Returns: false, without effect, if it has passed already.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
-  bool extend(detail::timespan more);
+  bool extend(detail::timespan extension);
   /// Returns: the time left, at least 0.
   /// Not a switchpoint.
   /// Throws: std::logic_error on another thread.
@@ -127,8 +127,8 @@ class deadline {
   decltype(auto) call_in_time(F& f, call_site site) {
     try {
       return call(f);
-    } catch (const cancelled& how) {
-      if (!caused(how)) throw;
+    } catch (const cancelled& e) {
+      if (!caused(e)) throw;
     }
     throw timed_out(site);
   }
@@ -154,7 +154,7 @@ std::optional<clock::duration> time_left() noexcept;
 /// Throws: what `f` throws.
 template <typename F>
 decltype(auto) shield(F&& f) {
-  const detail::shield_scope entered;
+  const detail::shield_scope shield;
   return std::forward<F>(f)();
 }
 
@@ -170,9 +170,9 @@ decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site) {
 
 namespace detail {
 
-/// Calls `f` inside the scope `entered`, and returns without a value if that scope has ended it.
+/// Calls `f` inside the scope `limit`, and returns without a value if that scope has ended it.
 template <typename Scope, typename F>
-auto unless_ended(const Scope& entered, F&& f) {
+auto unless_ended(const Scope& limit, F&& f) {
   using result_type = std::invoke_result_t<F>;
   static_assert(!std::is_reference_v<result_type>, "an optional cannot hold a reference");
   try {
@@ -182,8 +182,8 @@ auto unless_ended(const Scope& entered, F&& f) {
     } else {
       return std::optional<result_type>(f());
     }
-  } catch (const cancelled& how) {
-    if (!entered.caused(how)) throw;
+  } catch (const cancelled& e) {
+    if (!limit.caused(e)) throw;
     if constexpr (std::is_void_v<result_type>) {
       return false;
     } else {
@@ -196,14 +196,15 @@ auto unless_ended(const Scope& entered, F&& f) {
 
 template <typename F>
 auto move_on_after(detail::timespan limit, F&& f, call_site site) {
-  deadline entered(limit.length, site);
-  return detail::unless_ended(entered.scope_, [&]() -> decltype(auto) { return entered.call(f); });
+  deadline limit_scope(limit.length, site);
+  return detail::unless_ended(limit_scope.scope_,
+                              [&]() -> decltype(auto) { return limit_scope.call(f); });
 }
 
 template <typename F>
 auto move_on_when_stopped(std::stop_token token, F&& f, call_site site) {
-  const detail::stop_scope entered(std::move(token), site);
-  return detail::unless_ended(entered, std::forward<F>(f));
+  const detail::stop_scope inner(std::move(token), site);
+  return detail::unless_ended(inner, std::forward<F>(f));
 }
 
 template <typename F, typename T>

@@ -19,30 +19,30 @@ struct noted_reason;
 class shared_cause {
  public:
   shared_cause() noexcept = default;
-  shared_cause(const shared_cause& from) noexcept : one_(from.one_) {
-    if (one_ != nullptr) [[unlikely]]
+  shared_cause(const shared_cause& other) noexcept : note_(other.note_) {
+    if (note_ != nullptr) [[unlikely]]
       retain();
   }
-  shared_cause(shared_cause&& from) noexcept : one_(std::exchange(from.one_, nullptr)) {}
-  shared_cause& operator=(shared_cause from) noexcept {
-    std::swap(one_, from.one_);
+  shared_cause(shared_cause&& other) noexcept : note_(std::exchange(other.note_, nullptr)) {}
+  shared_cause& operator=(shared_cause other) noexcept {
+    std::swap(note_, other.note_);
     return *this;
   }
   ~shared_cause() {
-    if (one_ != nullptr) [[unlikely]]
+    if (note_ != nullptr) [[unlikely]]
       release();
   }
 
-  explicit operator bool() const noexcept { return one_ != nullptr; }
+  explicit operator bool() const noexcept { return note_ != nullptr; }
   const cancel_reason* get() const noexcept;
 
  private:
   friend class interruption;
-  explicit shared_cause(noted_reason* one) noexcept : one_(one) {}
+  explicit shared_cause(noted_reason* note) noexcept : note_(note) {}
   void retain() const noexcept;
   void release() noexcept;
 
-  noted_reason* one_ = nullptr;
+  noted_reason* note_ = nullptr;
 };
 
 }  // namespace detail

@@ -32,8 +32,8 @@ class cancel_scope {
   /// Throws: what `f` throws; std::bad_alloc before `f` is called.
   template <typename F>
   auto call(F&& f, call_site site = call_site::here()) {
-    const detail::stop_scope entered(source_.get_token(), site, &why_);
-    return detail::unless_ended(entered, std::forward<F>(f));
+    const detail::stop_scope inner(source_.get_token(), site, &reason_);
+    return detail::unless_ended(inner, std::forward<F>(f));
   }
 
   /// Cancels all current and future calls in the scope. Any thread. `reason` is a string literal.
@@ -44,7 +44,9 @@ class cancel_scope {
 
   /// Returns: why the scope was cancelled; null if it was not. Valid as long as the scope lives.
   /// Not a switchpoint. Any thread.
-  const cancel_reason* why() const noexcept { return source_.stop_requested() ? &why_ : nullptr; }
+  const cancel_reason* why() const noexcept {
+    return source_.stop_requested() ? &reason_ : nullptr;
+  }
 
   /// Returns: whether `c` was thrown because this very scope was cancelled; to be called inside
   ///          call(), by the fiber that has caught `c`.
@@ -53,8 +55,8 @@ class cancel_scope {
 
  private:
   std::stop_source source_;
-  std::atomic<bool> asked_{false};
-  cancel_reason why_ = detail::interruption::reason("");  // written once, before the stop
+  std::atomic<bool> stop_requested_{false};
+  cancel_reason reason_ = detail::interruption::reason("");  // written once, before the stop
 };
 
 }}  // namespace motet::MOTET_ABI

@@ -46,37 +46,37 @@ namespace motet { inline namespace MOTET_ABI { namespace compat {
 struct use_fiber_t {};
 inline constexpr use_fiber_t use_fiber{};
 
-/// An Asio execution context whose executor passes functions to `to`: handlers that are bound to
-/// it, for example by `asio::bind_executor(fibers.get_executor(), f)`, run on the fibers of `to`,
-/// and may wait. Any thread. It must outlive its executors.
+/// An Asio execution context whose executor passes functions to `target`: handlers that are bound
+/// to it, for example by `asio::bind_executor(fibers.get_executor(), f)`, run on the fibers of
+/// `target`, and may wait. Any thread. It must outlive its executors.
 class asio_context : public asio::execution_context {
  public:
   class executor_type;
 
   /// Not a switchpoint.
-  explicit asio_context(motet::executor to) : to_(std::move(to)) {}
+  explicit asio_context(motet::executor target) : target_(std::move(target)) {}
   /// Not a switchpoint.
   ~asio_context() { shutdown(); }
   /// Not a switchpoint.
   executor_type get_executor() noexcept;
 
  private:
-  motet::executor to_;
+  motet::executor target_;
 };
 
 /// See Asio's requirements for executors.
 class asio_context::executor_type {
  public:
-  explicit executor_type(asio_context& of) noexcept : of_(&of) {}
+  explicit executor_type(asio_context& context) noexcept : context_(&context) {}
 
   /// Switchpoint if the post() of that executor makes the caller wait; else not a switchpoint.
   /// Throws: as executor::post().
   template <typename F>
   void execute(F&& f) const {
-    of_->to_.post(std::forward<F>(f));
+    context_->target_.post(std::forward<F>(f));
   }
   /// Not a switchpoint.
-  asio::execution_context& query(asio::execution::context_t) const noexcept { return *of_; }
+  asio::execution_context& query(asio::execution::context_t) const noexcept { return *context_; }
   /// Not a switchpoint.
   static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
     return asio::execution::blocking.never;
@@ -85,7 +85,7 @@ class asio_context::executor_type {
   friend bool operator==(const executor_type& a, const executor_type& b) noexcept = default;
 
  private:
-  asio_context* of_;
+  asio_context* context_;
 };
 
 inline asio_context::executor_type asio_context::get_executor() noexcept {
@@ -144,10 +144,10 @@ class asio_host {
 namespace detail {
 
 /// What the fiber and the handler of one operation share; in the fiber's frame, which stays until
-/// `over` is set.
+/// `completion` is set.
 template <typename... Values>
 struct asio_wait {
-  event over;
+  event completion;
   std::optional<std::tuple<Values...>> values;  // none: the handler was dropped
   std::shared_ptr<asio::cancellation_signal> call_off =
       std::make_shared<asio::cancellation_signal>();
@@ -160,8 +160,8 @@ class asio_handler {
 
   explicit asio_handler(asio_wait<Values...>& waits) noexcept
       : waits_(&waits), call_off_(waits.call_off) {}
-  asio_handler(asio_handler&& from) noexcept
-      : waits_(std::exchange(from.waits_, nullptr)), call_off_(std::move(from.call_off_)) {}
+  asio_handler(asio_handler&& other) noexcept
+      : waits_(std::exchange(other.waits_, nullptr)), call_off_(std::move(other.call_off_)) {}
   asio_handler& operator=(asio_handler&&) = delete;
   ~asio_handler() {
     if (waits_ != nullptr) end();
@@ -179,7 +179,7 @@ class asio_handler {
   /// A later signal has no effect, because its operation may have been destroyed.
   void end() noexcept {
     call_off_->slot().clear();
-    std::exchange(waits_, nullptr)->over.set();
+    std::exchange(waits_, nullptr)->completion.set();
   }
 
   asio_wait<Values...>* waits_;
@@ -209,15 +209,15 @@ auto returned(Values&&... values) {
 }
 
 template <typename First, typename... Others>
-auto returned_or_thrown(First&& first, Others&&... others) {
+auto returned_or_thrown(First&& first, Others&&... rest) {
   if constexpr (std::is_same_v<First, std::error_code>) {
     if (first) throw std::system_error(first);
-    return returned(std::move(others)...);
+    return returned(std::move(rest)...);
   } else if constexpr (std::is_same_v<First, std::exception_ptr>) {
     if (first) std::rethrow_exception(first);
-    return returned(std::move(others)...);
+    return returned(std::move(rest)...);
   } else {
-    return returned(std::move(first), std::move(others)...);
+    return returned(std::move(first), std::move(rest)...);
   }
 }
 inline void returned_or_thrown() {}
@@ -225,35 +225,35 @@ inline void returned_or_thrown() {}
 /// Called in a handler of the interruption: asks for the end of the operation and waits for it.
 /// Returns: whether the operation was aborted.
 template <typename Wait, typename Where>
-bool end_early(Wait& waits, const Where& where) {
+bool end_early(Wait& waits, const Where& position) {
   const motet::detail::internal_shield until_it_is_over;
-  if constexpr (requires { where.get_executor(); }) {
+  if constexpr (requires { position.get_executor(); }) {
     try {
-      if (!waits.over.is_set()) {
-        asio::dispatch(where.get_executor(), [call_off = waits.call_off] {
+      if (!waits.completion.is_set()) {
+        asio::dispatch(position.get_executor(), [call_off = waits.call_off] {
           call_off->emit(asio::cancellation_type::terminal);
         });
       }
     } catch (...) {  // out of memory: the operation ends on its own
     }
   }
-  waits.over.wait();
+  waits.completion.wait();
   return !waits.values || was_aborted(*waits.values);
 }
 
-/// Waits for the end of the operation that `where` has begun.
+/// Waits for the end of the operation that `position` has begun.
 template <typename Wait, typename Where>
-auto await_end_of(Wait& waits, const Where& where) {
+auto await_end_of(Wait& waits, const Where& position) {
   try {
-    waits.over.wait();
+    waits.completion.wait();
   } catch (const cancelled&) {
-    if (end_early(waits, where)) throw;  // else the next switchpoint throws it again
+    if (end_early(waits, position)) throw;  // else the next switchpoint throws it again
   } catch (...) {
-    if (end_early(waits, where)) throw;
+    if (end_early(waits, position)) throw;
     current().raise(std::current_exception());
   }
   if (!waits.values) throw broken_resumer();
-  return std::apply([](auto&... each) { return returned_or_thrown(std::move(each)...); },
+  return std::apply([](auto&... value) { return returned_or_thrown(std::move(value)...); },
                     *waits.values);
 }
 
@@ -269,9 +269,9 @@ class asio::async_result<motet::compat::use_fiber_t, void(Values...)> {
     using namespace motet::compat::detail;
     motet::detail::here_core().deliver();  // else one that ends at once is not interrupted
     asio_wait<std::decay_t<Values>...> waits;
-    const auto where = begin;
+    const auto position = begin;
     std::forward<Initiation>(begin)(asio_handler<std::decay_t<Values>...>(waits),
                                     std::forward<Arguments>(arguments)...);
-    return await_end_of(waits, where);
+    return await_end_of(waits, position);
   }
 };

@@ -56,11 +56,11 @@ auto await_all(Bodies&& bodies) {
   }
   fibers.await_all();
   if constexpr (std::is_void_v<result>) {
-    for (auto& each : places) each.take();
+    for (auto& slot : places) slot.take();
   } else {
     std::vector<result> results;
     results.reserve(places.size());
-    for (auto& each : places) results.push_back(each.take());
+    for (auto& slot : places) results.push_back(slot.take());
     return results;
   }
 }
@@ -71,8 +71,8 @@ auto await_all(Bodies&& bodies) {
 ///         cancelled; std::logic_error for an empty handle or the running fiber's own; a pending
 ///         interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
-void await_all(const First& first, const Others&... others) {
-  detail::await_each({first, others...});
+void await_all(const First& first, const Others&... rest) {
+  detail::await_each({first, rest...});
 }
 
 /// The same for a range of handles.
@@ -122,8 +122,8 @@ auto await_any(Bodies&& bodies) {
 ///         for an empty range; std::logic_error for an empty handle or the running fiber's own; a
 ///         pending interruption.
 template <detail::handle_to_fiber First, detail::handle_to_fiber... Others>
-std::size_t await_any(const First& first, const Others&... others) {
-  return detail::await_one({first, others...});
+std::size_t await_any(const First& first, const Others&... rest) {
+  return detail::await_one({first, rest...});
 }
 
 /// The same for a range of handles.
@@ -173,8 +173,8 @@ auto first_value(Bodies&& bodies) {
 /// Throws: the first failure, unchanged, if none produced a value; otherwise as await_any().
 template <typename T, typename... Others>
   requires(std::is_same_v<fiber<std::optional<T>>, Others> && ...)
-std::optional<T> first_value(const fiber<std::optional<T>>& first, const Others&... others) {
-  return detail::first_value_of<T>({&first, &others...});
+std::optional<T> first_value(const fiber<std::optional<T>>& first, const Others&... rest) {
+  return detail::first_value_of<T>({&first, &rest...});
 }
 
 /// The same for a range of handles.
@@ -185,7 +185,7 @@ auto first_value(const Handles& handles) {
   using value = typename detail::value_in_handle<held>::type;
   std::vector<const held*> places;
   places.reserve(detail::count_of(handles));
-  for (const held& each : handles) places.push_back(&each);
+  for (const held& entry : handles) places.push_back(&entry);
   return detail::first_value_of<value>(places);
 }
 

@@ -49,7 +49,7 @@ struct coroutine_outcome {
     }
   }
 
-  event over;
+  event completion;
   std::optional<typename kept_as<T>::type> value;
   std::exception_ptr error;
 };
@@ -60,7 +60,7 @@ class root_coroutine {
   struct promise_type {
     template <typename A, typename T>
     promise_type(const control_block&, A&, coroutine_outcome<T>& outcome) noexcept
-        : over(&outcome.over) {}
+        : completion(&outcome.completion) {}
     root_coroutine get_return_object() noexcept {
       return root_coroutine(std::coroutine_handle<promise_type>::from_promise(*this));
     }
@@ -68,8 +68,8 @@ class root_coroutine {
     auto final_suspend() const noexcept {
       struct tell {
         bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
-          ended.promise().over->set();  // may destroy the frame
+        void await_suspend(std::coroutine_handle<promise_type> handle) const noexcept {
+          handle.promise().completion->set();  // may destroy the frame
         }
         void await_resume() const noexcept {}
       };
@@ -78,10 +78,10 @@ class root_coroutine {
     void return_void() const noexcept {}
     void unhandled_exception() const noexcept { std::terminate(); }
 
-    event* over;
+    event* completion;
   };
 
-  root_coroutine(root_coroutine&& made) noexcept : handle_(std::exchange(made.handle_, {})) {}
+  root_coroutine(root_coroutine&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
   root_coroutine& operator=(root_coroutine&&) = delete;
   ~root_coroutine() {
     if (handle_) handle_.destroy();
@@ -89,12 +89,12 @@ class root_coroutine {
   void start() const { handle_.resume(); }
 
  private:
-  explicit root_coroutine(std::coroutine_handle<promise_type> made) noexcept : handle_(made) {}
+  explicit root_coroutine(std::coroutine_handle<promise_type> handle) noexcept : handle_(handle) {}
   std::coroutine_handle<promise_type> handle_;
 };
 
 template <typename A, typename T>
-root_coroutine co_await_for(const control_block& awaiting, A& awaitable,
+root_coroutine co_await_for(const control_block& waiter, A& awaitable,
                             coroutine_outcome<T>& outcome) {
   try {
     if constexpr (std::is_void_v<T>) {
@@ -107,15 +107,15 @@ root_coroutine co_await_for(const control_block& awaiting, A& awaitable,
       outcome.value.emplace(co_await std::forward<A>(awaitable));
     }
   } catch (...) {
-    outcome.error = failure_for(awaiting);
+    outcome.error = failure_for(waiter);
   }
 }
 
 class awaiter_of_branch : protected suspended_coroutine {
  protected:
   template <typename Branch>
-  void wait_for_branch(Branch&& wanted, std::coroutine_handle<> suspended) {
-    wait_for(std::make_unique<coroutine_wait_on<Branch>>(std::move(wanted)), suspended.address(),
+  void wait_for_branch(Branch&& branch, std::coroutine_handle<> handle) {
+    wait_for(std::make_unique<coroutine_wait_on<Branch>>(std::move(branch)), handle.address(),
              [](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); });
   }
 };
@@ -123,11 +123,11 @@ class awaiter_of_branch : protected suspended_coroutine {
 template <typename T>
 class future_awaiter : private awaiter_of_branch {
  public:
-  explicit future_awaiter(future<T> awaited) noexcept : future_(std::move(awaited)) {}
+  explicit future_awaiter(future<T> result) noexcept : future_(std::move(result)) {}
 
   bool await_ready() const { return future_.ready(); }
-  void await_suspend(std::coroutine_handle<> suspended) {
-    wait_for_branch(future_case<T>(future_), suspended);
+  void await_suspend(std::coroutine_handle<> handle) {
+    wait_for_branch(future_case<T>(future_), handle);
   }
 
  protected:
@@ -155,12 +155,11 @@ struct future_taker final : future_awaiter<T> {
 template <typename Fiber>
 class fiber_awaiter final : private awaiter_of_branch {
  public:
-  explicit fiber_awaiter(Fiber&& awaited) noexcept : fiber_(std::forward<Fiber>(awaited)) {}
+  explicit fiber_awaiter(Fiber&& source_fiber) noexcept
+      : fiber_(std::forward<Fiber>(source_fiber)) {}
 
   bool await_ready() const { return fiber_.state() == fiber_state::dead; }
-  void await_suspend(std::coroutine_handle<> suspended) {
-    wait_for_branch(end_case(fiber_), suspended);
-  }
+  void await_suspend(std::coroutine_handle<> handle) { wait_for_branch(end_case(fiber_), handle); }
   decltype(auto) await_resume() {
     throw_interruption();
     control_block& dead = outcome_of(fiber_);
@@ -186,29 +185,29 @@ class fiber_awaiter final : private awaiter_of_branch {
 /// Throws: as future::get(), in the coroutine; what interrupts the fiber that runs it;
 ///         std::logic_error on a thread that has no runtime, if it must wait.
 template <typename T>
-auto operator co_await(const future<T>& awaited) {
-  return detail::future_reader<T>(awaited);
+auto operator co_await(const future<T>& result) {
+  return detail::future_reader<T>(result);
 }
 /// Not a switchpoint.
 template <typename T>
-auto operator co_await(future<T>&& awaited) {
-  return detail::future_taker<T>(std::move(awaited));
+auto operator co_await(future<T>&& result) {
+  return detail::future_taker<T>(std::move(result));
 }
 
 /// The same for the end of a fiber, like its await(). The handle must live until then. Not a
 /// switchpoint: only the coroutine waits.
-inline auto operator co_await(const fiber_ref& awaited) {
-  return detail::fiber_awaiter<const fiber_ref&>(awaited);
+inline auto operator co_await(const fiber_ref& source) {
+  return detail::fiber_awaiter<const fiber_ref&>(source);
 }
 /// Not a switchpoint.
 template <typename T>
-auto operator co_await(const fiber<T>& awaited) {
-  return detail::fiber_awaiter<const fiber<T>&>(awaited);
+auto operator co_await(const fiber<T>& source) {
+  return detail::fiber_awaiter<const fiber<T>&>(source);
 }
 /// Not a switchpoint.
 template <typename T>
-auto operator co_await(fiber<T>&& awaited) {
-  return detail::fiber_awaiter<fiber<T>>(std::move(awaited));
+auto operator co_await(fiber<T>&& source) {
+  return detail::fiber_awaiter<fiber<T>>(std::move(source));
 }
 
 /// Runs a coroutine, or any other awaitable, on this fiber, and waits for its end. While the
@@ -228,7 +227,7 @@ detail::co_awaited<A&&> await_coro(A&& awaitable) {
   {
     const auto root = detail::co_await_for<A>(detail::fiber_here(), awaitable, outcome);
     root.start();
-    driver.run(&outcome.over);
+    driver.run(&outcome.completion);
   }
   return outcome.take();
 }

@@ -117,8 +117,8 @@ class fiber_ref {
   ///         the running one, or its thread is gone.
   [[gnu::always_inline]] void await() const {
     // This handle may be assigned another fiber meanwhile; the awaited fiber stays the same.
-    detail::awaited kept(block());
-    kept.await();
+    detail::awaited reference(block());
+    reference.await();
   }
 
  protected:
@@ -198,7 +198,7 @@ template <typename F>
 using result_of_body = std::invoke_result_t<std::decay_t<F>&>;
 
 template <typename F>
-fiber<result_of_body<F>> spin_in(family* parents, spin_options* how, F&& body, call_site site);
+fiber<result_of_body<F>> spin_in(family* parents, spin_options* options, F&& body, call_site site);
 
 }  // namespace detail
 
@@ -219,16 +219,16 @@ class fiber : public fiber_ref {
   /// Throws: as fiber_ref::await(); std::logic_error if the value has been taken.
   const T& await() const& {
     detail::control_block& target = block();
-    detail::awaited kept(target);
-    kept.await();
+    detail::awaited reference(target);
+    reference.await();
     return *static_cast<const T*>(detail::result_of(target));
   }
   /// The same, but moves the value out; another await() of the fiber then throws std::logic_error.
   /// Switchpoint.
   T await() && {
-    const detail::handle kept = detail::refer_to(block());  // moving the value may teleport
-    detail::await_value(*kept.get());
-    return std::move(*static_cast<T*>(detail::take_result_of(*kept.get())));
+    const detail::handle reference = detail::refer_to(block());  // moving the value may teleport
+    detail::await_value(*reference.get());
+    return std::move(*static_cast<T*>(detail::take_result_of(*reference.get())));
   }
 
   /// Cancels the fiber. If that ends its body, awaiting it returns `result`. A move of T that
@@ -269,11 +269,11 @@ class fiber<void> : public fiber_ref {
 };
 
 template <typename F>
-fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* how, F&& body,
+fiber<detail::result_of_body<F>> detail::spin_in(family* parents, spin_options* options, F&& body,
                                                  call_site site) {
   using body_type = std::decay_t<F>;
   using result_type = result_of_body<F>;
-  fiber_start fresh(parents, how, body_kind_of<body_type, result_type>::kind, site);
+  fiber_start fresh(parents, options, body_kind_of<body_type, result_type>::kind, site);
   ::new (fresh.body()) body_type(std::forward<F>(body));
   if constexpr (!std::is_trivially_copyable_v<body_type>) fresh.look_again();
   return fiber<result_type>(fresh.start());
@@ -293,8 +293,8 @@ auto spin(F&& body, call_site site = call_site::here()) {
   return detail::spin_in(nullptr, nullptr, std::forward<F>(body), site);
 }
 template <typename F>
-auto spin(spin_options how, F&& body, call_site site = call_site::here()) {
-  return detail::spin_in(nullptr, &how, std::forward<F>(body), site);
+auto spin(spin_options options, F&& body, call_site site = call_site::here()) {
+  return detail::spin_in(nullptr, &options, std::forward<F>(body), site);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -24,7 +24,7 @@ class race;
 /// A slot for one more fiber in a group that may have a limit.
 class group_room {
  public:
-  explicit group_room(group_family& wanted);
+  explicit group_room(group_family& group);
   group_room(const group_room&) = delete;
   group_room& operator=(const group_room&) = delete;
   /// Unless a fiber has taken the place, the next caller of group::spin() gets it.
@@ -68,16 +68,16 @@ class group {
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
     detail::group_room room(family_);
-    auto started = detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
+    auto fiber = detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
     room.taken();
-    return started;
+    return fiber;
   }
   template <typename F>
-  auto spin(spin_options how, F&& body, call_site site = call_site::here()) {
+  auto spin(spin_options options, F&& body, call_site site = call_site::here()) {
     detail::group_room room(family_);
-    auto started = detail::spin_in(&family_, &how, std::forward<F>(body), site);
+    auto fiber = detail::spin_in(&family_, &options, std::forward<F>(body), site);
     room.taken();
-    return started;
+    return fiber;
   }
 
   /// Spawns a fiber that calls `body(promise<T>&)`, and waits until `body` has set the promise, for
@@ -136,19 +136,19 @@ class group {
 template <typename T, typename F>
 T group::start(F&& body, call_site site) {
   promise<T> ready;
-  future<T> told = ready.get_future();
+  future<T> report = ready.get_future();
   using starting = detail::starting<T, std::decay_t<F>>;
-  const fiber_ref started = spin(starting{std::forward<F>(body), std::move(ready)}, site);
+  const fiber_ref child = spin(starting{std::forward<F>(body), std::move(ready)}, site);
   try {
-    told.wait();
+    report.wait();
   } catch (...) {
-    started.cancel("its start was interrupted", site);
+    child.cancel("its start was interrupted", site);
     throw;
   }
   try {
-    return detail::ready_future::take(told);
+    return detail::ready_future::take(report);
   } catch (...) {
-    detail::rethrow_for_start_of(started);
+    detail::rethrow_for_start_of(child);
   }
 }
 

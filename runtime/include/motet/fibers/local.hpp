@@ -68,8 +68,8 @@ class fiber_local {
   /// Throws: an exception of that construction, and then the fiber still has no value;
   ///         std::bad_alloc.
   T& get() const {
-    detail::local_value* found = detail::find_local(key_);
-    return (found == nullptr ? made() : static_cast<holder&>(*found)).value;
+    detail::local_value* value = detail::find_local(key_);
+    return (value == nullptr ? made() : static_cast<holder&>(*value)).value;
   }
   T& operator*() const { return get(); }
   T* operator->() const { return &get(); }
@@ -112,10 +112,10 @@ template <typename T, typename... Arguments>
 T& make_local(Arguments&&... arguments) {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>, "make_local makes one object");
   detail::here_core();
-  auto& made = *new detail::local_holder<T, detail::local_object>(
+  auto& object = *new detail::local_holder<T, detail::local_object>(
       {}, [&] { return T(std::forward<Arguments>(arguments)...); });
-  detail::add_local(made);
-  return made.value;
+  detail::add_local(object);
+  return object.value;
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -31,10 +31,10 @@ struct retry_schedule {
 namespace detail {
 
 /// Throws: std::invalid_argument; a pending interruption.
-void enter_retry(const retry_schedule& how);
-/// Called in a handler, after attempt number `made`, from 1, has failed. Waits for the delay.
+void enter_retry(const retry_schedule& schedule);
+/// Called in a handler, after attempt number `attempts`, from 1, has failed. Waits for the delay.
 /// Throws: the failure, if there is no further attempt.
-void await_next_attempt(const retry_schedule& how, std::size_t made);
+void await_next_attempt(const retry_schedule& schedule, std::size_t attempts);
 
 }  // namespace detail
 
@@ -47,15 +47,15 @@ void await_next_attempt(const retry_schedule& how, std::size_t made);
 ///         a pending interruption; std::invalid_argument for a schedule without attempts, with a
 ///         negative delay, or with a jitter outside [0, 1].
 template <typename F>
-decltype(auto) retry(const retry_schedule& how, F&& f) {
-  detail::enter_retry(how);
-  for (std::size_t made = 1;; ++made) {
+decltype(auto) retry(const retry_schedule& schedule, F&& f) {
+  detail::enter_retry(schedule);
+  for (std::size_t attempts = 1;; ++attempts) {
     try {
       return f();
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      detail::await_next_attempt(how, made);
+      detail::await_next_attempt(schedule, attempts);
     }
   }
 }

@@ -74,7 +74,7 @@ class child_maker {
     if constexpr (std::is_pointer_v<kept> || requires { make.operator bool(); }) {
       if (!make) return;
     }
-    run_ = [made = std::make_shared<kept>(std::forward<F>(make))] { run(*made); };
+    run_ = [factory = std::make_shared<kept>(std::forward<F>(make))] { run(*factory); };
   }
 
   explicit operator bool() const noexcept { return run_ != nullptr; }
@@ -111,18 +111,18 @@ struct child_spec {
 /// Throws: too_many_restarts; std::invalid_argument for impossible options, no children, or an
 ///         empty `make`, before any child is started; as motet::spin();
 ///         a pending interruption. All children have ended by then.
-void supervise(const supervise_options& how, std::vector<child_spec> children);
+void supervise(const supervise_options& options, std::vector<child_spec> children);
 
 /// The same for child_specs as arguments.
 /// Switchpoint.
 template <typename... Specs>
   requires(std::is_same_v<std::remove_cvref_t<Specs>, child_spec> && ...)
-void supervise(const supervise_options& how, Specs&&... children) {
+void supervise(const supervise_options& options, Specs&&... children) {
   // The common type is child_spec, but naming it would compile this vector even without a call.
   std::vector<std::common_type_t<child_spec, std::remove_cvref_t<Specs>...>> specs;
   specs.reserve(sizeof...(Specs));
   (specs.push_back(std::forward<Specs>(children)), ...);
-  supervise(how, std::move(specs));
+  supervise(options, std::move(specs));
 }
 
 }}  // namespace motet::MOTET_ABI

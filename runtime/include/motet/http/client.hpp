@@ -63,7 +63,7 @@ class reply {
  private:
   friend class client;
   class state;
-  explicit reply(std::unique_ptr<state> of) noexcept;
+  explicit reply(std::unique_ptr<state> data) noexcept;
 
   std::unique_ptr<state> state_;
 };
@@ -74,7 +74,7 @@ class client {
  public:
   /// Not a switchpoint.
   /// Throws: std::system_error for a trusted_file that cannot be used.
-  explicit client(const client_options& how = {});
+  explicit client(const client_options& options = {});
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   /// Not a switchpoint, except to close idle connections.
@@ -89,7 +89,8 @@ class client {
   /// Throws: std::invalid_argument for an invalid address, and as fields::add(); std::system_error;
   ///         timed_out if a time limit expires; bad_reply; tls::errc; std::logic_error for https
   ///         without motet-tls; a pending interruption.
-  reply request(std::string_view method, std::string_view address, const request_options& how = {});
+  reply request(std::string_view method, std::string_view address,
+                const request_options& options = {});
   reply get(std::string_view address);
   reply post(std::string_view address, std::string body, std::string_view content_type);
 
@@ -97,8 +98,9 @@ class client {
   friend class reply;
   class pool;
 
-  static reply ask(pool& by, const client_request& asked);
-  static reply ask_once(pool& by, const client_request& asked, bool fresh, bool& nothing_came);
+  static reply ask(pool& connections, const client_request& request);
+  static reply ask_once(pool& connections, const client_request& request, bool fresh,
+                        bool& nothing_came);
 
   std::unique_ptr<pool> pool_;
 };

@@ -26,7 +26,7 @@ class fields {
     using difference_type = std::ptrdiff_t;
 
     iterator() noexcept = default;
-    field operator*() const noexcept { return of_->at(index_); }
+    field operator*() const noexcept { return list_->at(index_); }
     iterator& operator++() noexcept {
       ++index_;
       return *this;
@@ -40,9 +40,9 @@ class fields {
 
    private:
     friend class fields;
-    iterator(const fields& of, std::size_t index) noexcept : of_(&of), index_(index) {}
+    iterator(const fields& list, std::size_t index) noexcept : list_(&list), index_(index) {}
 
-    const fields* of_ = nullptr;
+    const fields* list_ = nullptr;
     std::size_t index_ = 0;
   };
 

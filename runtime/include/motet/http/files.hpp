@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Throws: status_error: 404 if there is no such file, 403 if it cannot be read, 405 for other
 ///         methods, 416 for an unsatisfiable range; as response::write().
 /// Source: RFC 9110, 13 and 14.
-void send_file(request& asked, response& answer, const std::string& path);
+void send_file(request& message, response& answer, const std::string& path);
 
 /// Returns: a handler for a route that ends with `{path...}`: it sends that file below `directory`,
 ///          or index.html for a directory. No path leads out of it, but links are followed.

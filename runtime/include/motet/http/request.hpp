@@ -87,9 +87,9 @@ class request {
   friend class server_connection;
   friend class router;
   friend class websocket;
-  explicit request(server_connection& of) noexcept : of_(of) {}
+  explicit request(server_connection& connection) noexcept : connection_(connection) {}
 
-  server_connection& of_;
+  server_connection& connection_;
 };
 
 /// The response of a server. A body of at most 16 KiB is sent with its length when the handler
@@ -131,10 +131,10 @@ class response {
 
  private:
   friend class server_connection;
-  friend void send_file(request& asked, response& answer, const std::string& path);
-  explicit response(server_connection& of) noexcept : of_(of) {}
+  friend void send_file(request& message, response& answer, const std::string& path);
+  explicit response(server_connection& connection) noexcept : connection_(connection) {}
 
-  server_connection& of_;
+  server_connection& connection_;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

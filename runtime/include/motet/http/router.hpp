@@ -14,29 +14,29 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// patterns that match, the one that was added first wins.
 class router {
  public:
-  /// Calls `called` for requests of this method. Handlers for GET also answer HEAD.
+  /// Calls `function` for requests of this method. Handlers for GET also answer HEAD.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a pattern that does not begin with a slash, or with braces
   ///         that do not enclose a whole segment.
-  router& on(std::string_view method, std::string_view pattern, handler called);
-  router& get(std::string_view pattern, handler called);
-  router& post(std::string_view pattern, handler called);
-  router& put(std::string_view pattern, handler called);
-  router& del(std::string_view pattern, handler called);
+  router& on(std::string_view method, std::string_view pattern, handler function);
+  router& get(std::string_view pattern, handler function);
+  router& post(std::string_view pattern, handler function);
+  router& put(std::string_view pattern, handler function);
+  router& del(std::string_view pattern, handler function);
 
   /// Answers 404 if no pattern matches, and 405 if one matches, but not for the method.
   /// Switchpoint if the handler is.
   /// Throws: what the handler throws.
-  void operator()(request& asked, response& answer) const;
+  void operator()(request& message, response& answer) const;
 
  private:
   struct route {
     std::string method;
     std::vector<std::string> parts;  // "{name}", "{name...}" or a literal segment
-    handler called;
+    handler function;
   };
 
-  static bool fits(const route& one, std::string_view path, request* asked);
+  static bool fits(const route& candidate, std::string_view path, request* message);
 
   std::vector<route> routes_;
 };

@@ -22,7 +22,8 @@ using handler = std::function<void(request&, response&)>;
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void serve_http(any_stream connected, const http::serve_options& how, const http::handler& called);
+void serve_http(any_stream peer_stream, const http::serve_options& options,
+                const http::handler& function);
 
 }}}  // namespace motet::MOTET_ABI::detail
 
@@ -34,31 +35,33 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// Throws: what the handler throws; a pending interruption.
 template <stream S>
   requires(!std::is_reference_v<S>)
-void serve_connection(S&& connected, const serve_options& how, const handler& called) {
-  detail::serve_http(detail::any_stream(std::move(connected)), how, called);
+void serve_connection(S&& peer_stream, const serve_options& options, const handler& function) {
+  detail::serve_http(detail::any_stream(std::move(peer_stream)), options, function);
 }
 
-/// Takes connections from `listener`, and calls `called(request&, response&)` for each request, in
-/// a fiber for each connection, until it drains.
+/// Takes connections from `listener`, and calls `function(request&, response&)` for each request,
+/// in a fiber for each connection, until it drains.
 /// Returns: as the listener's serve().
 /// Switchpoint.
 /// Throws: as the listener's serve().
 template <typename Listener>
-std::size_t serve(Listener& listener, const serve_options& how, const handler& called,
+std::size_t serve(Listener& listener, const serve_options& options, const handler& function,
                   call_site site = call_site::here()) {
-  const auto answer = [&]<stream S>(S peer) { serve_connection(std::move(peer), how, called); };
-  if constexpr (requires { listener.serve(how.connections, answer, site); }) {
-    return listener.serve(how.connections, answer, site);
+  const auto answer = [&]<stream S>(S peer) {
+    serve_connection(std::move(peer), options, function);
+  };
+  if constexpr (requires { listener.serve(options.connections, answer, site); }) {
+    return listener.serve(options.connections, answer, site);
   } else {
-    return listener.serve(how.connections, answer);
+    return listener.serve(options.connections, answer);
   }
 }
 /// The same, with default options; serves until it is interrupted.
 /// Switchpoint.
 /// Throws: as the other serve().
 template <typename Listener>
-void serve(Listener& listener, const handler& called, call_site site = call_site::here()) {
-  serve(listener, serve_options(), called, site);
+void serve(Listener& listener, const handler& function, call_site site = call_site::here()) {
+  serve(listener, serve_options(), function, site);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -62,13 +62,14 @@ class websocket {
   /// Switchpoint.
   /// Throws: status_error for a request that does not ask for a WebSocket; std::logic_error if the
   ///         answer has begun; std::system_error; a pending interruption.
-  static websocket accept(request& asked, response& answer, const websocket_options& how = {});
+  static websocket accept(request& message, response& answer,
+                          const websocket_options& options = {});
   /// Connects to a ws or wss address.
   /// Switchpoint.
   /// Throws: std::invalid_argument for an invalid address; bad_reply if the server declines;
   ///         std::system_error; timed_out; tls::errc; std::logic_error for wss without motet-tls;
   ///         a pending interruption.
-  static websocket connect(std::string_view address, const websocket_options& how = {});
+  static websocket connect(std::string_view address, const websocket_options& options = {});
 
   websocket(websocket&&) noexcept;
   websocket& operator=(websocket&&) noexcept;
@@ -113,7 +114,7 @@ class websocket {
 
  private:
   class state;
-  explicit websocket(std::unique_ptr<state> of) noexcept;
+  explicit websocket(std::unique_ptr<state> data) noexcept;
 
   std::unique_ptr<state> state_;
 };

@@ -32,7 +32,7 @@ class directory {
   explicit directory(std::string_view path);
   /// Takes over an open directory, for example one that io::openat() has opened.
   /// Not a switchpoint.
-  explicit directory(fd opened);
+  explicit directory(fd descriptor);
   directory(directory&&) noexcept;
   directory& operator=(directory&&) noexcept;
   ~directory();
@@ -48,7 +48,7 @@ class directory {
     using value_type = directory_entry;
     using difference_type = std::ptrdiff_t;
 
-    explicit iterator(directory& of) : of_(&of) { ++*this; }
+    explicit iterator(directory& range) : range_(&range) { ++*this; }
     const directory_entry& operator*() const noexcept { return entry_; }
     const directory_entry* operator->() const noexcept { return &entry_; }
     iterator& operator++();
@@ -56,7 +56,7 @@ class directory {
     bool operator==(std::default_sentinel_t) const noexcept { return at_end_; }
 
    private:
-    directory* of_;
+    directory* range_;
     directory_entry entry_ = {};
     bool at_end_ = false;
   };

@@ -67,18 +67,18 @@ class directory_walk {
     using value_type = walk_entry;
     using difference_type = std::ptrdiff_t;
 
-    explicit iterator(directory_walk& of) : of_(&of) { ++*this; }
+    explicit iterator(directory_walk& range) : range_(&range) { ++*this; }
     const walk_entry& operator*() const noexcept { return *entry_; }
     const walk_entry* operator->() const noexcept { return &*entry_; }
     iterator& operator++() {
-      entry_ = of_->next();
+      entry_ = range_->next();
       return *this;
     }
     void operator++(int) { ++*this; }
     bool operator==(std::default_sentinel_t) const noexcept { return !entry_; }
 
    private:
-    directory_walk* of_;
+    directory_walk* range_;
     std::optional<walk_entry> entry_;
   };
   /// Switchpoint.

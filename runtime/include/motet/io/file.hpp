@@ -37,7 +37,7 @@ class file {
   file() noexcept = default;
   /// Takes over an open file.
   /// Not a switchpoint.
-  explicit file(fd opened) noexcept;
+  explicit file(fd descriptor) noexcept;
 
   /// Reads at most `buffer.size()` bytes.
   /// Returns: bytes read, in [0, buffer.size()]; 0 at the end of the file.

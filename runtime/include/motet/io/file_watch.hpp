@@ -37,7 +37,7 @@ class file_watch {
   /// Watches `path`: as watch().
   /// Switchpoint.
   /// Throws: as the other constructor; as watch().
-  explicit file_watch(std::string_view path, std::uint32_t what = every_change);
+  explicit file_watch(std::string_view path, std::uint32_t events = every_change);
   file_watch(file_watch&&) noexcept;
   file_watch& operator=(file_watch&&) noexcept;
   ~file_watch();
@@ -45,12 +45,12 @@ class file_watch {
   /// All changes of a file, or of a directory's contents; not reads, opens and closes.
   static const std::uint32_t every_change;
 
-  /// Starts to watch `path` for the events `what`, a mask of IN_MODIFY, IN_CREATE, ...; if its file
-  /// is already watched, by whatever path, replaces the mask.
+  /// Starts to watch `path` for the events `events`, a mask of IN_MODIFY, IN_CREATE, ...; if its
+  /// file is already watched, by whatever path, replaces the mask.
   /// Switchpoint.
   /// Throws: std::system_error that names the path; std::invalid_argument for a path that contains
   ///         a NUL; a pending interruption.
-  void watch(std::string_view path, std::uint32_t what = every_change);
+  void watch(std::string_view path, std::uint32_t events = every_change);
   /// Stops watching `path`; earlier events may still be returned.
   /// Returns: false if `path` is not watched, or its file no longer exists.
   /// Not a switchpoint.
@@ -68,7 +68,7 @@ class file_watch {
     using value_type = file_event;
     using difference_type = std::ptrdiff_t;
 
-    explicit iterator(file_watch& of) : of_(&of) { ++*this; }
+    explicit iterator(file_watch& range) : range_(&range) { ++*this; }
     const file_event& operator*() const noexcept { return event_; }
     const file_event* operator->() const noexcept { return &event_; }
     iterator& operator++();
@@ -76,7 +76,7 @@ class file_watch {
     bool operator==(std::default_sentinel_t) const noexcept { return at_end_; }
 
    private:
-    file_watch* of_;
+    file_watch* range_;
     file_event event_ = {};
     bool at_end_ = false;
   };

@@ -130,7 +130,7 @@ short wait_fd(int fd, short events);
 /// Ends a direction of a connection: SHUT_RD, SHUT_WR or SHUT_RDWR.
 /// Not a switchpoint.
 /// Source: shutdown(2).
-void shutdown(int fd, int how);
+void shutdown(int fd, int direction);
 
 /// Ends this thread's operations on the descriptor, waits until their fibers have got
 /// bad_file_descriptor, and closes the descriptor. Operations of other threads must have ended

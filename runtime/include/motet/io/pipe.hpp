@@ -34,7 +34,7 @@ class pipe {
   /// Takes ownership of a read end and a write end; either may be empty. They may be pipes,
   /// terminals, or any other byte streams.
   /// Not a switchpoint.
-  pipe(fd reading, fd writing);
+  pipe(fd read_end, fd write_end);
   pipe(pipe&&) noexcept;
   pipe& operator=(pipe&&) noexcept;
   /// As close(). Ends the process if a fiber of another thread is reading or writing.
@@ -72,7 +72,7 @@ class pipe {
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error if a fiber of another thread uses that end; std::invalid_argument for
   ///         another number.
-  void shutdown(int how);
+  void shutdown(int direction);
   /// Ends every read and write with bad_file_descriptor, and closes both ends.
   /// Switchpoint; nothing interrupts it.
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
@@ -82,12 +82,12 @@ class pipe {
   /// Returns: its descriptor, which the caller now owns; empty if that end was closed.
   /// Switchpoint; nothing interrupts it.
   /// Throws: as shutdown().
-  fd release(int how);
+  fd release(int direction);
 
   /// Returns: the descriptor of the read end (SHUT_RD) or the write end (SHUT_WR), which the pipe
   ///          still owns; -1 if that end is closed.
   /// Not a switchpoint.
-  int native_handle(int how) const noexcept;
+  int native_handle(int direction) const noexcept;
 
   /// For reader, writer and copy().
   /// Not a switchpoint.
@@ -96,10 +96,10 @@ class pipe {
 
  private:
   struct end;
-  void close(detail::owned<end>& closed);
+  void close(detail::owned<end>& side);
 
-  detail::owned<end> reading_;
-  detail::owned<end> writing_;
+  detail::owned<end> read_end_;
+  detail::owned<end> write_end_;
 };
 
 }}  // namespace motet::MOTET_ABI

@@ -33,7 +33,7 @@ class standard_stream {
  public:
   enum kind { inherit, null, pipe, descriptor, standard_output };
 
-  constexpr standard_stream(kind chosen = inherit) noexcept : kind_(chosen) {}
+  constexpr standard_stream(kind selection = inherit) noexcept : kind_(selection) {}
   constexpr explicit standard_stream(int fd) noexcept : kind_(descriptor), fd_(fd) {}
 
   /// Not a switchpoint.
@@ -96,7 +96,7 @@ class process {
   ///         a string, and for a descriptor number below 3 or given twice; a pending interruption,
   ///         and then nothing was started.
   /// Source: posix_spawn(3), pidfd_open(2).
-  static process start(const process_options& what);
+  static process start(const process_options& options);
 
   /// No program.
   /// Not a switchpoint.
@@ -167,7 +167,7 @@ struct command_result {
 /// Switchpoint.
 /// Throws: as process::start(); limit_exceeded if one stream exceeds `limit` bytes, and then the
 ///         program is ended; a pending interruption.
-command_result run_command(process_options what, std::string_view input = {},
+command_result run_command(process_options options, std::string_view input = {},
                            std::size_t limit = std::size_t{1} << 20);
 
 }}  // namespace motet::MOTET_ABI

@@ -29,8 +29,8 @@ class reader {
   /// allocates 4 KiB, and more as longer pieces arrive.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for 0.
-  explicit reader(Stream& from, std::size_t limit = std::size_t{64} * 1024)
-      : buffer_(detail::input_of(from), limit) {}
+  explicit reader(Stream& source, std::size_t limit = std::size_t{64} * 1024)
+      : buffer_(detail::input_of(source), limit) {}
 
   /// Returns: the bytes before the next `delimiter`, which it skips; std::nullopt at the end.
   /// Switchpoint.
@@ -85,32 +85,32 @@ class reader {
  private:
   class line_range {
    public:
-    explicit line_range(detail::read_buffer& from) noexcept : from_(&from) {}
+    explicit line_range(detail::read_buffer& source) noexcept : source_(&source) {}
 
     class iterator {
      public:
       using value_type = std::string_view;
       using difference_type = std::ptrdiff_t;
 
-      explicit iterator(detail::read_buffer& from) : from_(&from) { ++*this; }
+      explicit iterator(detail::read_buffer& source) : source_(&source) { ++*this; }
       std::string_view operator*() const noexcept { return *line_; }
       iterator& operator++() {
-        line_ = from_->line(from_->limit());
+        line_ = source_->line(source_->limit());
         return *this;
       }
       void operator++(int) { ++*this; }
       bool operator==(std::default_sentinel_t) const noexcept { return !line_.has_value(); }
 
      private:
-      detail::read_buffer* from_;
+      detail::read_buffer* source_;
       std::optional<std::string_view> line_;
     };
 
-    iterator begin() const { return iterator(*from_); }
+    iterator begin() const { return iterator(*source_); }
     std::default_sentinel_t end() const noexcept { return {}; }
 
    private:
-    detail::read_buffer* from_;
+    detail::read_buffer* source_;
   };
 
   detail::read_buffer buffer_;

@@ -44,12 +44,12 @@ class signal_set {
   std::shared_ptr<state> state_;
 };
 
-/// A branch that is ready when `from` has a signal, and then calls `then(int number)`.
+/// A branch that is ready when `source` has a signal, and then calls `handler(int number)`.
 /// Not a switchpoint.
 template <typename F>
-auto on_signal(signal_set& from, F then) {
-  return on_readable(from.native_handle(),
-                     [&from, then = std::move(then)]() mutable { then(from.next()); });
+auto on_signal(signal_set& source, F handler) {
+  return on_readable(source.native_handle(),
+                     [&source, handler = std::move(handler)]() mutable { handler(source.next()); });
 }
 
 }}  // namespace motet::MOTET_ABI

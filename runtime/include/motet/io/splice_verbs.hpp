@@ -20,16 +20,16 @@ namespace motet { inline namespace MOTET_ABI { namespace io {
 /// Throws: std::system_error: invalid_argument if neither is a pipe, or for a socket in blocking
 ///         mode, because the kernel would block the thread.
 /// Source: splice(2).
-std::size_t splice(int from, int to, std::size_t size, unsigned flags = 0);
-std::size_t splice(int from, int to, std::size_t size, unsigned flags,
+std::size_t splice(int source, int destination, std::size_t size, unsigned flags = 0);
+std::size_t splice(int source, int destination, std::size_t size, unsigned flags,
                    std::error_code& error) noexcept;
 
 /// Copies at most `size` bytes from one pipe to another, and leaves them in the first.
 /// Returns: bytes copied; 0 at the end.
 /// Switchpoint.
 /// Source: tee(2).
-std::size_t tee(int from, int to, std::size_t size);
-std::size_t tee(int from, int to, std::size_t size, std::error_code& error) noexcept;
+std::size_t tee(int source, int destination, std::size_t size);
+std::size_t tee(int source, int destination, std::size_t size, std::error_code& error) noexcept;
 
 /// Waits until the process of the pidfd, a child of this one, has ended, and reaps it unless
 /// `options` contains WNOWAIT. `options` must contain WEXITED.

@@ -25,9 +25,9 @@ class writer {
  public:
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for a capacity of 0; std::bad_alloc.
-  explicit writer(Stream& to, std::size_t capacity = std::size_t{16} * 1024,
+  explicit writer(Stream& destination, std::size_t capacity = std::size_t{16} * 1024,
                   call_site site = call_site::here())
-      : buffer_(detail::output_of(to), capacity, site) {}
+      : buffer_(detail::output_of(destination), capacity, site) {}
   /// Writes the buffered bytes, unless an exception unwinds the stack: then they may be lost. An
   /// interruption ends the wait, and stays pending. Only flush() reports a failure.
   /// Switchpoint.

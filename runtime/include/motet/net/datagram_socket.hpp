@@ -54,12 +54,12 @@ class datagram_socket {
   /// Source: recvmmsg(2).
   std::size_t receive_many(std::span<net::datagram_slot> slots);
 
-  /// Sends a datagram to `to`; send() to the peer to which the socket is connected.
+  /// Sends a datagram to `destination`; send() to the peer to which the socket is connected.
   /// Switchpoint.
   /// Throws: std::system_error, message_size for more bytes than a datagram can have;
   /// a pending interruption, and then nothing was sent.
-  void send_to(std::span<const std::byte> bytes, const net::endpoint& to);
-  void send_to(std::span<const std::byte> bytes, const net::endpoint& to,
+  void send_to(std::span<const std::byte> bytes, const net::endpoint& destination);
+  void send_to(std::span<const std::byte> bytes, const net::endpoint& destination,
                std::error_code& error) noexcept;
   void send(std::span<const std::byte> bytes);
   void send(std::span<const std::byte> bytes, std::error_code& error) noexcept;
@@ -83,7 +83,7 @@ class datagram_socket {
 
  protected:
   datagram_socket() noexcept = default;
-  explicit datagram_socket(fd bound) noexcept : fd_(std::move(bound)) {}
+  explicit datagram_socket(fd socket) noexcept : fd_(std::move(socket)) {}
   datagram_socket(datagram_socket&&) noexcept = default;
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
   ~datagram_socket() = default;

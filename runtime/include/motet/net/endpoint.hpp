@@ -57,7 +57,7 @@ class endpoint {
   /// Not a switchpoint.
   std::uint16_t port() const noexcept;
   /// Not a switchpoint.
-  const sockaddr* address() const noexcept { return &any_.head; }
+  const sockaddr* address() const noexcept { return &storage_.head; }
   /// Not a switchpoint.
   socklen_t length() const noexcept { return length_; }
 
@@ -73,7 +73,7 @@ class endpoint {
     sockaddr_in6 v6;
     sockaddr_un local;
   };
-  storage any_{.local = {}};  // the largest member, so that all of it is zeroed
+  storage storage_{.local = {}};  // the largest member, so that all of it is zeroed
   socklen_t length_ = sizeof(sockaddr_in);
 };
 

@@ -36,7 +36,7 @@ class socket_listener {
   struct state;
 
   socket_listener() noexcept;
-  explicit socket_listener(fd listening);
+  explicit socket_listener(fd socket);
   socket_listener(socket_listener&&) noexcept;
   socket_listener& operator=(socket_listener&&) noexcept;
   ~socket_listener();

@@ -49,8 +49,8 @@ class socket_stream {
   /// read and write.
   /// Not a switchpoint. Any thread.
   /// Throws: std::system_error; it is not_connected, too, if the peer has reset the connection.
-  void shutdown(int how);
-  void shutdown(int how, std::error_code& error) noexcept;
+  void shutdown(int direction);
+  void shutdown(int direction, std::error_code& error) noexcept;
 
   /// Ends every read and write with bad_file_descriptor, and closes the connection.
   /// Switchpoint; nothing interrupts it.
@@ -78,7 +78,7 @@ class socket_stream {
   struct state;
 
   socket_stream() noexcept;
-  explicit socket_stream(fd connected);
+  explicit socket_stream(fd socket);
   socket_stream(socket_stream&&) noexcept;
   socket_stream& operator=(socket_stream&&) noexcept;
   ~socket_stream();

@@ -28,13 +28,13 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class tcp_listener : public detail::socket_listener {
  public:
-  /// Listens on `where`. Port 0 lets the kernel choose: see local_endpoint().
+  /// Listens on `address`. Port 0 lets the kernel choose: see local_endpoint().
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1.
-  explicit tcp_listener(const endpoint& where, listen_options how = {});
+  /// Throws: std::system_error that names `address`; std::invalid_argument for a backlog below 1.
+  explicit tcp_listener(const endpoint& address, listen_options options = {});
   /// Takes over a socket that listens, for example one that another program has opened.
   /// Not a switchpoint.
-  explicit tcp_listener(fd listening) : socket_listener(std::move(listening)) {}
+  explicit tcp_listener(fd socket) : socket_listener(std::move(socket)) {}
   /// Resolves `host` as dns::resolve() does.
   /// Returns: a listener on each of its addresses; with port 0 the kernel chooses the port of the
   ///          first one, and the others use the same. IPv6 listeners accept no IPv4
@@ -43,7 +43,7 @@ class tcp_listener : public detail::socket_listener {
   /// Throws: as dns::resolve(); std::system_error that names the address; std::invalid_argument for
   ///         a backlog below 1.
   static std::vector<tcp_listener> on_all_addresses(std::string_view host, std::uint16_t port,
-                                                    listen_options how = {});
+                                                    listen_options options = {});
   tcp_listener(tcp_listener&&) noexcept = default;
   tcp_listener& operator=(tcp_listener&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is in accept().
@@ -68,9 +68,9 @@ class tcp_listener : public detail::socket_listener {
   /// Throws: a pending interruption; std::system_error if the listener is unusable;
   ///         std::logic_error as accept().
   template <typename Handler>
-  std::size_t serve(const serve_options& how, Handler&& handler,
+  std::size_t serve(const serve_options& options, Handler&& handler,
                     call_site site = call_site::here()) {
-    return serve_each(how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
+    return serve_each(options, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
   /// The same until it is interrupted; `on_error` is that of serve_options.
   /// Switchpoint.
@@ -91,43 +91,44 @@ class tcp_listener : public detail::socket_listener {
   /// Throws: as serve(); executor_stopped if the pool was stopped before, fiber_cancelled if it is
   ///         stopped meanwhile.
   template <typename Handler>
-  std::size_t serve(thread_pool& pool, const serve_options& how, Handler&& handler,
+  std::size_t serve(thread_pool& pool, const serve_options& options, Handler&& handler,
                     call_site site = call_site::here()) {
     return serve_shared_out(
-        pool, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
+        pool, options, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
-  /// The same, on a listener that this call creates for `where`.
+  /// The same, on a listener that this call creates for `address`.
   /// Switchpoint.
-  /// Throws: as the other serve(); std::system_error if `where` cannot be bound, for example
+  /// Throws: as the other serve(); std::system_error if `address` cannot be bound, for example
   ///         because another socket that does not share the port listens there;
   ///         std::invalid_argument for port 0.
   /// Source: socket(7), SO_REUSEPORT.
   template <typename Handler>
-  static std::size_t serve(thread_pool& pool, const endpoint& where, const serve_options& how,
+  static std::size_t serve(thread_pool& pool, const endpoint& address, const serve_options& options,
                            Handler&& handler, call_site site = call_site::here()) {
     return serve_on_each(
-        pool, where, how, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
+        pool, address, options, [&handler](tcp_stream peer) { handler(std::move(peer)); }, site);
   }
   /// The same until it is interrupted; `on_error` is that of serve_options.
   /// Switchpoint.
   /// Throws: as the other serve().
   template <typename Handler>
     requires std::invocable<Handler&, tcp_stream>
-  static void serve(thread_pool& pool, const endpoint& where, Handler&& handler,
+  static void serve(thread_pool& pool, const endpoint& address, Handler&& handler,
                     std::function<void(std::exception_ptr)> on_error = {},
                     call_site site = call_site::here()) {
-    serve(pool, where, {.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
+    serve(pool, address, {.on_error = std::move(on_error)}, std::forward<Handler>(handler), site);
   }
 
  private:
   using handler_function = std::function<void(tcp_stream)>;
   class shared_out;
 
-  std::size_t serve_each(const serve_options& how, const handler_function& handler, call_site site);
-  std::size_t serve_shared_out(thread_pool& pool, const serve_options& how,
+  std::size_t serve_each(const serve_options& options, const handler_function& handler,
+                         call_site site);
+  std::size_t serve_shared_out(thread_pool& pool, const serve_options& options,
                                const handler_function& handler, call_site site);
-  static std::size_t serve_on_each(thread_pool& pool, const endpoint& where,
-                                   const serve_options& how, const handler_function& handler,
+  static std::size_t serve_on_each(thread_pool& pool, const endpoint& address,
+                                   const serve_options& options, const handler_function& handler,
                                    call_site site);
 };
 

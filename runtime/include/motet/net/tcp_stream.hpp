@@ -34,7 +34,7 @@ class tcp_stream : public detail::socket_stream {
   tcp_stream() noexcept = default;
   /// Takes over a connected socket and sets TCP_NODELAY where it can.
   /// Not a switchpoint.
-  explicit tcp_stream(fd connected);
+  explicit tcp_stream(fd socket);
   tcp_stream(tcp_stream&&) noexcept = default;
   tcp_stream& operator=(tcp_stream&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is reading or writing.
@@ -45,7 +45,7 @@ class tcp_stream : public detail::socket_stream {
   /// Throws: std::system_error.
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
-  void set_no_delay(bool on);
+  void set_no_delay(bool enable);
 };
 
 }}}  // namespace motet::MOTET_ABI::net

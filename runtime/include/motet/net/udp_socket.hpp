@@ -13,11 +13,11 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 /// time: a datagram is sent, and received, whole or not at all.
 class udp_socket : public detail::datagram_socket {
  public:
-  /// Receives at `where`. Port 0 lets the kernel choose: see local_endpoint().
+  /// Receives at `address`. Port 0 lets the kernel choose: see local_endpoint().
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`;
+  /// Throws: std::system_error that names `address`;
   ///         std::invalid_argument for an endpoint of another family.
-  explicit udp_socket(const endpoint& where);
+  explicit udp_socket(const endpoint& address);
   /// Returns: a socket that sends to `peer`, and receives only from it.
   /// Not a switchpoint.
   /// Throws: std::system_error that names `peer`.
@@ -28,7 +28,7 @@ class udp_socket : public detail::datagram_socket {
   udp_socket() noexcept = default;
   /// Takes ownership of a socket.
   /// Not a switchpoint.
-  explicit udp_socket(fd bound) noexcept : datagram_socket(std::move(bound)) {}
+  explicit udp_socket(fd socket) noexcept : datagram_socket(std::move(socket)) {}
 
   /// Ends this thread's calls on the socket with bad_file_descriptor, and closes it.
   /// Switchpoint if there are such calls; nothing interrupts it.

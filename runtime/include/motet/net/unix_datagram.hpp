@@ -15,11 +15,11 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 /// same time.
 class unix_datagram : public detail::datagram_socket {
  public:
-  /// Receives at `where`. A path is created and removed as by unix_listener.
+  /// Receives at `address`. A path is created and removed as by unix_listener.
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for an endpoint of another
-  ///         family.
-  explicit unix_datagram(const endpoint& where);
+  /// Throws: std::system_error that names `address`; std::invalid_argument for an endpoint of
+  ///         another family.
+  explicit unix_datagram(const endpoint& address);
   /// Returns: a socket without a name, which sends to `peer` and gets no answers.
   /// Not a switchpoint.
   /// Throws: std::system_error that names `peer`.
@@ -30,7 +30,7 @@ class unix_datagram : public detail::datagram_socket {
   unix_datagram() noexcept = default;
   /// Takes ownership of a socket. Its path stays when it is closed.
   /// Not a switchpoint.
-  explicit unix_datagram(fd bound) noexcept : datagram_socket(std::move(bound)) {}
+  explicit unix_datagram(fd socket) noexcept : datagram_socket(std::move(socket)) {}
 
   /// Ends this thread's calls on the socket with bad_file_descriptor, closes it, and removes the
   /// path that it created, unless that is another file by now.

@@ -20,17 +20,17 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 class unix_listener : public detail::socket_listener {
  public:
-  /// Listens on `where`; of the options only the backlog applies. A path is created, with the
+  /// Listens on `address`; of the options only the backlog applies. A path is created, with the
   /// permissions that the process's umask allows, and removed by close(). The path of a terminated
   /// program is replaced; that of a running one is not.
   /// Not a switchpoint.
-  /// Throws: std::system_error that names `where`; std::invalid_argument for a backlog below 1, or
-  ///         an endpoint of another family.
-  explicit unix_listener(const endpoint& where, listen_options how = {});
+  /// Throws: std::system_error that names `address`; std::invalid_argument for a backlog below 1,
+  ///         or an endpoint of another family.
+  explicit unix_listener(const endpoint& address, listen_options options = {});
   /// Takes over a socket that listens, for example one that another program has opened. Its path
   /// stays when it is closed.
   /// Not a switchpoint.
-  explicit unix_listener(fd listening) : socket_listener(std::move(listening)) {}
+  explicit unix_listener(fd socket) : socket_listener(std::move(socket)) {}
   unix_listener(unix_listener&&) noexcept = default;
   unix_listener& operator=(unix_listener&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is in accept().
@@ -48,9 +48,9 @@ class unix_listener : public detail::socket_listener {
   /// Switchpoint.
   /// Throws: as tcp_listener::serve().
   template <typename Handler>
-  std::size_t serve(const serve_options& how, Handler&& handler,
+  std::size_t serve(const serve_options& options, Handler&& handler,
                     call_site site = call_site::here()) {
-    return serve_each(how, [&handler](unix_stream peer) { handler(std::move(peer)); }, site);
+    return serve_each(options, [&handler](unix_stream peer) { handler(std::move(peer)); }, site);
   }
   template <typename Handler>
     requires std::invocable<Handler&, unix_stream>
@@ -71,8 +71,8 @@ class unix_listener : public detail::socket_listener {
   fd release();
 
  private:
-  std::size_t serve_each(const serve_options& how, const std::function<void(unix_stream)>& handler,
-                         call_site site);
+  std::size_t serve_each(const serve_options& options,
+                         const std::function<void(unix_stream)>& handler, call_site site);
 
   detail::unix_socket_path path_;
 };

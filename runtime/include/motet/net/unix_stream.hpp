@@ -27,7 +27,7 @@ class unix_stream : public detail::socket_stream {
   unix_stream() noexcept = default;
   /// Takes over a connected socket.
   /// Not a switchpoint.
-  explicit unix_stream(fd connected) : socket_stream(std::move(connected)) {}
+  explicit unix_stream(fd socket) : socket_stream(std::move(socket)) {}
   unix_stream(unix_stream&&) noexcept = default;
   unix_stream& operator=(unix_stream&&) noexcept = default;
   /// As close(). Ends the process if a fiber of another thread is reading or writing.

@@ -32,17 +32,17 @@ struct dump_options {
 
 /// Writes one line about each fiber of this thread: its name and state, what it waits for and for
 /// how long, and its call site. Writes nothing on a thread without a runtime. Not a switchpoint.
-void dump(std::ostream& out);
+void dump(std::ostream& output);
 
 /// The same, with options. Each fiber is written before the next one is examined, so writing to
-/// `out` must not switch. With how.all_threads, every other thread writes its part when it next
-/// polls its inbox; a thread with more than 100,000 fibers groups them by call site. A line reports
-/// each thread that has not responded within a second, because it computes or is blocked. Any
-/// thread.
-/// Switchpoint with how.all_threads, which starts a runtime where there is none; otherwise not a
-/// switchpoint.
-/// Throws: a pending interruption, with how.all_threads; std::bad_alloc.
-void dump(std::ostream& out, const dump_options& how);
+/// `output` must not switch. With options.all_threads, every other thread writes its part when it
+/// next polls its inbox; a thread with more than 100,000 fibers groups them by call site. A line
+/// reports each thread that has not responded within a second, because it computes or is blocked.
+/// Any thread.
+/// Switchpoint with options.all_threads, which starts a runtime where there is none; otherwise not
+/// a switchpoint.
+/// Throws: a pending interruption, with options.all_threads; std::bad_alloc.
+void dump(std::ostream& output, const dump_options& options);
 
 /// Writes a line about each fiber of this thread that is certain to wait for ever: in a cycle of
 /// fibers that await one another or hold each other's locks; for a lock whose holder has ended; in
@@ -52,7 +52,7 @@ void dump(std::ostream& out, const dump_options& how);
 /// count. Not a switchpoint.
 /// Returns: the number of lines, which should be 0 at the end of a test.
 /// Throws: std::bad_alloc.
-std::size_t dump_leaks(std::ostream& out);
+std::size_t dump_leaks(std::ostream& output);
 
 /// While a guard lives, its fiber must not let another fiber of the thread run: a switchpoint that
 /// waits, snoozes (even if no other fiber exists) or teleports calls abort(), after a message with

@@ -130,12 +130,12 @@ class completions {
     return first;
   }
 
-  /// Appends all operations of `others` to this list.
-  void append(completions& others) noexcept {
-    if (others.empty()) return;
-    *(head_ == nullptr ? &head_ : &tail_->next) = others.head_;
-    tail_ = others.tail_;
-    others.head_ = nullptr;
+  /// Appends all operations of `tail` to this list.
+  void append(completions& tail) noexcept {
+    if (tail.empty()) return;
+    *(head_ == nullptr ? &head_ : &tail_->next) = tail.head_;
+    tail_ = tail.tail_;
+    tail.head_ = nullptr;
   }
 
  private:
@@ -173,16 +173,16 @@ class backend {
 
   /// Makes virtual time keep pace with real time instead of jumping, because the thread waits
   /// for other threads.
-  virtual void keep_pace([[maybe_unused]] bool on) noexcept {}
+  virtual void keep_pace([[maybe_unused]] bool enable) noexcept {}
 
   /// Called in a forked child: gives up the kernel's resources without touching those of the parent
   /// process. Afterwards the backend is only destroyed.
   virtual void abandon() noexcept {}
 
-  /// Appends the completed operations to `done`. Waits until one completes, until `deadline`,
-  /// until the wake descriptor is written to, or until a signal. Does not wait when `deadline` is
-  /// time_point::min(); waits without a limit at time_point::max().
-  virtual void poll(time_point deadline, completions& done) = 0;
+  /// Appends the completed operations to `ended_operations`. Waits until one completes, until
+  /// `deadline`, until the wake descriptor is written to, or until a signal. Does not wait when
+  /// `deadline` is time_point::min(); waits without a limit at time_point::max().
+  virtual void poll(time_point deadline, completions& ended_operations) = 0;
 
   /// For a thread that waits in a foreign event loop: submits what poll() would submit.
   /// Returns: a descriptor, always the same, that is readable when poll() has work; -1 if the

@@ -18,7 +18,7 @@ struct control_block;
 /// This thread's runtime from construction to end().
 class session {
  public:
-  explicit session(const options& chosen);
+  explicit session(const options& settings);
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session();
@@ -43,14 +43,14 @@ class session {
 ///         the thread has a runtime that is in use; std::invalid_argument for an impossible option;
 ///         std::system_error if the chosen backend is not available.
 template <typename F>
-auto run(const options& chosen, F&& f) -> std::invoke_result_t<F&> {
-  detail::session running(chosen);
+auto run(const options& settings, F&& f) -> std::invoke_result_t<F&> {
+  detail::session session(settings);
   if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
     f();
-    running.end();
+    session.end();
   } else {
     std::invoke_result_t<F&>&& result = f();
-    running.end();
+    session.end();
     return static_cast<std::invoke_result_t<F&>&&>(result);
   }
 }

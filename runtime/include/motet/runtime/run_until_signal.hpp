@@ -15,7 +15,7 @@ namespace detail {
 using signalled_main = std::function<int(std::stop_token)>;
 
 /// `drains`: whether `f` looks at its token.
-int run_until_signal(const options& chosen, const signalled_main& f, bool drains);
+int run_until_signal(const options& settings, const signalled_main& f, bool drains);
 
 template <typename F>
 int status_of(F& f) {
@@ -41,18 +41,18 @@ int status_of(F& f) {
 /// Switchpoint.
 /// Throws: as run(); std::logic_error if a signal_set has one of the signals.
 template <typename F>
-int run_until_signal(const options& chosen, F&& f) {
+int run_until_signal(const options& settings, F&& f) {
   if constexpr (std::is_invocable_v<F&, std::stop_token>) {
     return detail::run_until_signal(
-        chosen,
+        settings,
         [&f](const std::stop_token& drain) {
-          auto bound = [&] { return f(drain); };
-          return detail::status_of(bound);
+          auto body = [&] { return f(drain); };
+          return detail::status_of(body);
         },
         true);
   } else {
     return detail::run_until_signal(
-        chosen, [&f](const std::stop_token&) { return detail::status_of(f); }, false);
+        settings, [&f](const std::stop_token&) { return detail::status_of(f); }, false);
   }
 }
 

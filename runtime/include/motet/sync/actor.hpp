@@ -45,11 +45,11 @@ class actor {
   /// Not a switchpoint.
   template <typename F>
     requires std::is_invocable_v<F&, inbox&>
-  actor(const actor_options& how, F body, call_site site = call_site::here())
-      : inbox_(how.capacity.has_value() ? std::make_shared<channel<M>>(*how.capacity)
-                                        : std::make_shared<channel<M>>(unbounded)),
+  actor(const actor_options& options, F body, call_site site = call_site::here())
+      : inbox_(options.capacity.has_value() ? std::make_shared<channel<M>>(*options.capacity)
+                                            : std::make_shared<channel<M>>(unbounded)),
         fiber_(spin(
-            spin_options{.name = std::string(how.name)},
+            spin_options{.name = std::string(options.name)},
             [closer = closing(inbox_), body = std::move(body)]() mutable {
               inbox messages(*closer.messages);
               body(messages);
@@ -118,20 +118,20 @@ class actor<M>::inbox {
     return take(passed_over_.begin());
   }
 
-  /// Waits for a message for which `wanted(message)` is true, and takes the oldest such message;
+  /// Waits for a message for which `predicate(message)` is true, and takes the oldest such message;
   /// the others stay, in order. Messages that were passed over no longer count towards capacity.
-  /// `wanted` must not receive.
+  /// `predicate` must not receive.
   /// Switchpoint; switches only if it must wait.
-  /// Throws: a pending interruption, what `wanted` throws; std::bad_alloc.
+  /// Throws: a pending interruption, what `predicate` throws; std::bad_alloc.
   template <typename F>
-  M receive_if(F wanted) {
-    for (auto each = passed_over_.begin(); each != passed_over_.end(); ++each) {
-      if (wanted(std::as_const(**each))) return take(each);
+  M receive_if(F predicate) {
+    for (auto it = passed_over_.begin(); it != passed_over_.end(); ++it) {
+      if (predicate(std::as_const(**it))) return take(it);
     }
     for (;;) {
       receive_more();
       const auto last = std::prev(passed_over_.end());
-      if (wanted(std::as_const(**last))) return take(last);
+      if (predicate(std::as_const(**last))) return take(last);
     }
   }
 
@@ -154,10 +154,10 @@ class actor<M>::inbox {
     }
   }
 
-  M take(place at) {
-    M found = std::move(**at);
-    passed_over_.erase(at);
-    return found;
+  M take(place position) {
+    M message = std::move(**position);
+    passed_over_.erase(position);
+    return message;
   }
 
   channel<M>& messages_;

@@ -20,13 +20,13 @@ class basic_barrier {
  public:
   /// A round ends when `parties` have arrived.
   /// Throws: std::invalid_argument for less than 1.
-  explicit basic_barrier(std::ptrdiff_t parties) : parties_(parties), missing_(parties) {
+  explicit basic_barrier(std::ptrdiff_t parties) : parties_(parties), absentees_(parties) {
     if (parties < 1) refuse_parties();
   }
   basic_barrier(const basic_barrier&) = delete;
   basic_barrier& operator=(const basic_barrier&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_barrier() { waiting_.detach_all(sharing_); }
+  ~basic_barrier() { waiters_.detach_all(sharing_); }
 
   /// Arrives, and waits until as many have arrived as there are parties. The last of them ends the
   /// round, without waiting. An interrupted wait takes its arrival back.
@@ -39,20 +39,20 @@ class basic_barrier {
     sharing_.lock();
     do {
       forget_gone();
-      if (missing_ <= 1) {
+      if (absentees_ <= 1) {
         end_round(thread);
         return true;
       }
     } while (sharing_.becomes_fiber(thread));
-    --missing_;
+    --absentees_;
     const std::uint64_t round = round_;
-    single_wait waiting("wait at a barrier", this, thread, Sharing::shared);
-    waiting_.push_back(waiting);
+    single_wait node("wait at a barrier", this, thread, Sharing::shared);
+    waiters_.push_back(node);
     sharing_.unlock();
-    if (!waiting.lone_waiter.park() && (take_back(waiting, round) || waiting.list_gone)) {
+    if (!node.lone_waiter.park() && (take_back(node, round) || node.list_gone)) {
       throw_interruption();
     }
-    if (waiting.lone_waiter.destroyed) throw_destroyed();
+    if (node.lone_waiter.destroyed) throw_destroyed();
     return false;
   }
 
@@ -64,12 +64,12 @@ class basic_barrier {
     thread_core* thread = self_core();
     sharing_.lock();
     forget_gone();
-    const bool ends = missing_ <= 1;
+    const bool ends = absentees_ <= 1;
     if (parties_ > 0) --parties_;
     if (ends) {
       end_round(thread);
     } else {
-      --missing_;
+      --absentees_;
       sharing_.unlock();
     }
   }
@@ -79,39 +79,39 @@ class basic_barrier {
   void forget_gone() noexcept {
     if (process_ == this_process()) [[likely]]
       return;
-    missing_ = parties_;
+    absentees_ = parties_;
     ++round_;
     process_ = this_process();
   }
 
   /// Called under the lock by the last arrival, which releases the lock.
   void end_round(thread_core* thread) {
-    const bool possible = missing_ > 0;
-    wake_list all;
-    missing_ = parties_;
+    const bool possible = absentees_ > 0;
+    wake_list waiters;
+    absentees_ = parties_;
     ++round_;
-    while (wait_node* next = waiting_.choose(thread)) all.add(*next);
+    while (wait_node* next = waiters_.choose(thread)) waiters.add(*next);
     sharing_.unlock();
     if (!possible) refuse_arrival();
-    all.notify(thread);
+    waiters.notify(thread);
   }
 
   /// Returns: false if the round has already ended: the arrival was then needed, and counts.
-  bool take_back(wait_node& one, std::uint64_t round) noexcept {
+  bool take_back(wait_node& node, std::uint64_t round) noexcept {
     bool taken_back = false;
-    leave(sharing_, one, [&] {
+    leave(sharing_, node, [&] {
       taken_back = round == round_;
-      if (taken_back) ++missing_;
+      if (taken_back) ++absentees_;
     });
     return taken_back;
   }
 
   Sharing sharing_;
   std::ptrdiff_t parties_;
-  std::ptrdiff_t missing_;  // parties still to arrive in this round; 0 only if no party is left
+  std::ptrdiff_t absentees_;  // parties still to arrive in this round; 0 only if no party is left
   std::uint64_t round_ = 0;
   std::uint32_t process_ = this_process();
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }  // namespace detail

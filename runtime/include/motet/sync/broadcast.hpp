@@ -23,22 +23,22 @@ namespace detail {
 template <typename T, typename Sharing>
 struct broadcast_items {
   static constexpr bool shared = Sharing::shared;
-  explicit broadcast_items(std::size_t capacity) : kept(capacity) {}
+  explicit broadcast_items(std::size_t capacity) : ring(capacity) {}
 
-  void read(std::uint64_t& place, reading<T>& into) {
-    const std::uint64_t oldest = pushed - std::min<std::uint64_t>(pushed, kept.size());
+  void read(std::uint64_t& place, reading<T>& result) {
+    const std::uint64_t oldest = push_count - std::min<std::uint64_t>(push_count, ring.size());
     if (place < oldest) {
-      into.missed = oldest - place;
+      result.miss_count = oldest - place;
       place = oldest;
-    } else if (place < pushed) {
-      into.value = kept[place++ % kept.size()];
+    } else if (place < push_count) {
+      result.value = ring[place++ % ring.size()];
     }
-    into.over = into.missed > 0 || into.value != nullptr || closed;
+    result.complete = result.miss_count > 0 || result.value != nullptr || closed;
   }
 
   waiting_room<Sharing> room;
-  std::vector<std::shared_ptr<const T>> kept;  // in a ring
-  std::uint64_t pushed = 0;
+  std::vector<std::shared_ptr<const T>> ring;  // in a ring
+  std::uint64_t push_count = 0;
   bool closed = false;
 };
 
@@ -63,18 +63,18 @@ class basic_broadcast {
   /// Returns: a subscription to all items pushed after this call.
   /// Not a switchpoint.
   subscription subscribe() const {
-    return subscription(items_, items_->room.look([this] { return items_->pushed; }));
+    return subscription(items_, items_->room.look([this] { return items_->push_count; }));
   }
 
   /// Adds an item, in the place of the oldest one if all places are taken.
   /// Not a switchpoint.
   /// Throws: channel_closed; std::bad_alloc.
   void push(T item) {
-    auto added = std::make_shared<const T>(std::move(item));
+    auto copy = std::make_shared<const T>(std::move(item));
     bool closed = false;
     items_->room.release_if([&] {
       closed = items_->closed;
-      if (!closed) added.swap(items_->kept[items_->pushed++ % items_->kept.size()]);
+      if (!closed) copy.swap(items_->ring[items_->push_count++ % items_->ring.size()]);
       return !closed;
     });
     if (closed) throw_channel_closed();

@@ -71,17 +71,17 @@ class basic_channel {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
-      const answer now = give(item, thread);
-      if (now == answer::done) [[likely]]
+      const answer result = give(item, thread);
+      if (result == answer::done) [[likely]]
         return;
-      if (now == answer::closed) throw_channel_closed();
+      if (result == answer::closed) throw_channel_closed();
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("push to a channel", this, thread, Sharing::shared);
-    waiting.slot = std::addressof(item);
-    givers_.push_back(waiting);
+    single_wait node("push to a channel", this, thread, Sharing::shared);
+    node.slot = std::addressof(item);
+    givers_.push_back(node);
     sharing_.unlock();
-    wait_on(sharing_, waiting);
-    if (waiting.refused) throw_channel_closed();
+    wait_on(sharing_, node);
+    if (node.refused) throw_channel_closed();
   }
   /// The same for an item that is copied.
   /// Switchpoint; switches only if it must wait.
@@ -97,10 +97,10 @@ class basic_channel {
   bool try_push(T&& item) {
     thread_core* thread = self_core();
     sharing_.lock();
-    const answer now = give(item, thread);
-    if (now == answer::closed) throw_channel_closed();
-    if (now == answer::wait) sharing_.unlock();
-    return now == answer::done;
+    const answer result = give(item, thread);
+    if (result == answer::closed) throw_channel_closed();
+    if (result == answer::wait) sharing_.unlock();
+    return result == answer::done;
   }
   /// The same for an item that is copied.
   /// Not a switchpoint.
@@ -122,11 +122,11 @@ class basic_channel {
       if (take(item, thread) != answer::wait) [[likely]]
         return item;
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("pop from a channel", this, thread, Sharing::shared);
-    waiting.slot = std::addressof(item);
-    takers_.push_back(waiting);
+    single_wait node("pop from a channel", this, thread, Sharing::shared);
+    node.slot = std::addressof(item);
+    takers_.push_back(node);
     sharing_.unlock();
-    wait_on(sharing_, waiting);
+    wait_on(sharing_, node);
     return item;
   }
 
@@ -146,26 +146,26 @@ class basic_channel {
   /// Not a switchpoint.
   void close() {
     thread_core* thread = self_core();
-    wake_list refused;
+    wake_list waiters;
     sharing_.lock();
     closed_ = true;
-    for (wait_list* each : {&givers_, &takers_}) {
-      while (wait_node* next = each->choose(thread)) {
+    for (wait_list* list : {&givers_, &takers_}) {
+      while (wait_node* next = list->choose(thread)) {
         next->refused = true;
-        refused.add(*next);
+        waiters.add(*next);
       }
     }
     sharing_.unlock();
-    refused.notify(thread);
+    waiters.notify(thread);
   }
 
   /// Drops the items in the channel. The items of push() calls waiting for room then move in.
   /// Returns: how many items were dropped.
   /// Not a switchpoint, unless T's destructor is.
   std::size_t clear() {
-    std::size_t dropped = 0;
-    for (std::size_t left = size(); left > 0 && try_pop(); --left) ++dropped;
-    return dropped;
+    std::size_t count = 0;
+    for (std::size_t remaining = size(); remaining > 0 && try_pop(); --remaining) ++count;
+    return count;
   }
 
   /// Allocates room for `count` more items than are in the channel, up to its capacity, and keeps
@@ -176,23 +176,23 @@ class basic_channel {
     if (capacity_ == 0) return;
     if (count > most_items) refuse_capacity();
     for (;;) {
-      auto more = items_.make_room();  // allocated, and the rest freed, without the lock
-      const std::lock_guard in(sharing_);
-      const std::size_t wanted = std::min(count, capacity_ - items_.size());
-      if (items_.keeps_room_for(wanted + spare_chunks() * items_.chunk_size)) return;
-      items_.add(std::move(more));
+      auto room = items_.make_room();  // allocated, and the rest freed, without the lock
+      const std::lock_guard lock(sharing_);
+      const std::size_t chunks = std::min(count, capacity_ - items_.size());
+      if (items_.keeps_room_for(chunks + spare_chunks() * items_.chunk_size)) return;
+      items_.add(std::move(room));
     }
   }
 
   /// Returns: the number of items in the channel, without those of waiting pushes.
   /// Not a switchpoint.
   std::size_t size() {
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     return items_.size();
   }
   /// Returns: the channel's state; takes time linear in the number of waiters. Not a switchpoint.
   channel_stats stats() {
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     return {items_.size(), givers_.size(), takers_.size(), closed_};
   }
 
@@ -222,7 +222,7 @@ class basic_channel {
     if (taker == nullptr) return keep(item, thread);
     sharing_.unlock();
     static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
-    taker->of->notify(thread);
+    taker->owner->notify(thread);
     return answer::done;
   }
 
@@ -244,9 +244,9 @@ class basic_channel {
   /// Nothing is allocated under the lock.
   [[gnu::noinline]] void make_room() {
     sharing_.unlock();
-    auto more = items_.make_room();
+    auto room = items_.make_room();
     sharing_.lock();
-    items_.add(std::move(more));
+    items_.add(std::move(room));
   }
 
   /// Called under the lock, which is released unless the answer is to wait.
@@ -257,16 +257,16 @@ class basic_channel {
     sharing_.unlock();
     if (giver == nullptr) return answer::closed;
     item.emplace(std::move(*static_cast<T*>(giver->slot)));
-    giver->of->notify(thread);
+    giver->owner->notify(thread);
     return answer::done;
   }
 
   [[gnu::noinline]] answer take_kept(std::optional<T>& item, thread_core* thread) {
-    typename item_queue<T>::room unused = items_.pop(item);  // freed without the lock
+    typename item_queue<T>::room chunk = items_.pop(item);  // freed without the lock
     wait_node* giver = givers_.choose(thread);
     if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
     sharing_.unlock();
-    if (giver != nullptr) giver->of->notify(thread);
+    if (giver != nullptr) giver->owner->notify(thread);
     return answer::done;
   }
 

@@ -18,10 +18,10 @@ namespace detail {
 
 /// Once the thread of local ends has ended, and no fiber waits there, another may destroy them.
 template <typename Channel>
-void close_with_end(Channel& of, bool drops) noexcept {
+void close_with_end(Channel& channel, bool drops) noexcept {
   try {
-    of.close();
-    if (drops) of.clear();
+    channel.close();
+    if (drops) channel.clear();
   } catch (const std::logic_error&) {
   }
 }
@@ -29,27 +29,29 @@ void close_with_end(Channel& of, bool drops) noexcept {
 template <typename T, typename Sharing>
 struct sending_end {
   using channel = basic_channel<T, Sharing>;
-  explicit sending_end(std::shared_ptr<channel> of) noexcept : to(std::move(of)) {}
+  explicit sending_end(std::shared_ptr<channel> target_channel) noexcept
+      : target(std::move(target_channel)) {}
   sending_end(const sending_end&) = delete;
   sending_end& operator=(const sending_end&) = delete;
-  ~sending_end() { close_with_end(*to, false); }
-  const std::shared_ptr<channel> to;
+  ~sending_end() { close_with_end(*target, false); }
+  const std::shared_ptr<channel> target;
 };
 
 template <typename T, typename Sharing>
 struct receiving_end {
   using channel = basic_channel<T, Sharing>;
-  explicit receiving_end(std::shared_ptr<channel> of) noexcept : from(std::move(of)) {}
+  explicit receiving_end(std::shared_ptr<channel> source_channel) noexcept
+      : source(std::move(source_channel)) {}
   receiving_end(const receiving_end&) = delete;
   receiving_end& operator=(const receiving_end&) = delete;
-  ~receiving_end() { close_with_end(*from, true); }
-  const std::shared_ptr<channel> from;
+  ~receiving_end() { close_with_end(*source, true); }
+  const std::shared_ptr<channel> source;
 };
 
 /// Returns: the channel of an end.
 template <typename End>
 auto& channel_of(const End& end) {
-  if (end.held_ == nullptr) refuse_empty_end();
+  if (end.handle_ == nullptr) refuse_empty_end();
   return end.channel();
 }
 
@@ -74,16 +76,16 @@ class basic_sender {
 
   /// Returns: whether it is the sender of a channel.
   /// Not a switchpoint.
-  explicit operator bool() const noexcept { return held_ != nullptr; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
 
  private:
   template <typename End>
   friend auto& channel_of(const End& end);
   template <typename U, typename S, typename... Capacity>
   friend auto make_ends(Capacity... capacity);
-  auto& channel() const noexcept { return *held_->to; }
+  auto& channel() const noexcept { return *handle_->target; }
 
-  std::shared_ptr<sending_end<T, Sharing>> held_;
+  std::shared_ptr<sending_end<T, Sharing>> handle_;
 };
 
 template <typename T, typename Sharing>
@@ -110,24 +112,24 @@ class basic_receiver {
 
   /// Returns: whether it is the receiver of a channel.
   /// Not a switchpoint.
-  explicit operator bool() const noexcept { return held_ != nullptr; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
 
  private:
   template <typename End>
   friend auto& channel_of(const End& end);
   template <typename U, typename S, typename... Capacity>
   friend auto make_ends(Capacity... capacity);
-  auto& channel() const noexcept { return *held_->from; }
+  auto& channel() const noexcept { return *handle_->source; }
 
-  std::shared_ptr<receiving_end<T, Sharing>> held_;
+  std::shared_ptr<receiving_end<T, Sharing>> handle_;
 };
 
 template <typename T, typename Sharing, typename... Capacity>
 auto make_ends(Capacity... capacity) {
   const auto channel = std::make_shared<basic_channel<T, Sharing>>(capacity...);
   std::pair<basic_sender<T, Sharing>, basic_receiver<T, Sharing>> ends;
-  ends.first.held_ = std::make_shared<sending_end<T, Sharing>>(channel);
-  ends.second.held_ = std::make_shared<receiving_end<T, Sharing>>(channel);
+  ends.first.handle_ = std::make_shared<sending_end<T, Sharing>>(channel);
+  ends.second.handle_ = std::make_shared<receiving_end<T, Sharing>>(channel);
   return ends;
 }
 

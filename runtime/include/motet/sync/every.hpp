@@ -38,25 +38,26 @@ namespace detail {
 class beat {
  public:
   /// Throws: std::invalid_argument if the period is 0.
-  explicit beat(const every_options& how) : period_(how.period.length), when_(how.when) {
+  explicit beat(const every_options& options)
+      : period_(options.period.length), pace_(options.when) {
     if (period_ <= clock::duration::zero()) refuse_period();
   }
 
   void await_next() {
     if (period_ >= clock::duration::max() / 4) sleep();  // longer than any clock runs
-    const clock::time_point now = clock::now();
-    if (when_ == pace::delayed) {
+    const clock::time_point time = clock::now();
+    if (pace_ == pace::delayed) {
       sleep_for(period_);
       return;
     }
     // At least one period after the last call was due.
-    if (next_ <= now) next_ += period_ * ((now - next_) / period_ + 1);
+    if (next_ <= time) next_ += period_ * ((time - next_) / period_ + 1);
     sleep_until(next_);
   }
 
  private:
   const clock::duration period_;
-  const pace when_;
+  const pace pace_;
   clock::time_point next_ = clock::now();
 };
 
@@ -79,8 +80,8 @@ bool call_again(F& f) {
 /// Throws: a pending interruption, what `f` throws; std::invalid_argument if the period is
 ///         not positive.
 template <std::invocable F>
-void every(const every_options& how, F f) {
-  detail::beat next(how);
+void every(const every_options& options, F f) {
+  detail::beat next(options);
   for (bool again = true; again;) {
     next.await_next();
     try {
@@ -88,8 +89,8 @@ void every(const every_options& how, F f) {
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      if (!how.on_error) throw;
-      how.on_error(std::current_exception());
+      if (!options.on_error) throw;
+      options.on_error(std::current_exception());
     }
   }
 }

@@ -28,12 +28,12 @@ struct starting;
 /// Gets the result of a ready future, without a switchpoint.
 struct ready_future {
   template <typename T>
-  static decltype(auto) read(const future<T>& one) {
-    return one.read_ready();
+  static decltype(auto) read(const future<T>& source) {
+    return source.read_ready();
   }
   template <typename T>
-  static T take(const future<T>& one) {
-    return one.take_ready();
+  static T take(const future<T>& source) {
+    return source.take_ready();
   }
 };
 
@@ -67,11 +67,11 @@ struct future_state {
 
   /// Returns: whether the caller is the first to decide; it must then call publish().
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
-  void publish() { published.set(); }
+  void publish() { publication.set(); }
 
   std::atomic<bool> decided{false};
   std::atomic<bool> taken{false};
-  event published;
+  event publication;
   std::optional<stored> value;
   std::exception_ptr error;
 };
@@ -91,11 +91,11 @@ class future {
   /// Waits until there is a value or an error.
   /// Switchpoint.
   /// Throws: a pending interruption; std::logic_error if there is no promise.
-  void wait() const { state().published.wait(); }
+  void wait() const { state().publication.wait(); }
 
   /// Returns: whether wait() would return at once.
   /// Not a switchpoint.
-  bool ready() const { return state().published.is_set(); }
+  bool ready() const { return state().publication.is_set(); }
 
   /// Waits for the value.
   /// Returns: the value, which lives as long as a future that refers to it.
@@ -166,8 +166,8 @@ class promise {
   /// Throws: std::bad_alloc.
   promise() : state_(std::make_shared<detail::future_state<T>>()) {}
   promise(promise&&) noexcept = default;
-  promise& operator=(promise&& from) noexcept {
-    promise old(std::move(from));
+  promise& operator=(promise&& other) noexcept {
+    promise old(std::move(other));
     state_.swap(old.state_);
     return *this;
   }

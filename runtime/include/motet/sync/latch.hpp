@@ -16,7 +16,7 @@ class basic_latch {
  public:
   /// Opens after `count` steps; 0 makes an open latch.
   /// Throws: std::invalid_argument for a negative count.
-  explicit basic_latch(std::ptrdiff_t count) : left_(count) {
+  explicit basic_latch(std::ptrdiff_t count) : remaining_(count) {
     if (count < 0) refuse_latch_count();
   }
   basic_latch(const basic_latch&) = delete;
@@ -30,9 +30,9 @@ class basic_latch {
   void count_down(std::ptrdiff_t steps = 1) {
     bool refused = false;
     room_.release_if([&] {
-      refused = steps < 0 || steps > left_;
-      if (!refused) left_ -= steps;
-      return left_ == 0;
+      refused = steps < 0 || steps > remaining_;
+      if (!refused) remaining_ -= steps;
+      return remaining_ == 0;
     });
     if (refused) refuse_latch_count();
   }
@@ -54,10 +54,10 @@ class basic_latch {
   template <typename>
   friend struct room_case;
   static constexpr bool shared = Sharing::shared;
-  bool is_ready() const noexcept { return left_ == 0; }
+  bool is_ready() const noexcept { return remaining_ == 0; }
 
   mutable waiting_room<Sharing> room_;
-  std::ptrdiff_t left_;
+  std::ptrdiff_t remaining_;
 };
 
 }  // namespace detail

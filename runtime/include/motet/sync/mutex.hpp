@@ -61,7 +61,7 @@ class basic_mutex {
   basic_mutex(const basic_mutex&) = delete;
   basic_mutex& operator=(const basic_mutex&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_mutex() { waiting_.detach_all(sharing_); }
+  ~basic_mutex() { waiters_.detach_all(sharing_); }
 
   /// Waits until the mutex is free, and takes it: in the order in which fibers and threads asked.
   /// Switchpoint.
@@ -74,7 +74,7 @@ class basic_mutex {
   bool try_lock() {
     thread_core* thread = self_core();
     const std::uintptr_t me = holder_mark(thread);
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     if (holder_.load(std::memory_order_relaxed) == 0) {
       holder_.store(me, std::memory_order_relaxed);
       return true;
@@ -91,7 +91,7 @@ class basic_mutex {
     if (!held_by(thread)) [[unlikely]]
       refuse_to_unlock();
     sharing_.lock();
-    wait_node* next = waiting_.choose(thread);
+    wait_node* next = waiters_.choose(thread);
     if (next == nullptr) {
       holder_.store(0, std::memory_order_relaxed);
       sharing_.unlock();
@@ -100,16 +100,16 @@ class basic_mutex {
     // std::lock() gives up the locks it has when it cannot get all. If these were handed on,
     // several such callers could hand one another their locks for ever: so the mutex is left free,
     // and the first in line looks again.
-    if (thread != nullptr && thread->backs_off()) waiting_.expect(*next);
+    if (thread != nullptr && thread->backs_off()) waiters_.expect(*next);
     holder_.store(next->refused ? 0 : next->number, std::memory_order_relaxed);
     sharing_.unlock();
-    next->of->notify(thread);
+    next->owner->notify(thread);
   }
 
   /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
   lock_stats stats() {
-    const std::lock_guard in(sharing_);
-    return {holder_.load(std::memory_order_relaxed) != 0, 0, waiting_.size()};
+    const std::lock_guard lock(sharing_);
+    return {holder_.load(std::memory_order_relaxed) != 0, 0, waiters_.size()};
   }
 
  private:
@@ -118,8 +118,8 @@ class basic_mutex {
   template <typename>
   friend class basic_once;
 
-  /// `what` names the wait in dumps.
-  [[gnu::always_inline]] void lock_for(const char* what) {
+  /// `description` names the wait in dumps.
+  [[gnu::always_inline]] void lock_for(const char* description) {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);
     if (thread != nullptr) thread->backs_off(false);
@@ -136,13 +136,13 @@ class basic_mutex {
         refuse_to_lock_again();
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting(what, this, holder_, thread, Sharing::shared);
-    waiting.number = me;
-    waiting_.push_back(waiting);
+    single_wait node(description, this, holder_, thread, Sharing::shared);
+    node.number = me;
+    waiters_.push_back(node);
     sharing_.unlock();
-    wait_on(sharing_, waiting);
-    if (waiting.refused) [[unlikely]]
-      lock_again(what, thread, me);
+    wait_on(sharing_, node);
+    if (node.refused) [[unlikely]]
+      lock_again(description, thread, me);
   }
 
   bool held_by(const thread_core* thread) const noexcept {
@@ -150,27 +150,28 @@ class basic_mutex {
   }
 
   /// The first in line takes the mutex if it is still free, or waits in front of all others.
-  [[gnu::noinline]] void lock_again(const char* what, thread_core* thread, std::uintptr_t me) {
+  [[gnu::noinline]] void lock_again(const char* description, thread_core* thread,
+                                    std::uintptr_t me) {
     for (;;) {
       sharing_.lock();
-      waiting_.arrived();
+      waiters_.arrived();
       if (holder_.load(std::memory_order_relaxed) == 0) {
         holder_.store(me, std::memory_order_relaxed);
         sharing_.unlock();
         return;
       }
-      single_wait waiting(what, this, holder_, thread, Sharing::shared);
-      waiting.number = me;
-      waiting_.push_front(waiting);
+      single_wait node(description, this, holder_, thread, Sharing::shared);
+      node.number = me;
+      waiters_.push_front(node);
       sharing_.unlock();
-      wait_on(sharing_, waiting);
-      if (!waiting.refused) return;
+      wait_on(sharing_, node);
+      if (!node.refused) return;
     }
   }
 
   Sharing sharing_;
   std::atomic<std::uintptr_t> holder_{0};  // written under the lock
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }  // namespace detail

@@ -17,7 +17,7 @@ class basic_notification {
   basic_notification(const basic_notification&) = delete;
   basic_notification& operator=(const basic_notification&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_notification() { waiting_.detach_all(sharing_); }
+  ~basic_notification() { waiters_.detach_all(sharing_); }
 
   /// Waits for the next notification.
   /// Switchpoint.
@@ -25,9 +25,9 @@ class basic_notification {
   ///         meanwhile.
   void wait() {
     thread_core* thread = Sharing::enter_to_wait();
-    single_wait waiting("wait for a notification", this, thread, Sharing::shared);
-    enter(waiting);
-    wait_on(sharing_, waiting);
+    single_wait node("wait for a notification", this, thread, Sharing::shared);
+    enter(node);
+    wait_on(sharing_, node);
   }
 
   /// Ends the wait of the fiber or thread that has waited longest, but does not switch to it.
@@ -36,9 +36,9 @@ class basic_notification {
   bool notify_one() {
     thread_core* thread = self_core();
     sharing_.lock();
-    wait_node* first = waiting_.choose(thread);
+    wait_node* first = waiters_.choose(thread);
     sharing_.unlock();
-    if (first != nullptr) first->of->notify(thread);
+    if (first != nullptr) first->owner->notify(thread);
     return first != nullptr;
   }
 
@@ -47,24 +47,24 @@ class basic_notification {
   /// Not a switchpoint.
   bool notify_all() {
     thread_core* thread = self_core();
-    wake_list all;
+    wake_list waiters;
     sharing_.lock();
-    while (wait_node* next = waiting_.choose(thread)) all.add(*next);
+    while (wait_node* next = waiters_.choose(thread)) waiters.add(*next);
     sharing_.unlock();
-    return all.notify(thread) > 0;
+    return waiters.notify(thread) > 0;
   }
 
  private:
   template <typename>
   friend class basic_condition_variable;
 
-  void enter(wait_node& one) {
-    const std::lock_guard in(sharing_);
-    waiting_.push_back(one);
+  void enter(wait_node& node) {
+    const std::lock_guard lock(sharing_);
+    waiters_.push_back(node);
   }
 
   Sharing sharing_;
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }  // namespace detail

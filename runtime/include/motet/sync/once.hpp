@@ -26,8 +26,8 @@ class basic_once {
   template <typename F>
   void call(F&& f) {
     if (is_done()) return;
-    calling_.lock_for("call of a once");
-    const std::lock_guard in(calling_, std::adopt_lock);
+    call_mutex_.lock_for("call of a once");
+    const std::lock_guard lock(call_mutex_, std::adopt_lock);
     if (done_.load(std::memory_order_relaxed)) return;
     std::forward<F>(f)();
     done_.store(true, std::memory_order_release);
@@ -39,7 +39,7 @@ class basic_once {
 
  private:
   std::atomic<bool> done_{false};
-  basic_mutex<Sharing> calling_;
+  basic_mutex<Sharing> call_mutex_;
 };
 
 }  // namespace detail

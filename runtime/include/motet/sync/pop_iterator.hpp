@@ -19,7 +19,7 @@ class pop_iterator {
   using pointer = value_type*;
   using reference = value_type&;
 
-  explicit pop_iterator(Channel& from) : from_(&from), item_(from.pop()) {}
+  explicit pop_iterator(Channel& channel) : channel_(&channel), item_(channel.pop()) {}
 
   /// Not a switchpoint.
   value_type& operator*() const noexcept { return *item_; }
@@ -27,18 +27,18 @@ class pop_iterator {
   value_type* operator->() const noexcept { return &*item_; }
   /// Switchpoint.
   pop_iterator& operator++() {
-    item_ = from_->pop();
+    item_ = channel_->pop();
     return *this;
   }
   /// Switchpoint.
   void operator++(int) { ++*this; }
   /// Not a switchpoint.
-  friend bool operator==(const pop_iterator& at, std::default_sentinel_t) noexcept {
-    return !at.item_.has_value();
+  friend bool operator==(const pop_iterator& position, std::default_sentinel_t) noexcept {
+    return !position.item_.has_value();
   }
 
  private:
-  Channel* from_;
+  Channel* channel_;
   mutable std::optional<value_type> item_;
 };
 

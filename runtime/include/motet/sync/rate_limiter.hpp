@@ -38,8 +38,8 @@ class last_call {
     for_fibers_.set();
     for_threads_.set();
   }
-  /// Waits for set(), but only until `when`.
-  void rest_until(clock::time_point when);
+  /// Waits for set(), but only until `deadline`.
+  void rest_until(clock::time_point deadline);
 
  private:
   basic_event<Sharing> for_fibers_;
@@ -108,28 +108,28 @@ class basic_rate_limiter {
     }
 
     bool take_in_passing(std::size_t cost) {
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       forget_gone();
       const bool nobody_waits = this->owners == 1;
-      return nobody_waits && take(cost) == taken;
+      return nobody_waits && take(cost) == no_delay;
     }
 
     void wait_and_take(std::size_t cost) {
       const std::lock_guard turn(*turn_);
       for (;;) {
         const clock::time_point fits = take_unless_ended(cost);
-        if (fits == taken) return;
+        if (fits == no_delay) return;
         last_call_.rest_until(fits);
       }
     }
 
     rate_limiter_stats stats() {
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       forget_gone();
       const clock::duration taken_ahead =
           std::max(spoken_for_ - clock::now(), clock::duration::zero());
-      const clock::duration left = interval_ * static_cast<clock::rep>(burst_) - taken_ahead;
-      return {burst_, static_cast<std::size_t>(left / interval_), this->owners - 1};
+      const clock::duration remaining = interval_ * static_cast<clock::rep>(burst_) - taken_ahead;
+      return {burst_, static_cast<std::size_t>(remaining / interval_), this->owners - 1};
     }
 
     void end() noexcept {
@@ -145,20 +145,20 @@ class basic_rate_limiter {
     }
 
     clock::time_point take_unless_ended(std::size_t cost) {
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       if (this->ended) throw_destroyed();
       return take(cost);
     }
 
-    /// Returns: `taken`, or the time at which `cost` will fit.
+    /// Returns: `no_delay`, or the time at which `cost` will fit.
     clock::time_point take(std::size_t cost) noexcept {
-      const clock::time_point now = clock::now();
-      const clock::time_point after =
-          std::max(spoken_for_, now) + interval_ * static_cast<clock::rep>(cost);
-      const clock::time_point fits = after - interval_ * static_cast<clock::rep>(burst_);
-      if (fits > now) return fits;
-      spoken_for_ = after;
-      return taken;
+      const clock::time_point time = clock::now();
+      const clock::time_point end =
+          std::max(spoken_for_, time) + interval_ * static_cast<clock::rep>(cost);
+      const clock::time_point fits = end - interval_ * static_cast<clock::rep>(burst_);
+      if (fits > time) return fits;
+      spoken_for_ = end;
+      return no_delay;
     }
 
     const clock::duration interval_;
@@ -169,7 +169,7 @@ class basic_rate_limiter {
     last_call<Sharing> last_call_;
   };
 
-  static constexpr clock::time_point taken = clock::time_point::min();
+  static constexpr clock::time_point no_delay = clock::time_point::min();
   /// The longest burst, in nanoseconds: no sum with the present time can overflow.
   static constexpr std::size_t longest = clock::duration::max().count() / 4;
 

@@ -63,8 +63,8 @@ class basic_resource_pool {
     while (std::optional<T> thing = slot->take_idle()) {
       if (!slot->healthy || slot->healthy(*thing)) return lease(std::move(slot), std::move(*thing));
     }
-    T made = slot->make();
-    return lease(std::move(slot), std::move(made));
+    T resource = slot->make();
+    return lease(std::move(slot), std::move(resource));
   }
 
   /// Returns: the pool's state; takes time linear in the number of waiters. Not a switchpoint.
@@ -72,8 +72,8 @@ class basic_resource_pool {
 
  private:
   struct state : shared_lifetime<Sharing> {
-    state(std::size_t limit, std::function<T()> how, std::function<bool(T&)> check)
-        : make(std::move(how)),
+    state(std::size_t limit, std::function<T()> factory, std::function<bool(T&)> check)
+        : make(std::move(factory)),
           healthy(std::move(check)),
           slots(limit <= idle.max_size() ? static_cast<std::ptrdiff_t>(limit) : 0) {
       if (limit == 0 || limit > idle.max_size() || !make) refuse_empty_pool();
@@ -82,7 +82,7 @@ class basic_resource_pool {
 
     /// Throws: std::logic_error if the pool is gone.
     std::optional<T> take_idle() {
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       if (this->ended) throw_destroyed();
       if (idle.empty()) return std::nullopt;
       std::optional<T> last(std::move(idle.back()));
@@ -92,20 +92,20 @@ class basic_resource_pool {
 
     /// Takes `thing` back, unless the pool is gone: then the caller destroys it.
     void give_back(T& thing) {
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       if (!this->ended) idle.push_back(std::move(thing));  // within the reserved capacity
     }
 
     resource_pool_stats stats() {
       const semaphore_stats permits = slots.stats();
-      const std::lock_guard in(this->sharing);
+      const std::lock_guard lock(this->sharing);
       const auto limit = static_cast<std::size_t>(permits.limit);
       return {limit, limit - static_cast<std::size_t>(permits.free), idle.size(), permits.waiting};
     }
 
     void end() noexcept {
       if (shared_lifetime<Sharing>::end()) slots.release(plenty);  // the waiters then see `ended`
-      const std::vector<T> left(std::move(idle));
+      const std::vector<T> leftovers(std::move(idle));
     }
 
     static constexpr std::ptrdiff_t plenty = std::numeric_limits<std::ptrdiff_t>::max() / 2;
@@ -119,16 +119,16 @@ class basic_resource_pool {
   /// A permit to have one resource lent; its destructor gives the permit back.
   class taken_slot {
    public:
-    explicit taken_slot(state& from) : of_(from) { from.slots.acquire(); }
+    explicit taken_slot(state& owner) : owner_(owner) { owner.slots.acquire(); }
     taken_slot(taken_slot&&) noexcept = default;
     taken_slot& operator=(taken_slot&&) = delete;
     ~taken_slot() {
-      if (of_) of_->slots.release();
+      if (owner_) owner_->slots.release();
     }
-    state* operator->() const noexcept { return &*of_; }
+    state* operator->() const noexcept { return &*owner_; }
 
    private:
-    shared_owner<state> of_;
+    shared_owner<state> owner_;
   };
 
   const shared_owner<state> state_;
@@ -138,9 +138,9 @@ class basic_resource_pool {
 template <typename T, typename Sharing>
 class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
  public:
-  lease(lease&& from) noexcept
-      : slot_(std::move(from.slot_)), thing_(std::exchange(from.thing_, std::nullopt)) {
-    from.slot_.reset();
+  lease(lease&& other) noexcept
+      : slot_(std::move(other.slot_)), thing_(std::exchange(other.thing_, std::nullopt)) {
+    other.slot_.reset();
   }
   lease& operator=(lease&&) = delete;
   /// Not a switchpoint, unless the pool is gone and the resource's destructor is one.

@@ -26,9 +26,9 @@ namespace detail {
 template <std::size_t Most>
 class enabled_branches {
  public:
-  void add(select_branch& one, std::size_t index) noexcept {
-    one.index = index;
-    if (one.enabled) branches_[count_++] = &one;
+  void add(select_branch& candidate, std::size_t index) noexcept {
+    candidate.index = index;
+    if (candidate.enabled) branches_[count_++] = &candidate;
   }
   select_branch& take_one(bool as_they_are) {
     return detail::take_one(std::span(branches_.data(), count_), as_they_are);
@@ -44,12 +44,12 @@ std::size_t select_among(bool as_they_are, select_case<Branches, Handlers>&... c
   enabled_branches<sizeof...(cases)> branches;
   std::size_t place = 0;
   (branches.add(cases.branch, place++), ...);
-  const select_branch& taken = branches.take_one(as_they_are);
-  const auto run = [&](auto& each) {
-    if (&each.branch == &taken) each.branch.call(each.then);
+  const select_branch& winner = branches.take_one(as_they_are);
+  const auto call = [&](auto& item) {
+    if (&item.branch == &winner) item.branch.call(item.handler);
   };
-  (run(cases), ...);
-  return taken.index;
+  (call(cases), ...);
+  return winner.index;
 }
 
 template <typename>
@@ -65,16 +65,16 @@ template <typename Cases>
 std::size_t select_in(bool as_they_are, Cases& cases) {
   std::vector<select_branch*> branches;
   std::size_t place = 0;
-  for (auto& each : cases) {
-    each.branch.index = place++;
-    each.branch.begin();
-    if (each.branch.enabled) branches.push_back(&each.branch);
+  for (auto& item : cases) {
+    item.branch.index = place++;
+    item.branch.begin();
+    if (item.branch.enabled) branches.push_back(&item.branch);
   }
-  const select_branch& taken = take_one_of(branches, as_they_are);
-  const std::size_t index = taken.index;
-  for (auto& each : cases) {
-    if (&each.branch != &taken) continue;
-    each.branch.call(each.then);  // which may change the range
+  const select_branch& winner = take_one_of(branches, as_they_are);
+  const std::size_t index = winner.index;
+  for (auto& item : cases) {
+    if (&item.branch != &winner) continue;
+    item.branch.call(item.handler);  // which may change the range
     break;
   }
   return index;
@@ -82,86 +82,87 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
 
 }  // namespace detail
 
-/// A branch that pops from `from` and then calls `then(std::optional<T>)`, or `then()`. The
+/// A branch that pops from `source` and then calls `handler(std::optional<T>)`, or `handler()`. The
 /// optional is empty if the channel is closed and empty.
 /// Not a switchpoint.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_pop(detail::basic_channel<T, Sharing>& from, F then = {}) {
+auto on_pop(detail::basic_channel<T, Sharing>& source, F handler = {}) {
   using branch = detail::pop_case<T, Sharing>;
-  return detail::select_case<branch, F>{branch(from), std::move(then)};
+  return detail::select_case<branch, F>{branch(source), std::move(handler)};
 }
 
 /// The same for a receiver.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty receiver.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_pop(const detail::basic_receiver<T, Sharing>& from, F then = {}) {
-  return on_pop(detail::channel_of(from), std::move(then));
+auto on_pop(const detail::basic_receiver<T, Sharing>& source, F handler = {}) {
+  return on_pop(detail::channel_of(source), std::move(handler));
 }
 
-/// A branch that pushes `item` to `to` and then calls `then()`. Unless the branch is taken, the
-/// caller keeps `item`. If the channel is closed, select() throws channel_closed.
+/// A branch that pushes `item` to `destination` and then calls `handler()`. Unless the branch is
+/// taken, the caller keeps `item`. If the channel is closed, select() throws channel_closed.
 /// Not a switchpoint.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_push(detail::basic_channel<T, Sharing>& to, std::type_identity_t<T>&& item, F then = {}) {
+auto on_push(detail::basic_channel<T, Sharing>& destination, std::type_identity_t<T>&& item,
+             F handler = {}) {
   using branch = detail::push_case<T, Sharing>;
-  return detail::select_case<branch, F>{branch(to, item), std::move(then)};
+  return detail::select_case<branch, F>{branch(destination, item), std::move(handler)};
 }
 
 /// The same for a sender.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty sender.
 template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_push(const detail::basic_sender<T, Sharing>& to, std::type_identity_t<T>&& item,
-             F then = {}) {
-  return on_push(detail::channel_of(to), std::move(item), std::move(then));
+auto on_push(const detail::basic_sender<T, Sharing>& destination, std::type_identity_t<T>&& item,
+             F handler = {}) {
+  return on_push(detail::channel_of(destination), std::move(item), std::move(handler));
 }
 
-/// A branch that is ready when `happened` is set, and then calls `then()`.
+/// A branch that is ready when `flag` is set, and then calls `handler()`.
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
-auto on_set(detail::basic_event<Sharing>& happened, F then = {}) {
+auto on_set(detail::basic_event<Sharing>& flag, F handler = {}) {
   using branch = detail::ready_room_case<detail::basic_event<Sharing>>;
-  return detail::select_case<branch, F>{branch(happened), std::move(then)};
+  return detail::select_case<branch, F>{branch(flag), std::move(handler)};
 }
 
-/// A branch that is ready when `counted` is open, and then calls `then()`.
+/// A branch that is ready when `gate` is open, and then calls `handler()`.
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
-auto on_open(detail::basic_latch<Sharing>& counted, F then = {}) {
+auto on_open(detail::basic_latch<Sharing>& gate, F handler = {}) {
   using branch = detail::ready_room_case<detail::basic_latch<Sharing>>;
-  return detail::select_case<branch, F>{branch(counted), std::move(then)};
+  return detail::select_case<branch, F>{branch(gate), std::move(handler)};
 }
 
-/// A branch that is ready when `answer` has a value or an error, and then calls `then()`.
+/// A branch that is ready when `answer` has a value or an error, and then calls `handler()`.
 /// future::get() returns or throws it.
 /// Not a switchpoint.
 /// Throws: std::logic_error for a future without a promise.
 template <typename T, typename F = detail::nothing_to_do>
-auto on_ready(future<T> answer, F then = {}) {
+auto on_ready(future<T> answer, F handler = {}) {
   using branch = detail::future_case<T>;
-  return detail::select_case<branch, F>{branch(std::move(answer)), std::move(then)};
+  return detail::select_case<branch, F>{branch(std::move(answer)), std::move(handler)};
 }
 
-/// A branch that takes `count` permits, and then calls `then()`, which must release them. If the
+/// A branch that takes `count` permits, and then calls `handler()`, which must release them. If the
 /// semaphore is closed, select() throws semaphore_closed.
 /// Not a switchpoint.
 /// Throws: std::invalid_argument if `count` is not positive.
 template <typename Sharing, typename F = detail::nothing_to_do>
-auto on_acquire(detail::basic_semaphore<Sharing>& permits, std::ptrdiff_t count, F then = {}) {
+auto on_acquire(detail::basic_semaphore<Sharing>& permits, std::ptrdiff_t count, F handler = {}) {
   using branch = detail::acquire_case<Sharing>;
-  return detail::select_case<branch, F>{branch(permits, count), std::move(then)};
+  return detail::select_case<branch, F>{branch(permits, count), std::move(handler)};
 }
 
 /// A branch that calls pop() of a subscription to a broadcast, or next() of one to a watch, when
-/// that need not wait, and then `then(std::optional<T>)`, or `then()`. select() throws what pop()
-/// throws.
+/// that need not wait, and then `handler(std::optional<T>)`, or `handler()`. select() throws what
+/// pop() throws.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty subscription.
 template <typename T, typename Shared, typename F = detail::nothing_to_do>
-auto on_next(detail::subscription_to<T, Shared>& by, F then = {}) {
+auto on_next(detail::subscription_to<T, Shared>& subscriber, F handler = {}) {
   using branch = detail::next_case<T, Shared>;
-  return detail::select_case<branch, F>{branch(by), std::move(then)};
+  return detail::select_case<branch, F>{branch(subscriber), std::move(handler)};
 }
 
 /// Waits until one of the branches `cases` can proceed, takes that branch alone, and calls its

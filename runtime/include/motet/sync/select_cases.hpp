@@ -29,7 +29,7 @@ struct select_case {
   }
 
   Branch branch;
-  F then;
+  F handler;
 };
 
 struct nothing_to_do {
@@ -38,38 +38,41 @@ struct nothing_to_do {
 
 }  // namespace detail
 
-/// A branch that is ready when `fiber` has ended, and then calls `then()`. fiber_ref::await() tells
-/// how the fiber has ended.
+/// A branch that is ready when `fiber` has ended, and then calls `handler()`. fiber_ref::await()
+/// tells how the fiber has ended.
 /// Not a switchpoint.
 /// Throws: std::logic_error for an empty handle.
 template <typename F = detail::nothing_to_do>
-auto on_end(const fiber_ref& fiber, F then = {}) {
-  return detail::select_case<detail::end_case, F>{detail::end_case(fiber), std::move(then)};
+auto on_end(const fiber_ref& fiber, F handler = {}) {
+  return detail::select_case<detail::end_case, F>{detail::end_case(fiber), std::move(handler)};
 }
 
-/// A branch that is ready when reading from the descriptor would not wait, and then calls `then()`.
+/// A branch that is ready when reading from the descriptor would not wait, and then calls
+/// `handler()`.
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
-auto on_readable(int fd, F then = {}) {
+auto on_readable(int fd, F handler = {}) {
   return detail::select_case<detail::ready_case, F>{detail::ready_case(fd, POLLIN),
-                                                    std::move(then)};
+                                                    std::move(handler)};
 }
 
-/// A branch that is ready when writing to the descriptor would not wait, and then calls `then()`.
+/// A branch that is ready when writing to the descriptor would not wait, and then calls
+/// `handler()`.
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
-auto on_writable(int fd, F then = {}) {
+auto on_writable(int fd, F handler = {}) {
   return detail::select_case<detail::ready_case, F>{detail::ready_case(fd, POLLOUT),
-                                                    std::move(then)};
+                                                    std::move(handler)};
 }
 
 /// A branch that is ready when `span` has passed without another branch being taken, and then calls
-/// `then()`. With a span of 0, select() does not wait. The time starts with this call, or, for a
+/// `handler()`. With a span of 0, select() does not wait. The time starts with this call, or, for a
 /// branch in a range, with select().
 /// Not a switchpoint.
 template <typename F = detail::nothing_to_do>
-auto on_timeout(detail::timespan span, F then = {}) {
-  return detail::select_case<detail::time_case, F>{detail::time_case(span.length), std::move(then)};
+auto on_timeout(detail::timespan span, F handler = {}) {
+  return detail::select_case<detail::time_case, F>{detail::time_case(span.length),
+                                                   std::move(handler)};
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -32,7 +32,7 @@ class basic_semaphore {
   basic_semaphore(const basic_semaphore&) = delete;
   basic_semaphore& operator=(const basic_semaphore&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_semaphore() { waiting_.detach_all(sharing_); }
+  ~basic_semaphore() { waiters_.detach_all(sharing_); }
 
   /// Waits until `count` permits are free and all earlier callers have got theirs, and takes them.
   /// A caller that asks for more permits than the limit waits, and so do all later callers, until
@@ -45,20 +45,20 @@ class basic_semaphore {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
-      const answer now = take(count, waiting_.front() != nullptr);
-      if (now != answer::wait) {
+      const answer result = take(count, waiters_.front() != nullptr);
+      if (result != answer::wait) {
         sharing_.unlock();
-        if (now == answer::closed) throw_semaphore_closed();
+        if (result == answer::closed) throw_semaphore_closed();
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting("acquire of a semaphore", this, thread, Sharing::shared);
-    waiting.number = static_cast<std::size_t>(count);
-    waiting_.push_back(waiting);
+    single_wait node("acquire of a semaphore", this, thread, Sharing::shared);
+    node.number = static_cast<std::size_t>(count);
+    waiters_.push_back(node);
     sharing_.unlock();
     // Waiters behind an interrupted one may need fewer permits than it did.
-    wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
-    if (waiting.refused) throw_semaphore_closed();
+    wait_on(sharing_, node, [&](wake_list& waiters) { choose(waiters, thread); });
+    if (node.refused) throw_semaphore_closed();
   }
 
   /// Takes `count` permits if that needs no waiting.
@@ -67,10 +67,10 @@ class basic_semaphore {
   bool try_acquire(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();
     sharing_.lock();
-    const answer now = take(count, waiting_.front() != nullptr);
+    const answer result = take(count, waiters_.front() != nullptr);
     sharing_.unlock();
-    if (now == answer::closed) throw_semaphore_closed();
-    return now == answer::done;
+    if (result == answer::closed) throw_semaphore_closed();
+    return result == answer::done;
   }
 
   /// Gives `count` permits back, or adds new ones.
@@ -100,21 +100,21 @@ class basic_semaphore {
   /// Not a switchpoint.
   void close() {
     thread_core* thread = self_core();
-    wake_list refused;
+    wake_list waiters;
     sharing_.lock();
     closed_ = true;
-    while (wait_node* next = waiting_.choose(thread)) {
+    while (wait_node* next = waiters_.choose(thread)) {
       next->refused = true;
-      refused.add(*next);
+      waiters.add(*next);
     }
     sharing_.unlock();
-    refused.notify(thread);
+    waiters.notify(thread);
   }
 
   /// Returns: the semaphore's state; takes time linear in the number of waiters. Not a switchpoint.
   semaphore_stats stats() {
-    const std::lock_guard in(sharing_);
-    return {limit_, free_, waiting_.size(), closed_};
+    const std::lock_guard lock(sharing_);
+    return {limit_, free_, waiters_.size(), closed_};
   }
 
  private:
@@ -132,32 +132,32 @@ class basic_semaphore {
   }
 
   template <typename Change>
-  void change(Change how) {
+  void change(Change mutation) {
     thread_core* thread = self_core();
-    wake_list freed;
+    wake_list waiters;
     sharing_.lock();
-    const bool possible = how();
-    if (possible) choose(freed, thread);
+    const bool possible = mutation();
+    if (possible) choose(waiters, thread);
     sharing_.unlock();
     if (!possible) refuse_permits();
-    freed.notify(thread);
+    waiters.notify(thread);
   }
 
   /// Returns: false, without effect, if there would be more permits than can be counted.
-  bool add(std::ptrdiff_t more) noexcept {
+  bool add(std::ptrdiff_t permits) noexcept {
     std::ptrdiff_t sum = 0;
-    if (__builtin_add_overflow(free_, more, &sum)) return false;
+    if (__builtin_add_overflow(free_, permits, &sum)) return false;
     free_ = sum;
     return true;
   }
 
-  void choose(wake_list& freed, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiting_.first_left()) {
-      const auto wanted = static_cast<std::ptrdiff_t>(next->number);
-      if (wanted > free_) return;
+  void choose(wake_list& waiters, const thread_core* chooser) noexcept {
+    while (wait_node* next = waiters_.first_left()) {
+      const auto size = static_cast<std::ptrdiff_t>(next->number);
+      if (size > free_) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
-      free_ -= wanted;
-      freed.add(*next);
+      free_ -= size;
+      waiters.add(*next);
     }
   }
 
@@ -165,7 +165,7 @@ class basic_semaphore {
   std::ptrdiff_t limit_;
   std::ptrdiff_t free_;
   bool closed_ = false;
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }  // namespace detail
@@ -177,18 +177,20 @@ class [[nodiscard]] permit_guard {
   /// Waits for `count` permits and takes them.
   /// Switchpoint.
   /// Throws: as the semaphore's acquire().
-  explicit permit_guard(Semaphore& of, std::ptrdiff_t count = 1) : of_(&of), count_(count) {
-    of.acquire(count);
+  explicit permit_guard(Semaphore& semaphore, std::ptrdiff_t count = 1)
+      : semaphore_(&semaphore), count_(count) {
+    semaphore.acquire(count);
   }
-  permit_guard(permit_guard&& from) noexcept : of_(detail::taken(from.of_)), count_(from.count_) {}
+  permit_guard(permit_guard&& other) noexcept
+      : semaphore_(detail::taken(other.semaphore_)), count_(other.count_) {}
   permit_guard& operator=(permit_guard&&) = delete;
   /// Not a switchpoint.
   ~permit_guard() {
-    if (of_ != nullptr) of_->release(count_);
+    if (semaphore_ != nullptr) semaphore_->release(count_);
   }
 
  private:
-  Semaphore* of_;
+  Semaphore* semaphore_;
   std::ptrdiff_t count_;
 };
 

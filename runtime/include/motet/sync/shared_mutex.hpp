@@ -19,7 +19,7 @@ class basic_shared_mutex {
   basic_shared_mutex(const basic_shared_mutex&) = delete;
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_shared_mutex() { waiting_.detach_all(sharing_); }
+  ~basic_shared_mutex() { waiters_.detach_all(sharing_); }
 
   /// Waits until there is neither a reader nor a writer, and takes the mutex as the writer.
   /// Switchpoint.
@@ -31,7 +31,7 @@ class basic_shared_mutex {
   /// Not a switchpoint.
   bool try_lock() {
     thread_core* thread = self_core();
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     return take_now(thread, writing, free_for(writing));
   }
 
@@ -56,8 +56,8 @@ class basic_shared_mutex {
   /// Not a switchpoint.
   bool try_lock_shared() {
     thread_core* thread = self_core();
-    const std::lock_guard in(sharing_);
-    return take_now(thread, reading, free_for(reading) && !waiting_.anybody());
+    const std::lock_guard lock(sharing_);
+    return take_now(thread, reading, free_for(reading) && !waiters_.anybody());
   }
 
   /// Gives up what lock_shared() took.
@@ -73,8 +73,8 @@ class basic_shared_mutex {
 
   /// Returns: the mutex's state; takes time linear in the number of waiters. Not a switchpoint.
   lock_stats stats() {
-    const std::lock_guard in(sharing_);
-    return {writer() != 0, readers_, waiting_.size()};
+    const std::lock_guard lock(sharing_);
+    return {writer() != 0, readers_, waiters_.size()};
   }
 
  private:
@@ -82,28 +82,28 @@ class basic_shared_mutex {
 
   std::uintptr_t writer() const noexcept { return writer_.load(std::memory_order_relaxed); }
 
-  bool free_for(std::size_t wanted) const noexcept {
-    return writer() == 0 && (wanted == reading || readers_ == 0);
+  bool free_for(std::size_t mode) const noexcept {
+    return writer() == 0 && (mode == reading || readers_ == 0);
   }
 
-  void take(std::size_t wanted, std::uintptr_t mark) noexcept {
-    if (wanted == writing) {
+  void take(std::size_t mode, std::uintptr_t mark) noexcept {
+    if (mode == writing) {
       writer_.store(mark, std::memory_order_relaxed);
     } else {
       ++readers_;
     }
   }
 
-  bool take_now(thread_core* thread, way wanted, bool possible) noexcept {
+  bool take_now(thread_core* thread, way mode, bool possible) noexcept {
     if (possible) {
-      take(wanted, holder_mark(thread));
+      take(mode, holder_mark(thread));
     } else if (thread != nullptr) {
       thread->backs_off(true);
     }
     return possible;
   }
 
-  void wait_for(way wanted) {
+  void wait_for(way mode) {
     thread_core* thread = Sharing::enter();
     const std::uintptr_t me = holder_mark(thread);
     if (thread != nullptr) thread->backs_off(false);
@@ -113,45 +113,45 @@ class basic_shared_mutex {
         sharing_.unlock();
         refuse_to_lock_again();
       }
-      if (free_for(wanted) && !waiting_.anybody()) {
-        take(wanted, me);
+      if (free_for(mode) && !waiters_.anybody()) {
+        take(mode, me);
         sharing_.unlock();
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    candidate waiting(*this, thread, wanted, me);
-    waiting_.push_back(waiting);
+    candidate node(*this, thread, mode, me);
+    waiters_.push_back(node);
     sharing_.unlock();
-    wait_in_line(waiting, thread);
-    if (waiting.refused) [[unlikely]]
-      lock_again(thread, wanted, me);
+    wait_in_line(node, thread);
+    if (node.refused) [[unlikely]]
+      lock_again(thread, mode, me);
   }
 
   /// At the front of the queue: locks if possible, or waits ahead of all others.
-  void lock_again(thread_core* thread, way wanted, std::uintptr_t me) {
+  void lock_again(thread_core* thread, way mode, std::uintptr_t me) {
     for (;;) {
-      wake_list freed;
+      wake_list waiters;
       sharing_.lock();
-      waiting_.arrived();
-      if (free_for(wanted)) {
-        take(wanted, me);
-        choose(freed, thread);
+      waiters_.arrived();
+      if (free_for(mode)) {
+        take(mode, me);
+        choose(waiters, thread);
         sharing_.unlock();
-        freed.notify(thread);
+        waiters.notify(thread);
         return;
       }
-      candidate waiting(*this, thread, wanted, me);
-      waiting_.push_front(waiting);
+      candidate node(*this, thread, mode, me);
+      waiters_.push_front(node);
       sharing_.unlock();
-      wait_in_line(waiting, thread);
-      if (!waiting.refused) return;
+      wait_in_line(node, thread);
+      if (!node.refused) return;
     }
   }
 
   template <typename Change>
   void give_up(Change change) {
     thread_core* thread = self_core();
-    wake_list freed;
+    wake_list waiters;
     sharing_.lock();
     if (!change(thread, *this)) {
       sharing_.unlock();
@@ -159,48 +159,48 @@ class basic_shared_mutex {
     }
     // As in basic_mutex::unlock(): a lock that std::lock() gives up is not handed on.
     if (thread != nullptr && thread->backs_off()) {
-      invite(freed, thread);
+      invite(waiters, thread);
     } else {
-      choose(freed, thread);
+      choose(waiters, thread);
     }
     sharing_.unlock();
-    freed.notify(thread);
+    waiters.notify(thread);
   }
 
   struct candidate : single_wait {
-    candidate(const basic_shared_mutex& wanted_by, thread_core* thread, way wanted,
+    candidate(const basic_shared_mutex& wanted_by, thread_core* thread, way mode,
               std::uintptr_t me) noexcept
-        : single_wait(wanted == reading ? "lock_shared of a mutex" : "lock of a mutex", &wanted_by,
+        : single_wait(mode == reading ? "lock_shared of a mutex" : "lock of a mutex", &wanted_by,
                       wanted_by.writer_, thread, Sharing::shared),
           mark(me) {
-      number = wanted;
+      number = mode;
     }
     std::uintptr_t mark;
   };
 
-  void wait_in_line(candidate& waiting, thread_core* thread) {
+  void wait_in_line(candidate& node, thread_core* thread) {
     // Readers behind an interrupted writer may now be able to proceed.
-    wait_on(sharing_, waiting, [&](wake_list& freed) { choose(freed, thread); });
+    wait_on(sharing_, node, [&](wake_list& waiters) { choose(waiters, thread); });
   }
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.
-  void choose(wake_list& freed, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiting_.first_left()) {
+  void choose(wake_list& waiters, const thread_core* chooser) noexcept {
+    while (wait_node* next = waiters_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       take(next->number, static_cast<candidate*>(next)->mark);
-      freed.add(*next);
+      waiters.add(*next);
     }
   }
 
   /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
   /// looks again.
-  void invite(wake_list& freed, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiting_.first_left()) {
+  void invite(wake_list& waiters, const thread_core* chooser) noexcept {
+    while (wait_node* next = waiters_.first_left()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
-      waiting_.expect(*next);
-      freed.add(*next);
+      waiters_.expect(*next);
+      waiters.add(*next);
       return;
     }
   }
@@ -208,7 +208,7 @@ class basic_shared_mutex {
   Sharing sharing_;
   std::size_t readers_ = 0;
   std::atomic<std::uintptr_t> writer_{0};  // written under the lock
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }  // namespace detail

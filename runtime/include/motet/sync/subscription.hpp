@@ -17,9 +17,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// What a subscription has found beyond its place.
 template <typename T>
 struct reading {
-  bool over = false;  // there is a result: a value, or the end
+  bool complete = false;  // there is a result: a value, or the end
   std::shared_ptr<const T> value;
-  std::uint64_t missed = 0;
+  std::uint64_t miss_count = 0;
   std::uint64_t place = 0;  // the place itself
 };
 
@@ -32,23 +32,23 @@ class subscription_to {
   subscription_to() = default;
 
  protected:
-  subscription_to(std::shared_ptr<Shared> to, std::uint64_t place) noexcept
-      : to_(std::move(to)), place_(place) {}
+  subscription_to(std::shared_ptr<Shared> source_state, std::uint64_t place) noexcept
+      : state_(std::move(source_state)), place_(place) {}
 
-  std::optional<T> wait_for_next(const char* what) {
-    Shared& from = source();
-    reading<T> found;
-    while (!found.over) {
-      from.room.wait_unless([&] { return read(from, found); }, what, &from);
+  std::optional<T> wait_for_next(const char* description) {
+    Shared& state = source();
+    reading<T> result;
+    while (!result.complete) {
+      state.room.wait_unless([&] { return read(state, result); }, description, &state);
     }
-    return copy_of(found);
+    return copy_of(result);
   }
 
   std::optional<T> look_for_next() {
-    Shared& from = source();
-    reading<T> found;
-    from.room.look([&] { return read(from, found); });
-    return copy_of(found);
+    Shared& state = source();
+    reading<T> result;
+    state.room.look([&] { return read(state, result); });
+    return copy_of(result);
   }
 
  private:
@@ -56,27 +56,27 @@ class subscription_to {
   friend struct next_case;
 
   Shared& source() const {
-    if (to_ == nullptr) refuse_empty_subscription();
-    return *to_;
+    if (state_ == nullptr) refuse_empty_subscription();
+    return *state_;
   }
-  bool read(Shared& from, reading<T>& into) {
-    into.place = place_;
-    from.read(place_, into);
-    return into.over;
+  bool read(Shared& state, reading<T>& result) {
+    result.place = place_;
+    state.read(place_, result);
+    return result.complete;
   }
   /// If copying throws, the value counts as not seen.
-  std::optional<T> copy_of(const reading<T>& found) {
-    if (found.missed > 0) throw items_missed(found.missed);
-    if (found.value == nullptr) return std::nullopt;
+  std::optional<T> copy_of(const reading<T>& result) {
+    if (result.miss_count > 0) throw items_missed(result.miss_count);
+    if (result.value == nullptr) return std::nullopt;
     try {
-      return *found.value;
+      return *result.value;
     } catch (...) {
-      place_ = found.place;
+      place_ = result.place;
       throw;
     }
   }
 
-  std::shared_ptr<Shared> to_;
+  std::shared_ptr<Shared> state_;
   std::uint64_t place_ = 0;
 };
 

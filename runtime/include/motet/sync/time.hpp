@@ -7,10 +7,11 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Sleeps until `when`, never less; if `when` has passed, yields to the other runnable fibers.
+/// Sleeps until `deadline`, never less; if `deadline` has passed, yields to the other runnable
+/// fibers.
 /// Switchpoint.
 /// Throws: a pending interruption.
-void sleep_until(clock::time_point when);
+void sleep_until(clock::time_point deadline);
 
 /// Sleeps for `span`, never less; in any unit and of any length, even longer than any clock can
 /// run. A thread on which no other fiber can run sleeps for 50 us or longer, unless something other

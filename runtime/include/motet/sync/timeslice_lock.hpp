@@ -58,7 +58,7 @@ class timeslice_lock {
   /// Throws: a pending interruption, while the caller still holds the lock; std::logic_error if the
   ///         caller does not hold the lock.
   void yield_if_due() {
-    if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (waiter_count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       yield_if_over();
   }
 
@@ -68,7 +68,7 @@ class timeslice_lock {
    public:
     /// Not a switchpoint.
     /// Throws: as unlock().
-    explicit unlocked_region(timeslice_lock& held) : lock_(held) { held.unlock(); }
+    explicit unlocked_region(timeslice_lock& lock) : lock_(lock) { lock.unlock(); }
     unlocked_region(const unlocked_region&) = delete;
     unlocked_region& operator=(const unlocked_region&) = delete;
     /// Switchpoint; nothing interrupts it.
@@ -101,16 +101,16 @@ class timeslice_lock {
   const clock::duration quantum_;
   const std::uint64_t quantum_ticks_;
   const std::function<void(clock::duration)> on_stall_;
-  std::atomic<unsigned> waiting_{0};
+  std::atomic<unsigned> waiter_count_{0};
   std::atomic<std::uintptr_t> holder_{0};
-  mutable detail::shared_policy sharing_;  // guards writes to waiting_ and holder_, and:
+  mutable detail::shared_policy sharing_;  // guards writes to waiter_count_ and holder_, and:
   std::uint64_t turn_began_ = 0;           // in ticks
   std::uint64_t turns_ = 0;
   std::uint64_t stalled_turn_ = 0;  // the turn in which on_stall was called last
   wait_node* first_ = nullptr;
   wait_node* last_ = nullptr;
   std::uint32_t filled_in_ = 0;  // the process in which the line was filled
-  statistics counted_;
+  statistics statistics_;
 };
 
 }}  // namespace motet::MOTET_ABI

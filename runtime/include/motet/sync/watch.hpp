@@ -19,9 +19,9 @@ struct watched_value {
   explicit watched_value(std::shared_ptr<const T> first) noexcept : latest(std::move(first)) {}
 
   /// `place` is the number of the value that was seen last.
-  void read(std::uint64_t& place, reading<T>& into) {
-    if (place != number) into.value = latest;
-    into.over = place != number || closed;
+  void read(std::uint64_t& place, reading<T>& result) {
+    if (place != number) result.value = latest;
+    result.complete = place != number || closed;
     place = number;
   }
 
@@ -40,13 +40,13 @@ class basic_watch {
 
   /// Throws: std::bad_alloc.
   explicit basic_watch(T first)
-      : watched_(std::make_shared<watched>(std::make_shared<const T>(std::move(first)))) {}
+      : value_(std::make_shared<watched>(std::make_shared<const T>(std::move(first)))) {}
   basic_watch(const basic_watch&) = delete;
   basic_watch& operator=(const basic_watch&) = delete;
   /// Subscriptions still get the latest value, unless they have seen it, and then std::nullopt.
   /// Not a switchpoint.
   ~basic_watch() {
-    watched_->room.release_at_end([this] { watched_->closed = true; });
+    value_->room.release_at_end([this] { value_->closed = true; });
   }
 
   /// Replaces the value, whether or not it differs, and ends the waits for a newer one.
@@ -54,9 +54,9 @@ class basic_watch {
   /// Throws: std::bad_alloc.
   void set(T value) {
     auto newest = std::make_shared<const T>(std::move(value));
-    watched_->room.release_if([&] {
-      newest.swap(watched_->latest);
-      ++watched_->number;
+    value_->room.release_if([&] {
+      newest.swap(value_->latest);
+      ++value_->number;
       return true;
     });
   }
@@ -64,15 +64,15 @@ class basic_watch {
   /// Returns: a copy of the latest value.
   /// Not a switchpoint.
   T get() const {
-    return *watched_->room.look([this] { return watched_->latest; });
+    return *value_->room.look([this] { return value_->latest; });
   }
 
   /// Returns: a subscription whose first next() returns the current value immediately.
   /// Not a switchpoint.
-  subscription subscribe() const { return subscription(watched_, 0); }
+  subscription subscribe() const { return subscription(value_, 0); }
 
  private:
-  const std::shared_ptr<watched> watched_;
+  const std::shared_ptr<watched> value_;
 };
 
 /// For one fiber or thread at a time; a copy starts in the same state. It may outlive its watch.

@@ -20,53 +20,53 @@ class executor {
  public:
   template <typename Where>
     requires(!std::is_same_v<std::remove_const_t<Where>, executor> &&
-             requires(Where& where, detail::arrival f) { where.post(f); })
-  executor(Where& where) noexcept
-      : where_(const_cast<void*>(static_cast<const void*>(&where))), kind_(&kind_of<Where>) {}
+             requires(Where& target, detail::arrival f) { target.post(f); })
+  executor(Where& target) noexcept
+      : target_(const_cast<void*>(static_cast<const void*>(&target))), kind_(&kind_of<Where>) {}
 
   /// Passes `f`, moved, to the object's post().
   /// Switchpoint if that post() makes the caller wait; else not a switchpoint.
   /// Throws: executor_stopped if it accepts no more functions; std::bad_alloc; what post() throws.
   template <typename F>
   void post(F&& f) const {
-    auto held = std::make_shared<std::decay_t<F>>(std::forward<F>(f));
-    kind_->post(where_, [held = std::move(held)] { (*held)(); });
+    auto function = std::make_shared<std::decay_t<F>>(std::forward<F>(f));
+    kind_->post(target_, [function = std::move(function)] { (*function)(); });
   }
 
  private:
   friend struct detail::executor_access;
   friend executor here();
   executor(std::shared_ptr<detail::job_inbox> inbox, const detail::executor_kind& kind) noexcept
-      : where_(inbox.get()), kind_(&kind), kept_(std::move(inbox)) {}
+      : target_(inbox.get()), kind_(&kind), inbox_(std::move(inbox)) {}
 
   template <typename Where>
-  static void post_to(void* where, std::function<void()>&& f) {
-    static_cast<Where*>(where)->post(std::move(f));
+  static void post_to(void* target, std::function<void()>&& f) {
+    static_cast<Where*>(target)->post(std::move(f));
   }
   template <typename Where>
   static constexpr bool has_limit = requires(const Where& place, const detail::journey& traveller) {
     detail::take_room(place, traveller);
   };
   template <typename Where>
-  static bool take_room_in(void* where, const detail::journey& traveller) {
+  static bool take_room_in(void* target, const detail::journey& traveller) {
     if constexpr (has_limit<Where>) {
-      return detail::take_room(*static_cast<const Where*>(where), traveller);
+      return detail::take_room(*static_cast<const Where*>(target), traveller);
     } else {
       return false;
     }
   }
   template <typename Where>
-  static void send_to(void* where, const detail::arrival& fiber) {
+  static void send_to(void* target, const detail::arrival& fiber) {
     if constexpr (requires(const Where& place) { detail::give(place, fiber); }) {
-      detail::give(*static_cast<const Where*>(where), fiber);
+      detail::give(*static_cast<const Where*>(target), fiber);
     } else {
-      static_cast<Where*>(where)->post(fiber);
+      static_cast<Where*>(target)->post(fiber);
     }
   }
   template <typename Where>
-  static bool is_here([[maybe_unused]] const void* where) {
+  static bool is_here([[maybe_unused]] const void* target) {
     if constexpr (requires(const Where& place) { detail::runs_here(place); }) {
-      return detail::runs_here(*static_cast<const Where*>(where));
+      return detail::runs_here(*static_cast<const Where*>(target));
     } else {
       return false;
     }
@@ -76,9 +76,9 @@ class executor {
                                                  has_limit<Where> ? &take_room_in<Where> : nullptr,
                                                  &send_to<Where>};
 
-  void* where_;
+  void* target_;
   const detail::executor_kind* kind_;
-  std::shared_ptr<detail::job_inbox> kept_;  // of a runtime
+  std::shared_ptr<detail::job_inbox> inbox_;  // of a runtime
 };
 
 }}  // namespace motet::MOTET_ABI

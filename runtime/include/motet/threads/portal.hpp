@@ -62,25 +62,25 @@ class strand {
   }
 
  private:
-  friend bool detail::runs_here(const strand& where) noexcept;
-  friend bool detail::take_room(const strand& where, const detail::journey& traveller);
-  friend void detail::give(const strand& where, const detail::arrival& fiber);
+  friend bool detail::runs_here(const strand& target) noexcept;
+  friend bool detail::take_room(const strand& target, const detail::journey& traveller);
+  friend void detail::give(const strand& target, const detail::arrival& fiber);
 
   thread_pool* pool_;
   std::size_t worker_;
 };
 
-/// Moves the running fiber into a function that `to` calls. Its deadlines, shields and fiber_locals
-/// move along; its children and groups stay where they are. Its handles stay valid and work as
-/// before. When its body ends, the fiber returns to the thread that spun it, and ends there. No
-/// effect if the fiber runs at `to` already.
+/// Moves the running fiber into a function that `target` calls. Its deadlines, shields and
+/// fiber_locals move along; its children and groups stay where they are. Its handles stay valid and
+/// work as before. When its body ends, the fiber returns to the thread that spun it, and ends
+/// there. No effect if the fiber runs at `target` already.
 /// Switchpoint. An interruption on the way is thrown on the thread that the fiber was leaving; if
 /// that is not its home, and no portal leads back to it, then at home.
 /// Throws: executor_stopped, on the same thread as an interruption; std::bad_alloc,
-///         stack_unavailable; what `to`'s post() throws; a pending interruption; std::logic_error
-///         in a destructor that runs after the fiber's function has ended, in a main fiber outside
-///         of run(), and in an executor's post().
-void teleport(executor to);
+///         stack_unavailable; what `target`'s post() throws; a pending interruption;
+///         std::logic_error in a destructor that runs after the fiber's function has ended, in a
+///         main fiber outside of run(), and in an executor's post().
+void teleport(executor target);
 
 /// Teleports its fiber, and teleports it back when the portal is destroyed, even while an exception
 /// unwinds the stack. The thread that the fiber came from does not end meanwhile. A local variable
@@ -89,7 +89,7 @@ class portal {
  public:
   /// Switchpoint.
   /// Throws: as teleport().
-  explicit portal(executor to);
+  explicit portal(executor target);
   portal(const portal&) = delete;
   portal& operator=(const portal&) = delete;
   /// Switchpoint; nothing interrupts it, and a pending interruption is thrown at a later
@@ -107,8 +107,8 @@ class executor_bound {
  public:
   /// Not a switchpoint, unless T's constructor is.
   template <typename... Arguments>
-  explicit executor_bound(executor where, Arguments&&... arguments)
-      : where_(where), object_(std::forward<Arguments>(arguments)...) {}
+  explicit executor_bound(executor target, Arguments&&... arguments)
+      : target_(target), object_(std::forward<Arguments>(arguments)...) {}
 
   /// Enters the executor through a portal, and calls `f` with the object there.
   /// Returns: what `f` returned; the value is constructed on the executor.
@@ -118,12 +118,12 @@ class executor_bound {
   auto call(F&& f) -> std::invoke_result_t<F, T&> {
     static_assert(!std::is_reference_v<std::invoke_result_t<F, T&>>,
                   "return a value, not a reference: the object is touched where it belongs");
-    const portal there(where_);
+    const portal visit(target_);
     return std::forward<F>(f)(object_);
   }
 
  private:
-  executor where_;
+  executor target_;
   T object_;
 };
 

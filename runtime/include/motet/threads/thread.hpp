@@ -23,13 +23,13 @@ struct thread_link;
 /// Returns: the options of this thread's runtime, or the defaults if it has none.
 options options_here();
 /// Throws: executor_stopped if the thread takes no more jobs.
-void leave(thread_link& to, job_slot&& item);
+void leave(thread_link& target, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
 class arrival;
-bool runs_here(const thread& where);
-void give(const thread& where, const arrival& fiber);
-handle spin_there(const std::shared_ptr<thread_link>& to, remote_job* owned);
-handle call_there(const std::shared_ptr<thread_link>& to, remote_job& borrowed);
+bool runs_here(const thread& target);
+void give(const thread& target, const arrival& fiber);
+handle spin_there(const std::shared_ptr<thread_link>& target, remote_job* work);
+handle call_there(const std::shared_ptr<thread_link>& target, remote_job& work);
 
 }  // namespace detail
 
@@ -39,17 +39,17 @@ class thread {
  public:
   /// Starts a thread whose main fiber calls `body`, moved into it. Once `body` has returned or
   /// thrown, all fibers of the thread are cancelled and awaited, before its thread-locals are
-  /// destroyed. Its options are `how`, or those of the starting thread.
+  /// destroyed. Its options are `settings`, or those of the starting thread.
   /// Switchpoint: waits until the thread has begun; nothing interrupts it. On a thread that has no
   /// runtime it blocks.
-  /// Throws: std::system_error if no thread can be created; as run() for `how`.
+  /// Throws: std::system_error if no thread can be created; as run() for `settings`.
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
   explicit thread(F&& body) : thread(detail::options_here(), std::forward<F>(body)) {}
   template <typename F>
     requires std::is_invocable_v<std::decay_t<F>&>
-  thread(const options& how, F&& body)
-      : thread(how, detail::inherited_here(),
+  thread(const options& settings, F&& body)
+      : thread(settings, detail::inherited_here(),
                detail::job_slot::holding(std::forward<F>(body), {})) {}
 
   thread(thread&&) noexcept = default;
@@ -88,8 +88,8 @@ class thread {
     using result = detail::result_of_body<F>;
     static_assert(!std::is_reference_v<result>, "return a pointer or a value, not a reference");
     if (detail::runs_here(*link())) return motet::spin(std::forward<F>(body), site);
-    auto* owned = new detail::spun<std::decay_t<F>, result>(std::forward<F>(body), site);
-    return fiber<result>(detail::spin_there(link_, owned));
+    auto* work = new detail::spun<std::decay_t<F>, result>(std::forward<F>(body), site);
+    return fiber<result>(detail::spin_there(link_, work));
   }
 
   /// Posts `f`, moved, to that thread, which calls it on its own fiber, a child of the main fiber.
@@ -115,18 +115,18 @@ class thread {
   auto call(F&& f, call_site site = call_site::here()) -> detail::result_of_body<F> {
     using result = detail::result_of_body<F>;
     static_assert(!std::is_reference_v<result>, "return a pointer or a value, not a reference");
-    detail::called<std::remove_reference_t<F>, result> borrowed(f, site);
-    const detail::handle over = detail::call_there(link(), borrowed);
+    detail::called<std::remove_reference_t<F>, result> work(f, site);
+    const detail::handle completion = detail::call_there(link(), work);
     if constexpr (!std::is_void_v<result>) {
-      return std::move(*static_cast<result*>(detail::take_result_of(*over.get())));
+      return std::move(*static_cast<result*>(detail::take_result_of(*completion.get())));
     }
   }
 
  private:
   friend class thread_pool;
-  friend bool detail::runs_here(const thread& where);
-  friend void detail::give(const thread& where, const detail::arrival& fiber);
-  thread(const options& how, detail::local_list&& inherited_locals, detail::job_slot&& body);
+  friend bool detail::runs_here(const thread& target);
+  friend void detail::give(const thread& target, const detail::arrival& fiber);
+  thread(const options& settings, detail::local_list&& inherited_locals, detail::job_slot&& body);
   /// Waits for the end of the main fiber, even if it ends by an exception.
   void await_main() const;
   /// Waits until nothing of the thread's runtime is left; nothing interrupts this wait.

@@ -24,18 +24,18 @@ class thread_pool;
 namespace detail {
 class arrival;
 struct journey;
-bool runs_here(const strand& where) noexcept;
-bool runs_here(const thread_pool& where);
-bool take_room(const strand& where, const journey& traveller);
-bool take_room(const thread_pool& where, const journey& traveller);
-void give(const strand& where, const arrival& fiber);
-void give(const thread_pool& where, const arrival& fiber);
+bool runs_here(const strand& target) noexcept;
+bool runs_here(const thread_pool& target);
+bool take_room(const strand& target, const journey& traveller);
+bool take_room(const thread_pool& target, const journey& traveller);
+void give(const strand& target, const arrival& fiber);
+void give(const thread_pool& target, const arrival& fiber);
 
 /// The function of a submit(), and the state of its future, in one allocation.
 template <typename F, typename Result>
 struct submitted : future_state<Result> {
   template <typename G>
-  explicit submitted(G&& given) : function(std::in_place, std::forward<G>(given)) {}
+  explicit submitted(G&& work) : function(std::in_place, std::forward<G>(work)) {}
   std::optional<F> function;
 };
 
@@ -138,7 +138,7 @@ class thread_pool {
   /// Switchpoint; on a thread that has no runtime it blocks the thread.
   /// Throws: std::logic_error on one of the pool's own threads; a pending interruption: the threads
   ///         then end on their own, and another call of stop() waits for them.
-  void stop(stop_mode how = stop_mode::drain);
+  void stop(stop_mode mode = stop_mode::drain);
 
   struct worker_stats {
     std::size_t pending;     // jobs submitted and not finished
@@ -153,12 +153,12 @@ class thread_pool {
  private:
   friend class net::tcp_listener;
   friend class strand;
-  friend bool detail::runs_here(const thread_pool& where);
-  friend bool detail::runs_here(const strand& where) noexcept;
-  friend bool detail::take_room(const thread_pool& where, const detail::journey& traveller);
-  friend bool detail::take_room(const strand& where, const detail::journey& traveller);
-  friend void detail::give(const thread_pool& where, const detail::arrival& fiber);
-  friend void detail::give(const strand& where, const detail::arrival& fiber);
+  friend bool detail::runs_here(const thread_pool& target);
+  friend bool detail::runs_here(const strand& target) noexcept;
+  friend bool detail::take_room(const thread_pool& target, const detail::journey& traveller);
+  friend bool detail::take_room(const strand& target, const detail::journey& traveller);
+  friend void detail::give(const thread_pool& target, const detail::arrival& fiber);
+  friend void detail::give(const strand& target, const detail::arrival& fiber);
 
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
@@ -173,15 +173,15 @@ class thread_pool {
   detail::worker_load& choose() const noexcept;
   /// Returns: that worker's load, to which a job has been added.
   detail::worker_load& choose(std::size_t worker) const noexcept;
-  void hand_over(const detail::worker_load& chosen, detail::job_slot&& job) const;
+  void hand_over(const detail::worker_load& worker, detail::job_slot&& job) const;
   std::size_t next_for_strand() const noexcept;
   template <typename Work>
-  void give_to(detail::worker_load& chosen, Work&& work, detail::local_list&& inherited_locals,
+  void give_to(detail::worker_load& worker, Work&& work, detail::local_list&& inherited_locals,
                call_site site, bool movable = false) const {
-    detail::pool_task<Work> task(chosen, std::move(work));
+    detail::pool_task<Work> task(worker, std::move(work));
     detail::leave_with(std::move(inherited_locals),
                        detail::job_slot::holding(std::move(task), site, movable),
-                       [&](detail::job_slot&& item) { hand_over(chosen, std::move(item)); });
+                       [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
   }
   template <typename Work>
   void give(Work&& work, detail::local_list&& inherited_locals, call_site site) {

@@ -74,23 +74,23 @@ class basic_channel {
   /// Switchpoint.
   /// Throws: fiber_error if the channel is closed and empty.
   T value_pop() {
-    std::optional<T> popped = items_.pop();
-    if (!popped) {
+    std::optional<T> result = items_.pop();
+    if (!result) {
       throw fiber_error(make_error_code(std::errc::operation_not_permitted),
                         "the channel is closed");
     }
-    return *std::move(popped);
+    return *std::move(result);
   }
   /// Returns: success, closed or timeout.
   /// Switchpoint.
   template <typename Rep, typename Period>
   channel_op_status pop_wait_for(T& item, const std::chrono::duration<Rep, Period>& limit) {
     motet::detail::here_core().deliver();
-    if (std::optional<T> now = items_.try_pop()) return put(item, std::move(now), {});
-    std::optional<T> popped;
-    const auto wait = [&] { popped = items_.pop(); };
+    if (std::optional<T> value = items_.try_pop()) return put(item, std::move(value), {});
+    std::optional<T> result;
+    const auto wait = [&] { result = items_.pop(); };
     if (!motet::move_on_after(limit, wait)) return channel_op_status::timeout;
-    return put(item, std::move(popped), channel_op_status::closed);
+    return put(item, std::move(result), channel_op_status::closed);
   }
   template <typename Clock, typename Duration>
   channel_op_status pop_wait_until(T& item, const std::chrono::time_point<Clock, Duration>& end) {
@@ -110,22 +110,22 @@ class basic_channel {
     /// Not a switchpoint.
     iterator() noexcept = default;
     /// Switchpoint.
-    explicit iterator(basic_channel& from) : from_(&from) { ++*this; }
+    explicit iterator(basic_channel& channel) : channel_(&channel) { ++*this; }
 
     /// Switchpoint.
     iterator& operator++() {
-      item_ = from_->items_.pop();
-      if (!item_) from_ = nullptr;
+      item_ = channel_->items_.pop();
+      if (!item_) channel_ = nullptr;
       return *this;
     }
     T& operator*() noexcept { return *item_; }
     T* operator->() noexcept { return &*item_; }
     friend bool operator==(const iterator& a, const iterator& b) noexcept {
-      return a.from_ == b.from_;
+      return a.channel_ == b.channel_;
     }
 
    private:
-    basic_channel* from_ = nullptr;
+    basic_channel* channel_ = nullptr;
     std::optional<T> item_;
   };
 
@@ -146,9 +146,9 @@ class basic_channel {
     }
   }
 
-  static channel_op_status put(T& item, std::optional<T> popped, channel_op_status otherwise) {
-    if (!popped) return otherwise;
-    item = *std::move(popped);
+  static channel_op_status put(T& item, std::optional<T> result, channel_op_status otherwise) {
+    if (!result) return otherwise;
+    item = *std::move(result);
     return channel_op_status::success;
   }
 
@@ -176,9 +176,9 @@ class buffered_channel : public basic_channel<T> {
   /// Returns: success, empty or closed.
   /// Not a switchpoint.
   channel_op_status try_pop(T& item) {
-    std::optional<T> popped = this->items_.try_pop();
-    if (popped || !this->is_closed()) {
-      return this->put(item, std::move(popped), channel_op_status::empty);
+    std::optional<T> result = this->items_.try_pop();
+    if (result || !this->is_closed()) {
+      return this->put(item, std::move(result), channel_op_status::empty);
     }
     // Items pushed between the two calls, before the channel was closed, are in it now.
     return this->put(item, this->items_.try_pop(), channel_op_status::closed);

@@ -39,8 +39,8 @@ namespace detail {
 template <typename F, typename... Arguments>
 struct unrelated_body {
   void operator()() {
-    const shield_scope entered;
-    --entered.fiber->shields;
+    const shield_scope shield;
+    --shield.fiber->shields;
     try {
       std::apply(std::move(function), std::move(arguments));
     } catch (const cancelled&) {
@@ -74,18 +74,18 @@ class fiber {
     explicit id(std::uint64_t number) noexcept : number_(number) {}
     friend auto operator<=>(const id&, const id&) = default;
     /// Not a switchpoint.
-    explicit operator bool() const noexcept { return number_ != none; }
+    explicit operator bool() const noexcept { return number_ != no_number; }
     /// Writes the number that the fiber has in dumps and traces.
     /// Not a switchpoint.
     template <typename Character>
-    friend std::basic_ostream<Character>& operator<<(std::basic_ostream<Character>& to,
-                                                     const id& one) {
-      return one ? to << one.number_ : to << "{not-valid}";
+    friend std::basic_ostream<Character>& operator<<(std::basic_ostream<Character>& stream,
+                                                     const id& number) {
+      return number ? stream << number.number_ : stream << "{not-valid}";
     }
 
    private:
-    static constexpr std::uint64_t none = ~std::uint64_t{0};
-    std::uint64_t number_ = none;
+    static constexpr std::uint64_t no_number = ~std::uint64_t{0};
+    std::uint64_t number_ = no_number;
   };
 
   /// Not a switchpoint.
@@ -100,22 +100,22 @@ class fiber {
       : fiber(launch::post, std::allocator_arg, default_stack(), std::forward<F>(f),
               std::move(arguments)...) {}
   template <detail::is_no_word_of_fibers F, typename... Arguments>
-  fiber(launch when, F&& f, Arguments... arguments)
-      : fiber(when, std::allocator_arg, default_stack(), std::forward<F>(f),
+  fiber(launch policy, F&& f, Arguments... arguments)
+      : fiber(policy, std::allocator_arg, default_stack(), std::forward<F>(f),
               std::move(arguments)...) {}
   template <typename Stack, typename F, typename... Arguments>
   fiber(std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments)
       : fiber(launch::post, std::allocator_arg, std::forward<Stack>(stack), std::forward<F>(f),
               std::move(arguments)...) {}
   template <typename Stack, typename F, typename... Arguments>
-  fiber(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
-    if (when == launch::dispatch) motet::detail::here_core().deliver_before_switch();
+  fiber(launch policy, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
+    if (policy == launch::dispatch) motet::detail::here_core().deliver_before_switch();
     using body = detail::unrelated_body<std::decay_t<F>, Arguments...>;
-    spin_options how{.stack_size = stack.size()};
-    runs_ = detail::spin_in(detail::children_of_main(), &how,
+    spin_options options{.stack_size = stack.size()};
+    runs_ = detail::spin_in(detail::children_of_main(), &options,
                             body{std::forward<F>(f), {std::move(arguments)...}}, call_site::here());
     ++detail::block_of(runs_).shields;
-    if (when == launch::dispatch) {
+    if (policy == launch::dispatch) {
       const detail::internal_shield safe;
       motet::snooze();
     }
@@ -154,9 +154,9 @@ class fiber {
       throw fiber_error(make_error_code(std::errc::resource_deadlock_would_occur),
                         "a fiber cannot join itself");
     }
-    const motet::fiber<void> joined = std::exchange(runs_, {});
-    const detail::shield_scope entered;
-    joined.await();
+    const motet::fiber<void> body = std::exchange(runs_, {});
+    const detail::shield_scope shield;
+    body.await();
   }
 
   /// Detaches the fiber from this handle.

@@ -19,7 +19,7 @@ class fiber_specific_ptr {
   fiber_specific_ptr() : fiber_specific_ptr([](T* old) { delete old; }) {}
   /// Not a switchpoint. A null `clean_up` leaves everything to the program.
   explicit fiber_specific_ptr(void (*clean_up)(T*))
-      : each_([clean_up] { return kept(clean_up); }) {}
+      : slot_([clean_up] { return kept(clean_up); }) {}
   fiber_specific_ptr(const fiber_specific_ptr&) = delete;
   fiber_specific_ptr& operator=(const fiber_specific_ptr&) = delete;
   /// Cleans up for the running fiber at once, and for other fibers when they end.
@@ -29,21 +29,21 @@ class fiber_specific_ptr {
   }
 
   /// Not a switchpoint.
-  T* get() const { return each_->object; }
+  T* get() const { return slot_->object; }
   T* operator->() const { return get(); }
   T& operator*() const { return *get(); }
 
   /// Returns: the pointer, which it resets to null without clean-up. Not a switchpoint.
-  T* release() { return std::exchange(each_->object, nullptr); }
+  T* release() { return std::exchange(slot_->object, nullptr); }
   /// Not a switchpoint, unless the clean-up is.
-  void reset(T* other) {
-    kept& mine = each_.get();
-    if (mine.object != other) mine.clean(std::exchange(mine.object, other));
+  void reset(T* pointer) {
+    kept& slot = slot_.get();
+    if (slot.object != pointer) slot.clean(std::exchange(slot.object, pointer));
   }
 
  private:
   struct kept {
-    explicit kept(void (*how)(T*)) noexcept : clean_up(how) {}
+    explicit kept(void (*cleanup)(T*)) noexcept : clean_up(cleanup) {}
     kept(const kept&) = delete;
     kept& operator=(const kept&) = delete;
     ~kept() { clean(object); }
@@ -56,7 +56,7 @@ class fiber_specific_ptr {
     T* object = nullptr;
   };
 
-  fiber_local<kept> each_;
+  fiber_local<kept> slot_;
 };
 
 }}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

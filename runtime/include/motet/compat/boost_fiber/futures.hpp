@@ -38,8 +38,8 @@ class basic_future {
   template <typename Rep, typename Period>
   future_status wait_for(const std::chrono::duration<Rep, Period>& limit) const {
     motet::detail::here_core().deliver();
-    const bool over = state().ready() || motet::move_on_after(limit, [this] { wait(); });
-    return over ? future_status::ready : future_status::timeout;
+    const bool ready = state().ready() || motet::move_on_after(limit, [this] { wait(); });
+    return ready ? future_status::ready : future_status::timeout;
   }
   template <typename Clock, typename Duration>
   future_status wait_until(const std::chrono::time_point<Clock, Duration>& end) const {
@@ -62,7 +62,8 @@ class basic_future {
 
  protected:
   basic_future() = default;
-  explicit basic_future(motet::future<T> of) noexcept : state_(std::move(of)), valid_(true) {}
+  explicit basic_future(motet::future<T> future_state) noexcept
+      : state_(std::move(future_state)), valid_(true) {}
   basic_future(const basic_future&) = default;
   basic_future& operator=(const basic_future&) = default;
   basic_future(basic_future&& other) noexcept
@@ -98,8 +99,8 @@ class future : public basic_future<T> {
   /// Throws: the promise's exception; future_uninitialized; broken_promise.
   T get() {
     this->wait();
-    const future taken = std::move(*this);
-    return detail::ready_future::take(taken.state_);
+    const future source = std::move(*this);
+    return detail::ready_future::take(source.state_);
   }
 
   /// Not a switchpoint.
@@ -117,7 +118,7 @@ class shared_future : public basic_future<T> {
  public:
   /// Not a switchpoint.
   shared_future() = default;
-  shared_future(future<T>&& from) noexcept : basic_future<T>(std::move(from)) {}
+  shared_future(future<T>&& other) noexcept : basic_future<T>(std::move(other)) {}
 
   /// Switchpoint.
   /// Throws: as future::get().

@@ -50,13 +50,13 @@ class basic_timed_mutex {
 
  private:
   template <typename F>
-  static void tell(std::errc what, F&& of) {
+  static void tell(std::errc error, F&& call) {
     try {
-      of();
+      call();
     } catch (const motet::deadlock&) {
       throw;
     } catch (const std::logic_error& misuse) {
-      throw lock_error(make_error_code(what), misuse.what());
+      throw lock_error(make_error_code(error), misuse.what());
     }
   }
 
@@ -74,51 +74,51 @@ enum class cv_status { no_timeout = 1, timeout };
 class condition_variable_any {
  public:
   /// Not a switchpoint.
-  void notify_one() { changed_.notify_one(); }
+  void notify_one() { condition_.notify_one(); }
   /// Not a switchpoint.
-  void notify_all() { changed_.notify_all(); }
+  void notify_all() { condition_.notify_all(); }
 
   /// Switchpoint.
   /// Throws: as motet::condition_variable::wait().
   template <typename Lock>
-  void wait(Lock& held) {
-    changed_.wait(held);
+  void wait(Lock& lock) {
+    condition_.wait(lock);
   }
   template <typename Lock, typename Predicate>
-  void wait(Lock& held, Predicate ready) {
-    changed_.wait(held, ready);
+  void wait(Lock& lock, Predicate ready) {
+    condition_.wait(lock, ready);
   }
 
   /// Switchpoint.
   /// Throws: as wait().
   template <typename Lock, typename Rep, typename Period>
-  cv_status wait_for(Lock& held, const std::chrono::duration<Rep, Period>& limit) {
-    const bool notified = motet::move_on_after(limit, [&] { changed_.wait(held); });
+  cv_status wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& limit) {
+    const bool notified = motet::move_on_after(limit, [&] { condition_.wait(lock); });
     return notified ? cv_status::no_timeout : cv_status::timeout;
   }
   template <typename Lock, typename Clock, typename Duration>
-  cv_status wait_until(Lock& held, const std::chrono::time_point<Clock, Duration>& end) {
-    return wait_for(held, detail::left_until(end));
+  cv_status wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& end) {
+    return wait_for(lock, detail::left_until(end));
   }
 
   /// Returns: what `ready` returned last.
   /// Switchpoint.
   /// Throws: as wait(); what `ready` throws.
   template <typename Lock, typename Rep, typename Period, typename Predicate>
-  bool wait_for(Lock& held, const std::chrono::duration<Rep, Period>& limit, Predicate ready) {
-    return wait_until(held, std::chrono::steady_clock::now() + limit, ready);
+  bool wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& limit, Predicate ready) {
+    return wait_until(lock, std::chrono::steady_clock::now() + limit, ready);
   }
   template <typename Lock, typename Clock, typename Duration, typename Predicate>
-  bool wait_until(Lock& held, const std::chrono::time_point<Clock, Duration>& end,
+  bool wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& end,
                   Predicate ready) {
     while (!ready()) {
-      if (wait_until(held, end) == cv_status::timeout) return ready();
+      if (wait_until(lock, end) == cv_status::timeout) return ready();
     }
     return true;
   }
 
  private:
-  motet::condition_variable changed_;
+  motet::condition_variable condition_;
 };
 
 using condition_variable = condition_variable_any;
@@ -128,11 +128,11 @@ class barrier {
  public:
   /// Not a switchpoint.
   /// Throws: fiber_error for 0.
-  explicit barrier(std::size_t parties) : all_(checked(parties)) {}
+  explicit barrier(std::size_t parties) : barrier_(checked(parties)) {}
 
   /// Returns: true in the party that arrives last.
   /// Switchpoint.
-  bool wait() { return all_.arrive_and_wait(); }
+  bool wait() { return barrier_.arrive_and_wait(); }
 
  private:
   static std::ptrdiff_t checked(std::size_t parties) {
@@ -142,7 +142,7 @@ class barrier {
     return static_cast<std::ptrdiff_t>(parties);
   }
 
-  motet::barrier all_;
+  motet::barrier barrier_;
 };
 
 }}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

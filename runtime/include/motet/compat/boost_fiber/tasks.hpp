@@ -73,7 +73,7 @@ class packaged_task<R(Arguments...)> {
   template <typename F>
   struct callable : any_callable {
     template <typename From>
-    explicit callable(From&& from) : f(std::forward<From>(from)) {}
+    explicit callable(From&& function) : f(std::forward<From>(function)) {}
 
     void call(motet::promise<R>& result, Arguments... arguments) override {
       try {
@@ -108,18 +108,18 @@ class packaged_task<R(Arguments...)> {
 /// Switchpoint with launch::dispatch, else not a switchpoint.
 /// Throws: as fiber().
 template <typename Stack, typename F, typename... Arguments>
-auto async(launch when, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
+auto async(launch policy, std::allocator_arg_t, Stack&& stack, F&& f, Arguments... arguments) {
   packaged_task<std::invoke_result_t<std::decay_t<F>, Arguments...>(Arguments...)> task(
       std::forward<F>(f));
   auto result = task.get_future();
-  fiber(when, std::allocator_arg, std::forward<Stack>(stack), std::move(task),
+  fiber(policy, std::allocator_arg, std::forward<Stack>(stack), std::move(task),
         std::move(arguments)...)
       .detach();
   return result;
 }
 template <typename F, typename... Arguments>
-auto async(launch when, F&& f, Arguments... arguments) {
-  return async(when, std::allocator_arg, default_stack(), std::forward<F>(f),
+auto async(launch policy, F&& f, Arguments... arguments) {
+  return async(policy, std::allocator_arg, default_stack(), std::forward<F>(f),
                std::move(arguments)...);
 }
 template <detail::is_no_word_of_fibers F, typename... Arguments>

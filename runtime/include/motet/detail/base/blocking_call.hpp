@@ -28,9 +28,9 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   bool waited = false;  // submit() has found no free thread for it
 
   // Of platform/offload/blocking_pool.cpp, under its lock:
-  offload_worker* by = nullptr;         // the thread that makes the call
+  offload_worker* worker = nullptr;     // the thread that makes the call
   offload_worker* nested_in = nullptr;  // the thread of the set whose own job waits for the call
-  bool left = false;                    // the caller has abandoned the call, or is about to
+  bool abandoned = false;               // the caller has abandoned the call, or is about to
 
  protected:
   ~blocking_call() = default;

@@ -71,14 +71,14 @@ class item_queue {
   /// The oldest item; the queue must not be empty.
   T& front() noexcept { return *first_->at(begin_); }
 
-  /// Returns: whether push() must be preceded by add(), so that `beyond` spare chunks are left.
-  bool lacks_room(std::size_t beyond = 0) const noexcept {
-    return spares_ < beyond + (end_ == chunk_size || first_ == nullptr ? 1 : 0);
+  /// Returns: whether push() must be preceded by add(), so that `reserve` spare chunks are left.
+  bool lacks_room(std::size_t reserve = 0) const noexcept {
+    return spares_ < reserve + (end_ == chunk_size || first_ == nullptr ? 1 : 0);
   }
 
-  void add(room more) noexcept {
-    more->next = std::move(spare_);
-    spare_ = std::move(more);
+  void add(room chunks) noexcept {
+    chunks->next = std::move(spare_);
+    spare_ = std::move(chunks);
     ++spares_;
   }
 
@@ -102,9 +102,9 @@ class item_queue {
     room fresh = std::move(spare_);
     spare_ = std::move(fresh->next);
     --spares_;
-    chunk* added = fresh.get();
+    chunk* tail = fresh.get();
     (first_ == nullptr ? first_ : last_->next) = std::move(fresh);
-    last_ = added;
+    last_ = tail;
     end_ = 0;
   }
 
@@ -116,9 +116,9 @@ class item_queue {
     if (last_of_all) begin_ = end_ = 0;
     if (begin_ < chunk_size || last_of_all) return nullptr;
     begin_ = 0;
-    room used = std::exchange(first_, std::move(first_->next));
-    if (spares_ >= keep_) return used;
-    add(std::move(used));
+    room head = std::exchange(first_, std::move(first_->next));
+    if (spares_ >= keep_) return head;
+    add(std::move(head));
     return nullptr;
   }
 

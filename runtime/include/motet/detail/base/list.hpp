@@ -9,19 +9,19 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The intrusive link of an item in a list. An unlinked one points to itself.
 struct link {
-  link* before = this;
-  link* after = this;
+  link* predecessor = this;
+  link* successor = this;
 
   link() = default;
   link(const link&) = delete;
   link& operator=(const link&) = delete;
 
-  bool linked() const noexcept { return after != this; }
+  bool linked() const noexcept { return successor != this; }
 
   void unlink() noexcept {
-    before->after = after;
-    after->before = before;
-    before = after = this;
+    predecessor->successor = successor;
+    successor->predecessor = predecessor;
+    predecessor = successor = this;
   }
 };
 
@@ -40,26 +40,26 @@ class list {
 
   void push_back(T& item) noexcept {
     link& place = link_of(item);
-    place.before = ends_.before;
-    place.after = &ends_;
-    ends_.before->after = &place;
-    ends_.before = &place;
+    place.predecessor = ends_.predecessor;
+    place.successor = &ends_;
+    ends_.predecessor->successor = &place;
+    ends_.predecessor = &place;
   }
 
   void push_front(T& item) noexcept {
     link& place = link_of(item);
-    place.before = &ends_;
-    place.after = ends_.after;
-    ends_.after->before = &place;
-    ends_.after = &place;
+    place.predecessor = &ends_;
+    place.successor = ends_.successor;
+    ends_.successor->predecessor = &place;
+    ends_.successor = &place;
   }
 
-  T* front() noexcept { return empty() ? nullptr : item_of(ends_.after); }
+  T* front() noexcept { return empty() ? nullptr : item_of(ends_.successor); }
 
   /// Returns: the item after `item`, or null.
   T* next(T& item) noexcept {
-    link* after = link_of(item).after;
-    return after == &ends_ ? nullptr : item_of(after);
+    link* next = link_of(item).successor;
+    return next == &ends_ ? nullptr : item_of(next);
   }
 
   T* pop_front() noexcept {
@@ -69,7 +69,7 @@ class list {
   }
 
   /// Empties the list without touching its items.
-  void abandon() noexcept { ends_.before = ends_.after = &ends_; }
+  void abandon() noexcept { ends_.predecessor = ends_.successor = &ends_; }
 
   static void remove(T& item) noexcept { link_of(item).unlink(); }
   static bool contains(T& item) noexcept { return link_of(item).linked(); }

@@ -27,10 +27,10 @@ struct timespan {
   template <typename Rep, typename Period>
   static constexpr clock::duration limited(std::chrono::duration<Rep, Period> span) noexcept {
     using unit = std::ratio_divide<Period, clock::period>;
-    constexpr auto most = static_cast<long double>(clock::duration::max().count());
+    constexpr auto limit = static_cast<long double>(clock::duration::max().count());
     if (!(span.count() > 0)) return clock::duration::zero();
     const long double length = static_cast<long double>(span.count()) * unit::num / unit::den;
-    if (length >= most) return clock::duration::max();
+    if (length >= limit) return clock::duration::max();
     return std::chrono::ceil<clock::duration>(span);
   }
 };

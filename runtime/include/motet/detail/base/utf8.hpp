@@ -10,10 +10,10 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct byte_range {
-  unsigned char least, most;
+  unsigned char minimum, maximum;
   bool contains(char c) const noexcept {
     const auto byte = static_cast<unsigned char>(c);
-    return least <= byte && byte <= most;
+    return minimum <= byte && byte <= maximum;
   }
 };
 

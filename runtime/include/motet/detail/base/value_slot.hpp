@@ -33,14 +33,14 @@ class value_slot {
 
   template <typename T>
   static value_slot holding(T value) {
-    value_slot made;
+    value_slot slot;
     if constexpr (in_place<T>) {
-      ::new (static_cast<void*>(made.storage_)) T(std::move(value));
+      ::new (static_cast<void*>(slot.storage_)) T(std::move(value));
     } else {
-      ::new (static_cast<void*>(made.storage_)) T*(new T(std::move(value)));
+      ::new (static_cast<void*>(slot.storage_)) T*(new T(std::move(value)));
     }
-    made.kind_ = &kind_of<T>;
-    return made;
+    slot.kind_ = &kind_of<T>;
+    return slot;
   }
 
   bool filled() const noexcept { return kind_ != nullptr; }
@@ -55,21 +55,21 @@ class value_slot {
   /// Returns: the value, moved out; the slot is empty afterwards. holds<T>() must be true.
   template <typename T>
   T take() {
-    const value_slot emptied(std::move(*this));
-    return std::move(*emptied.template address<T>());
+    const value_slot contents(std::move(*this));
+    return std::move(*contents.template address<T>());
   }
 
   void reset() noexcept {
     const bool nothing_to_do = trivial();
-    const kind* held = kind_;
+    const kind* old_kind = kind_;
     kind_ = nullptr;
-    if (!nothing_to_do) held->destroy(storage_);
+    if (!nothing_to_do) old_kind->destroy(storage_);
   }
 
  private:
   struct kind {
     const std::type_info& type;
-    void (*move)(void* to, void* from) noexcept;
+    void (*move)(void* destination, void* source) noexcept;
     void (*destroy)(void*) noexcept;
   };
 
@@ -88,13 +88,13 @@ class value_slot {
   }
 
   template <typename T>
-  static void move(void* to, void* from) noexcept {
+  static void move(void* destination, void* origin) noexcept {
     if constexpr (in_place<T>) {
-      T* source = std::launder(static_cast<T*>(from));
-      ::new (to) T(std::move(*source));
+      T* source = std::launder(static_cast<T*>(origin));
+      ::new (destination) T(std::move(*source));
       source->~T();
     } else {
-      ::new (to) T*(*std::launder(static_cast<T**>(from)));
+      ::new (destination) T*(*std::launder(static_cast<T**>(origin)));
     }
   }
 

@@ -39,7 +39,7 @@ struct cold_part {
   control_block* next_failure = nullptr;  // the next in that parent's `failures`
   control_block* failures = nullptr;      // failed children whose failures are pending
   value_slot token;
-  resume_wait* resuming = nullptr;  // the current suspend_with()
+  resume_wait* resume = nullptr;  // the current suspend_with()
   std::uint64_t resume_numbers = 0;
   std::string name;
   lasting_interruption cancellation;  // once the fiber has been cancelled
@@ -52,11 +52,11 @@ struct cold_part {
   bool is_proxy = false;               // the fiber is a proxy, which no listing shows
   control_block* proxy_for = nullptr;  // the fiber that it represents, once made
   bool spared = false;                 // another fiber has claimed the failure of that fiber
-  unsigned swallowed = 0;              // cancellations in a row that the fiber swallowed
+  unsigned swallow_count = 0;          // cancellations in a row that the fiber swallowed
   local_list locals;
   journey_owner travels;
-  control_block* hosted = nullptr;  // the traveller that runs as this fiber, if it hosts one
-  bool sends = false;               // it is sending a traveller away
+  control_block* guest = nullptr;  // the traveller that runs as this fiber, if it hosts one
+  bool sends = false;              // it is sending a traveller away
 };
 
 struct block_slab {
@@ -76,8 +76,8 @@ struct block_slab {
   [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
                                                std::size_t room) noexcept {
     std::byte* base = base_of(&block);
-    const auto* at = reinterpret_cast<const std::byte*>(&block);
-    const auto index = (static_cast<std::size_t>(at - base) - first) / sizeof(control_block);
+    const auto* address = reinterpret_cast<const std::byte*>(&block);
+    const auto index = (static_cast<std::size_t>(address - base) - first) / sizeof(control_block);
     return base + first + sizeof(control_block) * blocks + offset + index * room;
   }
 
@@ -100,18 +100,18 @@ inline cold_part* cold_if_any(const control_block& block) noexcept {
 /// Returns: the fiber that runs on `block`: its own, or a visiting traveller.
 inline control_block& traveller_of(control_block& block) noexcept {
   if (block.hosts) [[unlikely]]
-    return *cold_if_any(block)->hosted;
+    return *cold_if_any(block)->guest;
   return block;
 }
 
 inline cold_part& cold(control_block& block) noexcept {
   void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
   if (block.has_cold_part) return *static_cast<cold_part*>(place);
-  auto* made = ::new (place) cold_part;
-  made->own_family.owner = &block;
-  made->own_family.closed = block.ending;
+  auto* part = ::new (place) cold_part;
+  part->own_family.owner = &block;
+  part->own_family.closed = block.ending;
   block.has_cold_part = true;
-  return *made;
+  return *part;
 }
 
 inline void* small_body_of(const control_block& block) noexcept {

@@ -56,9 +56,9 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 
 /// The first line.
 struct switch_line {
-  context where;                           // first, so that the switch needs no second address
+  context resume_context;                  // first, so that the switch needs no second address
   control_block* queued_behind = nullptr;  // while runnable: the fiber that runs next
-  void* caught = nullptr;                  // while the fiber is switched out, these two are its
+  void* chain = nullptr;                   // while the fiber is switched out, these two are its
   unsigned int uncaught = 0;               // exception_state, and the next one is its errno
   int saved_errno = 0;
   std::atomic<fiber_state> state{fiber_state::runnable};
@@ -76,18 +76,18 @@ struct alignas(std::max_align_t) control_block : switch_line,
                                                  tagged_link<fibers_tag>,
                                                  tagged_link<children_tag> {
   /// `in_family` and `kind_of_body` may be null: nobody's child, a main fiber.
-  control_block(thread_core& at, mailbox& inbox, int referred_to, std::uint64_t number,
-                clock::time_point now, family* in_family = nullptr,
+  control_block(thread_core& thread, mailbox& inbox, int referred_to, std::uint64_t number,
+                clock::time_point time, family* in_family = nullptr,
                 control_block* child_of = nullptr, const body_kind* kind_of_body = nullptr,
                 call_site spun = {}) noexcept
-      : home(&at),
+      : home(&thread),
         mail(&inbox),
         belongs_to(in_family),
         parent(child_of),
         references(referred_to),
         id(number),
         site(spun),
-        spun_at(now),
+        spun_at(time),
         kind(kind_of_body) {}
 
   // The fiber's wait, and what it is to throw.

@@ -30,7 +30,7 @@ struct family {
   control_block* owner = nullptr;
   list<control_block, children_tag> children;
   /// The number of non-transient children; and of all.
-  std::size_t lasting = 0;
+  std::size_t lasting_count = 0;
   std::size_t size = 0;
   /// The owner's wait, and its condition.
   wait_record* owner_wait = nullptr;
@@ -44,19 +44,19 @@ struct family {
   family* next = nullptr;
 
   bool satisfied(until goal) const noexcept {
-    return (goal == until::all_over ? size : lasting) == 0;
+    return (goal == until::all_over ? size : lasting_count) == 0;
   }
 };
 
-inline void join_family(control_block& child, family& joined) noexcept {
-  child.belongs_to = &joined;
-  joined.children.push_back(child);
-  ++joined.size;
-  if (!child.transient) ++joined.lasting;
+inline void join_family(control_block& child, family& group) noexcept {
+  child.belongs_to = &group;
+  group.children.push_back(child);
+  ++group.size;
+  if (!child.transient) ++group.lasting_count;
 }
 
 struct group_family : family {
-  explicit group_family(std::size_t most) noexcept : limit(most) { is_group = true; }
+  explicit group_family(std::size_t maximum) noexcept : limit(maximum) { is_group = true; }
 
   std::size_t limit;  // 0: none
   /// Its owner looks at how each of its fibers has ended: a failure cancels no other fiber, and is
@@ -65,27 +65,27 @@ struct group_family : family {
   /// Its owner has waited for its fibers, or has asked them to end.
   bool awaited = false;
   list<room_wait, room_tag> for_room;
-  list<room_wait, room_tag> promised;  // have a slot reserved, and are about to use it
+  list<room_wait, room_tag> promisees;  // have a slot reserved, and are about to use it
   std::size_t promises = 0;
   /// Dead fibers, in the order in which they ended, for as long as there is a handle to them.
-  list<control_block, children_tag> ended;
+  list<control_block, children_tag> dead_fibers;
   /// In the last round with a failure; its other failures are kept as the dead fibers that failed.
   std::exception_ptr first_failure;
   control_block* other_failures = nullptr;
 };
 
 /// In a forked child: its fibers are the parent process's.
-[[gnu::noinline]] inline void abandon(family& left) noexcept {
-  left.children.abandon();
-  left.size = left.lasting = 0;
-  left.owner_wait = nullptr;
-  left.failing = false;
-  if (!left.is_group) return;
-  auto& group = static_cast<group_family&>(left);
-  while (group.ended.pop_front() != nullptr) {
+[[gnu::noinline]] inline void abandon(family& orphans) noexcept {
+  orphans.children.abandon();
+  orphans.size = orphans.lasting_count = 0;
+  orphans.owner_wait = nullptr;
+  orphans.failing = false;
+  if (!orphans.is_group) return;
+  auto& group = static_cast<group_family&>(orphans);
+  while (group.dead_fibers.pop_front() != nullptr) {
   }
   group.for_room.abandon();
-  group.promised.abandon();
+  group.promisees.abandon();
   group.promises = 0;
   group.other_failures = nullptr;
 }

@@ -46,7 +46,7 @@ class handle {
  public:
   handle() noexcept = default;
   /// Adopts a reference that has been counted already.
-  explicit handle(control_block* counted) noexcept : block_(counted) {}
+  explicit handle(control_block* block) noexcept : block_(block) {}
   handle(const handle& other) noexcept : block_(other.block_) {
     if (block_ != nullptr) retain(*block_);
   }

@@ -30,15 +30,15 @@ inline local_list inherited_here() {
 class heir {
  public:
   heir(local_list&& inherited_locals, job_slot&& function)
-      : inherited_(std::move(inherited_locals)), function_(new job_slot(std::move(function))) {}
+      : locals_(std::move(inherited_locals)), function_(new job_slot(std::move(function))) {}
 
   void operator()() {
-    come_into(std::move(inherited_));
+    come_into(std::move(locals_));
     (*function_)();
   }
 
  private:
-  local_list inherited_;
+  local_list locals_;
   owned<job_slot> function_;
 };
 

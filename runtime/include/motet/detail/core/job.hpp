@@ -23,7 +23,7 @@ std::exception_ptr stopped() noexcept;
 /// Made by the asking thread. The new fiber owns it once body() was called; refuse() destroys it.
 class job {
  public:
-  explicit job(call_site from) noexcept : site(from) {}
+  explicit job(call_site origin) noexcept : site(origin) {}
   job(const job&) = delete;
   job& operator=(const job&) = delete;
 
@@ -34,7 +34,7 @@ class job {
   /// Its fiber will run.
   virtual void begin(control_block& fiber) noexcept = 0;
   /// The job will not run.
-  virtual void refuse(std::exception_ptr why) noexcept = 0;
+  virtual void refuse(std::exception_ptr reason) noexcept = 0;
 
   const call_site site;
 
@@ -45,10 +45,10 @@ class job {
 /// A job whose fiber has a parent, or a caller, on the thread that posted it.
 class remote_job : public job {
  public:
-  explicit remote_job(call_site from) noexcept : job(from) {}
+  explicit remote_job(call_site origin) noexcept : job(origin) {}
 
   void begin(control_block& fiber) noexcept override;
-  void refuse(std::exception_ptr why) noexcept override;
+  void refuse(std::exception_ptr reason) noexcept override;
 
   // begin() notifies each that is set; refuse() notifies `beginning` if that is set, else `link`.
   remote_start* beginning = nullptr;
@@ -66,7 +66,7 @@ template <typename F, typename Result>
 class spun final : public remote_job {
  public:
   template <typename G>
-  spun(G&& function, call_site from) : remote_job(from), function_(std::forward<G>(function)) {}
+  spun(G&& function, call_site origin) : remote_job(origin), function_(std::forward<G>(function)) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
   void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<spun>(this)}; }
@@ -87,7 +87,7 @@ class spun final : public remote_job {
 template <typename F, typename Result>
 class called final : public remote_job {
  public:
-  called(F& function, call_site from) noexcept : remote_job(from), function_(&function) {}
+  called(F& function, call_site origin) noexcept : remote_job(origin), function_(&function) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
   void body(void* place) noexcept override { ::new (place) runner{function_}; }

@@ -22,25 +22,25 @@ class job_slot {
   /// `movable`: a thread other than the addressee may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
-  static job_slot holding(F&& function, call_site from, bool movable = false) {
+  static job_slot holding(F&& function, call_site origin, bool movable = false) {
     using kept = std::decay_t<F>;
-    job_slot made(from);
+    job_slot slot(origin);
     if constexpr (fits<kept>) {
-      ::new (made.place_) kept(std::forward<F>(function));
-      made.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
+      ::new (slot.place_) kept(std::forward<F>(function));
+      slot.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
     } else {
-      ::new (made.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
-      made.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
+      ::new (slot.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
+      slot.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
     }
-    return made;
+    return slot;
   }
   /// A slot for a job, which is refused unless it is taken.
-  explicit job_slot(job& owned) noexcept : site(owned.site), kind_(&kind_of<owned_job>) {
-    ::new (place_) owned_job(owned);
+  explicit job_slot(job& work) noexcept : site(work.site), kind_(&kind_of<owned_job>) {
+    ::new (place_) owned_job(work);
   }
 
-  job_slot(job_slot&& from) noexcept : site(from.site), kind_(taken(from.kind_)) {
-    if (kind_ != nullptr) kind_->move(place_, from.place_);
+  job_slot(job_slot&& other) noexcept : site(other.site), kind_(taken(other.kind_)) {
+    if (kind_ != nullptr) kind_->move(place_, other.place_);
   }
   job_slot& operator=(job_slot&&) = delete;
   ~job_slot() {
@@ -60,11 +60,11 @@ class job_slot {
   const call_site site;
 
  private:
-  explicit job_slot(call_site from) noexcept : site(from) {}
+  explicit job_slot(call_site origin) noexcept : site(origin) {}
 
   struct slot_kind {
     void (*call)(void* function);
-    void (*move)(void* to, void* from) noexcept;  // and destroys the source
+    void (*move)(void* destination, void* source) noexcept;  // and destroys the source
     void (*destroy)(void* function) noexcept;
     bool movable;
   };
@@ -75,8 +75,8 @@ class job_slot {
     void operator()() { (*function)(); }
   };
   struct owned_job {
-    explicit owned_job(job& owned) noexcept : item(&owned) {}
-    owned_job(owned_job&& from) noexcept : item(taken(from.item)) {}
+    explicit owned_job(job& work) noexcept : item(&work) {}
+    owned_job(owned_job&& other) noexcept : item(taken(other.item)) {}
     owned_job& operator=(owned_job&&) = delete;
     ~owned_job() {
       if (item != nullptr) item->refuse(stopped());
@@ -95,9 +95,9 @@ class job_slot {
     static_cast<void>((*static_cast<F*>(function))());
   }
   template <typename F>
-  static void move_as(void* to, void* from) noexcept {
-    ::new (to) F(std::move(*static_cast<F*>(from)));
-    std::destroy_at(static_cast<F*>(from));
+  static void move_as(void* destination, void* source) noexcept {
+    ::new (destination) F(std::move(*static_cast<F*>(source)));
+    std::destroy_at(static_cast<F*>(source));
   }
   template <typename F>
   static void destroy_as(void* function) noexcept {

@@ -34,10 +34,10 @@ class local_list {
   }
   ~local_list() { end(); }
 
-  void add(local_object& made) noexcept { made.older = taken(newest_, &made); }
-  void add(local_value& made) noexcept {
-    made.older_value = taken(newest_value_, &made);
-    add(static_cast<local_object&>(made));
+  void add(local_object& object) noexcept { object.older = taken(newest_, &object); }
+  void add(local_value& object) noexcept {
+    object.older_value = taken(newest_value_, &object);
+    add(static_cast<local_object&>(object));
   }
   /// Returns: the value with that key, even while it is being destroyed; or null.
   local_value* find(std::uint64_t key) const noexcept;
@@ -72,11 +72,12 @@ struct local_holder final : Base {
   /// Constructs the T in place from `make()`.
   template <typename Make>
   local_holder(const Base& base, Make&& make) : Base(base), value(make()) {
-    this->end = [](local_object& held) noexcept { delete static_cast<local_holder*>(&held); };
+    this->end = [](local_object& object) noexcept { delete static_cast<local_holder*>(&object); };
   }
 
-  static local_value* copy_of(const local_value& held) {
-    return new local_holder(held, [&] { return T(static_cast<const local_holder&>(held).value); });
+  static local_value* copy_of(const local_value& object) {
+    return new local_holder(object,
+                            [&] { return T(static_cast<const local_holder&>(object).value); });
   }
 
   T value;
@@ -85,9 +86,9 @@ struct local_holder final : Base {
 /// Returns: the value that the running fiber has for `key`, or null.
 /// Throws: as begin_here().
 local_value* find_local(std::uint64_t key);
-/// Gives `made` to the running fiber.
-void add_local(local_object& made) noexcept;
-void add_local(local_value& made) noexcept;
+/// Gives `object` to the running fiber.
+void add_local(local_object& object) noexcept;
+void add_local(local_value& object) noexcept;
 /// Returns: a number that this process never uses for another fiber_local.
 std::uint64_t next_local_key() noexcept;
 

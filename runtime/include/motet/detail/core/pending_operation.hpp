@@ -14,8 +14,8 @@ struct thread_core;
 
 /// One operation and the fiber that waits for it, in the frame of that fiber.
 struct pending_operation : tagged_link<in_flight_tag> {
-  pending_operation(operation& submitted, const char* what) noexcept
-      : op(&submitted), wait(what, submitted.fd) {}
+  pending_operation(operation& request, const char* description) noexcept
+      : op(&request), wait(description, request.fd) {}
 
   operation* op;
   wait_record wait;
@@ -25,7 +25,7 @@ struct pending_operation : tagged_link<in_flight_tag> {
   file_call* plain_call = nullptr;  // another thread performs it, not the backend
   /// Set if the fiber waits for several things, of which this operation is one: called at its end,
   /// in place of resuming the fiber.
-  void (*won)(pending_operation& ended, thread_core& home) noexcept = nullptr;
+  void (*won)(pending_operation& operation, thread_core& home) noexcept = nullptr;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -28,11 +28,11 @@ class run_queue {
 
   /// The queue must not be empty.
   Fiber& pop_front() noexcept {
-    Fiber& taken = *first_;
-    first_ = taken.queued_behind;
+    Fiber& first = *first_;
+    first_ = first.queued_behind;
     if (first_ == nullptr) end_ = &first_;
     --size_;
-    return taken;
+    return first;
   }
 
   /// Returns: the fiber a few places behind the front, or null. To stay that far behind it, this
@@ -50,7 +50,7 @@ class run_queue {
   void look_no_further() noexcept { ahead_ = nullptr; }
 
   void remove(Fiber& fiber) noexcept {
-    for (std::size_t left = size_; left > 0; --left) {
+    for (std::size_t remaining = size_; remaining > 0; --remaining) {
       Fiber& next = pop_front();
       if (&next != &fiber) push_back(next);
     }

@@ -18,11 +18,11 @@ struct control_block;
 struct lasting_interruption {
   lasting_interruption() noexcept = default;
   lasting_interruption(const char* text, call_site site) noexcept
-      : why(interruption::reason(text, site)) {}
+      : reason(interruption::reason(text, site)) {}
 
   std::uint64_t id = 0;  // unique; identifies its `cancelled`
-  cancel_reason why = interruption::reason("");
-  shared_cause as_cause;          // `why`, once its fiber has asked others to end
+  cancel_reason reason = interruption::reason("");
+  shared_cause as_cause;          // `reason`, once its fiber has asked others to end
   bool thrown = false;            // at least once;
   std::uint64_t scopes_then = 0;  // the newest scope's number when this was last thrown
   bool handled = false;           // a handler has reached a switchpoint, at handled_since
@@ -38,7 +38,7 @@ enum class scope_kind : std::uint8_t {
 /// Entered by its constructor, left by its destructor, in the running fiber.
 class scope_entry {
  public:
-  explicit scope_entry(scope_kind which);
+  explicit scope_entry(scope_kind type);
   scope_entry(const scope_entry&) = delete;
   scope_entry& operator=(const scope_entry&) = delete;
 
@@ -60,13 +60,13 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  scope(call_site site, const char* why, const std::atomic<bool>* asked = nullptr,
+  scope(call_site site, const char* text, const std::atomic<bool>* stop_flag = nullptr,
         const cancel_reason* given_then = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
 
   /// Returns: whether `c` was thrown because this very scope ended.
-  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == about.id; }
+  bool caused(const cancelled& c) const noexcept { return interruption::id_of(c) == cause.id; }
 
   void end() noexcept;
 
@@ -75,9 +75,9 @@ class scope : public scope_entry {
     bool packed = false;  // its migrating fiber rearms it on arrival
   };
 
-  lasting_interruption about;
+  lasting_interruption cause;
   const std::atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
-  const cancel_reason* given;               // if not null, the reason, once the scope has ended
+  const cancel_reason* given_reason;        // if not null, the reason, once the scope has ended
   bool ended = false;
   scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };

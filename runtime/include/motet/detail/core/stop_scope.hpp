@@ -11,11 +11,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Ends when a stop is requested, on any thread. Its reason is the stop, or `given`, if that is not
-/// null.
+/// Ends when a stop is requested, on any thread. Its reason is the stop, or `reason`, if that is
+/// not null.
 class stop_scope : public scope {
  public:
-  stop_scope(std::stop_token token, call_site site, const cancel_reason* given = nullptr);
+  stop_scope(std::stop_token token, call_site site, const cancel_reason* reason = nullptr);
 
  private:
   struct end_scope {
@@ -25,7 +25,7 @@ class stop_scope : public scope {
   void stop_requested() noexcept;
 
   control_block& owner_;  // the block at home, even of a traveller
-  std::atomic<bool> asked_{false};
+  std::atomic<bool> stop_requested_{false};
   std::stop_callback<end_scope> callback_;  // destroyed first: waits for a running callback
 };
 

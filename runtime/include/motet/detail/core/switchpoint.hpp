@@ -19,11 +19,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct thread_core {
   /// A stack that is no longer used, and the sanitizer's record of it.
   struct retired_stack {
-    stack one;
+    stack region;
     [[no_unique_address]] sanitizer::context_state watched;
   };
 
-  control_block& running() const noexcept { return *running_; }
+  control_block& running() const noexcept { return *runner_; }
   bool is_home_of(const control_block& fiber) const noexcept { return fiber.mail == mail_; }
   /// Returns: this_thread_mark() of its thread. Any thread.
   std::uintptr_t mark() const noexcept { return mark_; }
@@ -35,18 +35,18 @@ struct thread_core {
   clock::time_point reading() const noexcept { return reading_; }
   bool any_runnable() const noexcept { return !queue_.empty(); }
   std::size_t runnable() const noexcept { return queue_.size(); }
-  std::size_t living() const noexcept { return living_; }  // spun fibers that are not dead
+  std::size_t living() const noexcept { return living_count_; }  // spun fibers that are not dead
   const control_block* first_runnable() const noexcept { return queue_.front(); }
   /// Returns: the number of switches until the inbox is polled.
   int until_look() const noexcept { return until_look_ + held_back_; }
   /// Whether each switch, and each fiber that becomes runnable, is told to its thread's recorder.
   bool recorded() const noexcept { return recorded_; }
-  void recorded(bool now) noexcept {
-    const int left = until_look();
-    recorded_ = now;
-    wakes_are_told_ = now || alarm_ >= 0;
+  void recorded(bool enable) noexcept {
+    const int remaining = until_look();
+    recorded_ = enable;
+    wakes_are_told_ = enable || alarm_ >= 0;
     held_back_ = 0;
-    count_down_from(left);
+    count_down_from(remaining);
   }
   /// From now on `alarm`, a timerfd, goes off when a fiber becomes runnable: a foreign loop waits
   /// in this thread's place. -1: not any more.
@@ -69,18 +69,18 @@ struct thread_core {
 
   /// The addresses at which another thread observes this one's progress.
   struct watched_places {
-    control_block* const* running;
+    control_block* const* runner;
     const int* until_look;
     const int* held_back;
     mailbox* const* mail;
   };
-  watched_places watched() const noexcept { return {&running_, &until_look_, &held_back_, &mail_}; }
+  watched_places watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
 
   /// Something is pending that may wake a fiber (a transient one's counts only for polling).
-  void add_pending(const control_block& fiber) noexcept { ++pending_[fiber.transient ? 1 : 0]; }
-  void remove_pending(const control_block& fiber) noexcept { --pending_[fiber.transient ? 1 : 0]; }
-  bool anything_pending() const noexcept { return pending_[0] + pending_[1] > 0; }
-  bool lasting_pending() const noexcept { return pending_[0] > 0; }
+  void add_pending(const control_block& fiber) noexcept { ++wakers_[fiber.transient ? 1 : 0]; }
+  void remove_pending(const control_block& fiber) noexcept { --wakers_[fiber.transient ? 1 : 0]; }
+  bool anything_pending() const noexcept { return wakers_[0] + wakers_[1] > 0; }
+  bool lasting_pending() const noexcept { return wakers_[0] > 0; }
 
   /// Switches to other fibers until `wait`, a record in the running fiber's frame, has been
   /// claimed. Returns immediately if an interruption is pending.
@@ -93,7 +93,7 @@ struct thread_core {
   bool resume(wait_record& wait, wake_reason reason) noexcept;
 
   /// Returns: whether a switchpoint of the running fiber must throw now.
-  bool must_throw() noexcept { return running_->interrupts != 0 && must_throw_slowly(); }
+  bool must_throw() noexcept { return runner_->interrupts != 0 && must_throw_slowly(); }
   /// The entry of every switchpoint: throws a pending interruption. Every 256th call looks around,
   /// so that a loop of calls that never wait is interrupted, too.
   void deliver() {
@@ -110,13 +110,13 @@ struct thread_core {
   /// Makes a new fiber one of this thread's.
   void start(control_block& fiber) noexcept {
     fibers_.push_back(fiber);
-    ++living_;
+    ++living_count_;
     make_runnable(fiber);
   }
   /// Removes an ended fiber from this thread's.
   void forget(control_block& fiber) noexcept {
     list<control_block, fibers_tag>::remove(fiber);
-    --living_;
+    --living_count_;
   }
   /// The running fiber has ended. If the next fiber has a stack, control transfers to it for good.
   /// Otherwise this call returns:
@@ -124,12 +124,12 @@ struct thread_core {
   inline control_block& hand_on_for_good() noexcept;
   /// Gives back the stack of a fiber that has ended, if the fiber could not do so itself.
   void give_back_retired_stack() noexcept {
-    if (retired_stack_.one.bottom != nullptr) [[unlikely]]
+    if (retired_stack_.region.bottom != nullptr) [[unlikely]]
       give_back_retired_stack_now();
   }
   /// Whether the running fiber has just failed to get one of several locks, and gives up the rest.
-  bool backs_off() const noexcept { return backing_off_ == running_; }
-  void backs_off(bool now) noexcept { backing_off_ = now ? running_ : nullptr; }
+  bool backs_off() const noexcept { return backing_off_ == runner_; }
+  void backs_off(bool enable) noexcept { backing_off_ = enable ? runner_ : nullptr; }
 
  protected:
   // Off the path of a switch, and out of line: in core/switchpoint.cpp and core/store/stacks.cpp;
@@ -139,7 +139,7 @@ struct thread_core {
   [[gnu::noinline]] void wait_for_work() noexcept;
   [[gnu::noinline]] void give_back_retired_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
-  [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& left) noexcept;
+  [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& previous) noexcept;
   [[gnu::noinline]] bool must_throw_slowly() noexcept;
   [[gnu::noinline]] void sound_alarm() noexcept;
   [[gnu::noinline]] void tell_of_wake(const control_block& fiber) noexcept;
@@ -169,7 +169,7 @@ struct thread_core {
   static constexpr std::size_t most_in_cache = 16'384;
   static constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
 
-  control_block* running_ = nullptr;
+  control_block* runner_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
   int held_back_ = 0;  // rest of the countdown, kept at 1 while switches are recorded or forbidden
@@ -181,14 +181,14 @@ struct thread_core {
   int until_look_then_ = 0;      // at the last such call: a switch, or a poll, changes it
   int calls_until_look_ = calls_between_looks;  // see deliver()
   const control_block* backing_off_ = nullptr;
-  std::array<std::size_t, 2> pending_{};  // what may wake lasting fibers, and transient ones
+  std::array<std::size_t, 2> wakers_{};  // what may wake lasting fibers, and transient ones
   exception_state* live_exceptions_ = nullptr;
   int* live_errno_ = nullptr;
   retired_stack retired_stack_;  // the fiber that ends next, or the next poll, gives it back
   mailbox* mail_ = nullptr;
   list<control_block, fibers_tag> fibers_;
-  std::size_t living_ = 0;       // spun fibers that are not dead
-  clock::time_point reading_{};  // of the clock, or of the counter, at the last poll that asked
+  std::size_t living_count_ = 0;  // spun fibers that are not dead
+  clock::time_point reading_{};   // of the clock, or of the counter, at the last poll that asked
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
@@ -197,17 +197,17 @@ struct thread_core {
   control_block& next_runnable() noexcept;
   control_block& take_first() noexcept;
   void prefetch() noexcept;
-  void switch_to(control_block& next, control_block& left) noexcept;
-  void install(control_block& next, control_block& left) noexcept;
+  void switch_to(control_block& next, control_block& previous) noexcept;
+  void install(control_block& next, control_block& previous) noexcept;
 };
 
 [[gnu::always_inline]] inline wake_reason thread_core::park(wait_record& wait) noexcept {
-  control_block& fiber = *running_;
+  control_block& fiber = *runner_;
   wait.fiber = &fiber;
   if (fiber.interrupts != 0 && wait.interruptible && interrupted_at_once() &&
       wait.claim(wake_reason::interrupted)) [[unlikely]]
     return wake_reason::interrupted;
-  wait.since = reading_;
+  wait.start = reading_;
   fiber.wait = &wait;
   fiber.state.store(fiber_state::waiting, std::memory_order_relaxed);
   control_block& next = next_runnable();
@@ -234,7 +234,7 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
 }
 
 [[gnu::always_inline]] inline void thread_core::snooze() noexcept {
-  control_block& fiber = *running_;
+  control_block& fiber = *runner_;
   enqueue(fiber);
   count_switch();
   if (queue_.front() == &fiber) [[unlikely]] {
@@ -271,30 +271,30 @@ inline void thread_core::prefetch() noexcept {
   if (queue_.size() == most_in_cache) return queue_.look_no_further();  // the queue is draining
   const control_block* soon = queue_.look_ahead();
   if (soon == nullptr) return;
-  const auto* stack = static_cast<const std::byte*>(soon->where.stack_pointer);
+  const auto* stack = static_cast<const std::byte*>(soon->resume_context.stack_pointer);
   for (std::size_t line = 0; stack != nullptr && line < lines_of_a_stack; ++line)
     __builtin_prefetch(stack + 64 * line, 1);
   __builtin_prefetch(soon->queued_behind, 1);
 }
 
 [[gnu::always_inline]] inline void thread_core::switch_to(control_block& next,
-                                                          control_block& left) noexcept {
-  left.saved_errno = *live_errno_;
-  if (next.where.stack_pointer == nullptr) [[unlikely]]
+                                                          control_block& previous) noexcept {
+  previous.saved_errno = *live_errno_;
+  if (next.resume_context.stack_pointer == nullptr) [[unlikely]]
     give_stack(next);
-  install(next, left);
-  switch_context(left.where, next.where);
+  install(next, previous);
+  switch_context(previous.resume_context, next.resume_context);
 }
 
 /// Makes `next` the running fiber in all but the context. Few fibers wait in a handler, or in a
 /// destructor that an exception runs.
 [[gnu::always_inline]] inline void thread_core::install(control_block& next,
-                                                        control_block& left) noexcept {
+                                                        control_block& previous) noexcept {
   const exception_state& live = *live_exceptions_;
-  if ((bits_of(live.caught, live.uncaught) | bits_of(next.caught, next.uncaught)) != 0) [[unlikely]]
-    exchange_exceptions(next, left);
+  if ((bits_of(live.chain, live.uncaught) | bits_of(next.chain, next.uncaught)) != 0) [[unlikely]]
+    exchange_exceptions(next, previous);
   *live_errno_ = next.saved_errno;
-  running_ = &next;
+  runner_ = &next;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

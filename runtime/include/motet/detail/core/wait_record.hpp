@@ -21,11 +21,11 @@ enum class wake_reason : std::uint8_t {
 };
 
 struct wait_record {
-  /// `what` and `subject` are for people: "read on fd", 7. A negative subject is left out.
+  /// `description` and `subject` are for people: "read on fd", 7. A negative subject is left out.
   explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
-      : what(for_what), subject(of_which) {}
+      : description(for_what), subject(of_which) {}
 
-  const char* what;
+  const char* description;
   std::int64_t subject;
   union {
     /// Where to find the fiber that will end this wait, if one is known; for people, too.
@@ -34,7 +34,7 @@ struct wait_record {
     const std::atomic<std::uintptr_t>* holder;
   };
   control_block* fiber = nullptr;
-  clock::time_point since{};
+  clock::time_point start{};
   bool interruptible = true;
   /// Any thread may claim it, which takes a locked instruction.
   bool shared = false;
@@ -51,28 +51,30 @@ struct wait_record {
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {
     wake_reason open = wake_reason::none;
-    if (shared) return ended_.compare_exchange_strong(open, reason, std::memory_order_acq_rel);
+    if (shared) return reason_.compare_exchange_strong(open, reason, std::memory_order_acq_rel);
     return claim_unshared(reason);
   }
 
   /// The same without a locked instruction: on the home thread, when no other thread can claim.
   [[gnu::always_inline]] bool claim_unshared(wake_reason reason) noexcept {
     if (ended() != wake_reason::none) return false;
-    ended_.store(reason, std::memory_order_relaxed);
+    reason_.store(reason, std::memory_order_relaxed);
     return true;
   }
 
-  wake_reason ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
+  wake_reason ended() const noexcept { return reason_.load(std::memory_order_relaxed); }
 
   /// The wait has ended for a reason other than the one it was claimed for, which its fiber has not
   /// seen yet.
-  void end_instead(wake_reason reason) noexcept { ended_.store(reason, std::memory_order_relaxed); }
+  void end_instead(wake_reason reason) noexcept {
+    reason_.store(reason, std::memory_order_relaxed);
+  }
 
   /// Reopens it for the same fiber.
   void reopen() noexcept { end_instead(wake_reason::none); }
 
  private:
-  std::atomic<wake_reason> ended_{wake_reason::none};
+  std::atomic<wake_reason> reason_{wake_reason::none};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

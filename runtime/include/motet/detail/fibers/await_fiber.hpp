@@ -14,8 +14,8 @@ struct home_awaiter : awaiter {
   explicit home_awaiter(control_block& fiber) noexcept : target(&fiber) {
     wait.target = &target;
     notify = [](awaiter& record) noexcept {
-      auto& waiting = static_cast<home_awaiter&>(record);
-      return waiting.wait.fiber->home->resume(waiting.wait, wake_reason::handed);
+      auto& home_record = static_cast<home_awaiter&>(record);
+      return home_record.wait.fiber->home->resume(home_record.wait, wake_reason::handed);
     };
   }
   control_block* target;
@@ -45,14 +45,14 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
     thread.snooze();
     return;
   }
-  home_awaiter waiting(fiber);
-  fiber.awaiters.push_back(waiting);
-  if (thread.park(waiting.wait) == wake_reason::handed) {
+  home_awaiter node(fiber);
+  fiber.awaiters.push_back(node);
+  if (thread.park(node.wait) == wake_reason::handed) {
     // Once awaited, a fiber must not hold a stack, even where it could not give it back itself.
     present_core().give_back_retired_stack();
     return;
   }
-  waiting.unlink();
+  node.unlink();
   present_core().throw_pending();
 }
 

@@ -26,15 +26,15 @@ struct coroutine_wait {
   virtual ~coroutine_wait() = default;
   virtual select_branch& branch() noexcept = 0;
 
-  suspended_coroutine* of = nullptr;  // null: it was destroyed
-  coroutine_driver* by = nullptr;     // null: its driver has not begun
+  suspended_coroutine* coroutine = nullptr;  // null: it was destroyed
+  coroutine_driver* driver = nullptr;        // null: its driver has not begun
 };
 
 template <typename Branch>
 struct coroutine_wait_on final : coroutine_wait {
-  explicit coroutine_wait_on(Branch&& wanted) : kept(std::move(wanted)) {}
-  select_branch& branch() noexcept override { return kept; }
-  Branch kept;
+  explicit coroutine_wait_on(Branch&& branch) : selected_branch(std::move(branch)) {}
+  select_branch& branch() noexcept override { return selected_branch; }
+  Branch selected_branch;
 };
 
 /// A waiting coroutine, as part of its frame; to be destroyed on the thread on which it waits.
@@ -53,7 +53,7 @@ class suspended_coroutine {
  protected:
   /// Makes the running fiber's driver wait; without one, spawns a child as its driver.
   /// Throws: std::logic_error on a thread without fibers; as spin(); std::bad_alloc.
-  void wait_for(std::unique_ptr<coroutine_wait> what, void* frame, void (*resume)(void*));
+  void wait_for(std::unique_ptr<coroutine_wait> wait, void* frame, void (*resume)(void*));
   /// Throws: what has interrupted the wait.
   void throw_interruption() const {
     if (error_ != nullptr) std::rethrow_exception(error_);
@@ -77,26 +77,26 @@ class coroutine_driver {
   coroutine_driver& operator=(const coroutine_driver&) = delete;
   ~coroutine_driver();
 
-  /// Throws: std::bad_alloc, and then the caller keeps `what`.
-  void add(std::unique_ptr<coroutine_wait>&& what);
+  /// Throws: std::bad_alloc, and then the caller keeps `wait`.
+  void add(std::unique_ptr<coroutine_wait>&& wait);
   /// A coroutine that waits has been destroyed.
-  void note_destroyed() noexcept { changed_.set(); }
+  void note_destroyed() noexcept { change_.set(); }
 
-  /// Resumes coroutines when their waits end, until `done` is set or, without it, until none waits.
-  /// Coroutines that wait after `done` get another driver.
+  /// Resumes coroutines when their waits end, until `completion` is set or, without it, until none
+  /// waits. Coroutines that wait after `completion` get another driver.
   /// Throws: the first exception thrown by the resumption of a coroutine.
-  void run(event* done);
+  void run(event* completion);
 
  private:
   void forget_destroyed();
   void pass_on_rest() noexcept;
-  void wait_once(event* done);
-  void resume(suspended_coroutine& one, std::exception_ptr error);
+  void wait_once(event* completion);
+  void resume(suspended_coroutine& coroutine, std::exception_ptr error);
 
-  coroutine_driver* const before_;
+  coroutine_driver* const predecessor_;
   std::vector<std::unique_ptr<coroutine_wait>> waits_;
   std::vector<select_branch*> branches_;
-  event changed_;
+  event change_;
   std::exception_ptr failure_;
 };
 
@@ -106,7 +106,7 @@ const control_block& fiber_here();
 /// Throws: its failure; fiber_cancelled if it was cancelled.
 control_block& outcome_of(const fiber_ref& dead);
 /// Called in a handler on the fiber that runs a coroutine now.
-/// Returns: the handled exception as seen by `awaiting`, the fiber that awaits the coroutine.
-std::exception_ptr failure_for(const control_block& awaiting) noexcept;
+/// Returns: the handled exception as seen by `waiter`, the fiber that awaits the coroutine.
+std::exception_ptr failure_for(const control_block& waiter) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,9 +25,9 @@ family* children_of_main();
 /// A fiber that has been created but not started; releases everything if it never is.
 class fiber_start {
  public:
-  /// `how` may be null for the defaults, and `parents` for a child of the running fiber.
-  fiber_start(family* parents, spin_options* how, const body_kind& kind, call_site site)
-      : block_(&make(parents, how, kind, site)) {}
+  /// `options` may be null for the defaults, and `parents` for a child of the running fiber.
+  fiber_start(family* parents, spin_options* options, const body_kind& kind, call_site site)
+      : block_(&make(parents, options, kind, site)) {}
   fiber_start(const fiber_start&) = delete;
   fiber_start& operator=(const fiber_start&) = delete;
   ~fiber_start() {
@@ -51,7 +51,7 @@ class fiber_start {
   }
 
  private:
-  static control_block& make(family* parents, spin_options* how, const body_kind& kind,
+  static control_block& make(family* parents, spin_options* options, const body_kind& kind,
                              call_site site);
   void unmake() noexcept;
 

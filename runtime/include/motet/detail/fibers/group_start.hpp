@@ -17,14 +17,14 @@ std::exception_ptr unready_end() noexcept;
 template <typename T, typename F>
 struct starting {
   void operator()() {
-    promise<T> mine = std::move(ready);  // dropped when this returns
+    promise<T> readiness = std::move(ready);  // dropped when this returns
     try {
-      body(mine);
-      if (mine.state_ != nullptr) mine.set_exception(unready_end());
+      body(readiness);
+      if (readiness.state_ != nullptr) readiness.set_exception(unready_end());
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      if (mine.state_ == nullptr || !mine.set_exception(std::current_exception())) throw;
+      if (readiness.state_ == nullptr || !readiness.set_exception(std::current_exception())) throw;
     }
   }
 
@@ -35,6 +35,6 @@ struct starting {
 /// Called in an exception handler.
 /// Throws: fiber_cancelled if the promise was broken because the fiber was cancelled; else the
 ///         handled exception.
-[[noreturn]] void rethrow_for_start_of(const fiber_ref& started);
+[[noreturn]] void rethrow_for_start_of(const fiber_ref& child);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,12 +25,12 @@ class race {
   race(std::size_t entrants, rule ends);
 
   /// Spins a fiber that calls `attempt(place)`; places count from 0. If `attempt` only awaits the
-  /// fiber `watched`, the failure of that fiber counts as the attempt's, even if the owner of
+  /// fiber `target`, the failure of that fiber counts as the attempt's, even if the owner of
   /// the race already knows of it.
   template <typename Body>
-  void enter(Body entrant_body, fiber_ref watched = {}) {
-    const std::size_t place = entered_++;
-    entrants_[place].watched = std::move(watched);
+  void enter(Body entrant_body, fiber_ref target = {}) {
+    const std::size_t place = entrant_count_++;
+    entrants_[place].target = std::move(target);
     entrants_[place].fiber = fibers_.spin([this, place, entrant_body] {
       try {
         entrant_body(place);
@@ -59,7 +59,7 @@ class race {
  private:
   struct entrant {
     fiber_ref fiber;
-    fiber_ref watched;
+    fiber_ref target;
     std::exception_ptr error;
   };
 
@@ -70,7 +70,7 @@ class race {
   bool is_counted(const std::exception_ptr& error) const noexcept;
 
   rule ends_;
-  std::size_t entered_ = 0;
+  std::size_t entrant_count_ = 0;
   std::optional<std::size_t> winner_;
   std::optional<std::size_t> first_failed_;
   std::vector<entrant> entrants_;
@@ -128,17 +128,17 @@ std::size_t await_one(const std::vector<fiber_ref>& handles);
 template <typename T>
 std::optional<T> first_value_of(const std::vector<const fiber<std::optional<T>>*>& handles) {
   check_entrants(handles.size(), "first_value");
-  for (const auto* each : handles) check_watched(*each);
+  for (const auto* contestant : handles) check_watched(*contestant);
   std::optional<T> prize;
   race watchers(handles.size(), race::rule::first_win);
-  for (const auto* each : handles) {
-    const auto watch = [&watchers, &prize, each](std::size_t place) {
-      const std::optional<T>& value = each->await();
+  for (const auto* contestant : handles) {
+    const auto watch = [&watchers, &prize, contestant](std::size_t place) {
+      const std::optional<T>& value = contestant->await();
       if (!value || watchers.over()) return;
       prize.emplace(*value);
       watchers.win(place);
     };
-    watchers.enter(watch, *each);
+    watchers.enter(watch, *contestant);
   }
   if (!watchers.run()) watchers.rethrow_first_failure();
   return prize;
@@ -221,11 +221,11 @@ class joined_race {
 
   /// Throws nothing: what the joiner throws ends the race, and is kept.
   template <typename Tell>
-  void tell(std::size_t place, Tell told) {
+  void tell(std::size_t place, Tell report) {
     if (runners_.over()) return;
     bool enough = true;
     try {
-      enough = told();
+      enough = report();
     } catch (...) {
       error_ = std::current_exception();
     }

@@ -18,15 +18,15 @@ class any_stream {
  public:
   any_stream() noexcept = default;
   template <stream S>
-  explicit any_stream(S&& kept) : kept_(new holder<S>(std::move(kept))) {}
+  explicit any_stream(S&& stream) : holder_(new holder<S>(std::move(stream))) {}
 
-  stream_direction input() noexcept { return kept_->input(); }
-  stream_direction output() noexcept { return kept_->output(); }
-  void shutdown(int how) { kept_->shutdown(how); }
+  stream_direction input() noexcept { return holder_->input(); }
+  stream_direction output() noexcept { return holder_->output(); }
+  void shutdown(int direction) { holder_->shutdown(direction); }
   /// Ends the reads and writes of other fibers.
-  void close() { kept_->close(); }
+  void close() { holder_->close(); }
   /// Returns: a descriptor of the stream; -1 if the stream does not expose one.
-  int native_handle() const noexcept { return kept_ == nullptr ? -1 : kept_->native_handle(); }
+  int native_handle() const noexcept { return holder_ == nullptr ? -1 : holder_->native_handle(); }
 
  private:
   struct base {
@@ -36,38 +36,38 @@ class any_stream {
     virtual ~base() = default;
     virtual stream_direction input() noexcept = 0;
     virtual stream_direction output() noexcept = 0;
-    virtual void shutdown(int how) = 0;
+    virtual void shutdown(int direction) = 0;
     virtual void close() = 0;
     virtual int native_handle() const noexcept = 0;
   };
 
   template <typename S>
   struct holder final : base {
-    explicit holder(S&& one) : kept(std::move(one)) {}
-    stream_direction input() noexcept override { return input_of(kept); }
-    stream_direction output() noexcept override { return output_of(kept); }
-    void shutdown(int how) override { kept.shutdown(how); }
+    explicit holder(S&& stream) : content(std::move(stream)) {}
+    stream_direction input() noexcept override { return input_of(content); }
+    stream_direction output() noexcept override { return output_of(content); }
+    void shutdown(int direction) override { content.shutdown(direction); }
     void close() override {
-      if constexpr (requires { kept.close(); }) {
-        kept.close();
+      if constexpr (requires { content.close(); }) {
+        content.close();
       } else {
         try {
-          kept.shutdown(SHUT_RDWR);
+          content.shutdown(SHUT_RDWR);
         } catch (const std::system_error&) {  // it is over
         }
       }
     }
     int native_handle() const noexcept override {
-      if constexpr (requires { kept.native_handle(); }) {
-        return kept.native_handle();
+      if constexpr (requires { content.native_handle(); }) {
+        return content.native_handle();
       } else {
         return -1;
       }
     }
-    S kept;
+    S content;
   };
 
-  owned<base> kept_;
+  owned<base> holder_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

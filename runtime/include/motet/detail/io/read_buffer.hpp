@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class read_buffer {
  public:
-  read_buffer(const stream_direction& from, std::size_t limit);
+  read_buffer(const stream_direction& source, std::size_t limit);
   read_buffer(const read_buffer&) = delete;
   read_buffer& operator=(const read_buffer&) = delete;
   ~read_buffer();
@@ -34,14 +34,15 @@ class read_buffer {
   std::string_view held() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.get()) + begin_, end_ - begin_};
   }
-  bool fill(std::size_t wanted);
+  bool fill(std::size_t size);
   std::size_t read_stream(std::span<std::byte> room, std::error_code& error) noexcept;
-  void make_room(std::size_t wanted);
+  void make_room(std::size_t size);
   void grow();
-  std::string_view take(std::size_t size, std::size_t behind);
-  std::optional<std::size_t> find(std::string_view delimiter, std::size_t most, std::size_t limit);
+  std::string_view take(std::size_t size, std::size_t skip);
+  std::optional<std::size_t> find(std::string_view delimiter, std::size_t offset,
+                                  std::size_t limit);
 
-  const stream_direction from_;
+  const stream_direction source_;
   const std::size_t limit_;
   owned<std::byte[]> bytes_;
   std::size_t capacity_ = 0;

@@ -17,12 +17,12 @@ struct direction_calls {
   /// Returns: the argument of the other calls; valid until pass(), even if the stream is moved or
   ///          closed meanwhile.
   void* (*take)(void* stream, std::error_code& error) noexcept;
-  void (*pass)(void* held) noexcept;
+  void (*pass)(void* stream) noexcept;
   /// Reads or writes, whichever the direction is for.
   /// Returns: bytes moved, perhaps fewer than there are in `bytes`.
-  std::size_t (*move)(void* held, std::span<std::byte> bytes, std::error_code& error) noexcept;
+  std::size_t (*move)(void* stream, std::span<std::byte> bytes, std::error_code& error) noexcept;
   /// Returns: a descriptor with which the kernel may move the bytes itself; -1 if there is none.
-  int (*descriptor)(void* held) noexcept;
+  int (*descriptor)(void* stream) noexcept;
 };
 
 /// For a stream without turns.
@@ -33,8 +33,8 @@ inline constexpr direction_calls plain_direction{
       return stream;
     },
     [](void*) noexcept {},
-    [](void* held, std::span<std::byte> bytes, std::error_code& error) noexcept -> std::size_t {
-      auto& stream = *static_cast<Stream*>(held);
+    [](void* object, std::span<std::byte> bytes, std::error_code& error) noexcept -> std::size_t {
+      auto& stream = *static_cast<Stream*>(object);
       if constexpr (Writes) {
         return stream.write(std::span<const std::byte>(bytes), error);
       } else {
@@ -55,31 +55,31 @@ class direction_lock {
  public:
   direction_lock() noexcept = default;
   /// Switchpoint.
-  direction_lock(const stream_direction& wanted, std::error_code& error) noexcept
-      : calls_(wanted.calls), held_(wanted.calls->take(wanted.stream, error)) {
+  direction_lock(const stream_direction& direction, std::error_code& error) noexcept
+      : calls_(direction.calls), stream_(direction.calls->take(direction.stream, error)) {
     if (error) calls_ = nullptr;
   }
   direction_lock(direction_lock&& other) noexcept
-      : calls_(taken(other.calls_)), held_(other.held_) {}
+      : calls_(taken(other.calls_)), stream_(other.stream_) {}
   direction_lock& operator=(direction_lock&& other) noexcept {
     calls_ = taken(other.calls_, calls_);
-    held_ = taken(other.held_, held_);
+    stream_ = taken(other.stream_, stream_);
     return *this;
   }
   ~direction_lock() {
-    if (calls_ != nullptr) calls_->pass(held_);
+    if (calls_ != nullptr) calls_->pass(stream_);
   }
 
   explicit operator bool() const noexcept { return calls_ != nullptr; }
   std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
-    return calls_->move(held_, room, error);
+    return calls_->move(stream_, room, error);
   }
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept;
-  int descriptor() const noexcept { return calls_->descriptor(held_); }
+  int descriptor() const noexcept { return calls_->descriptor(stream_); }
 
  private:
   const direction_calls* calls_ = nullptr;
-  void* held_ = nullptr;
+  void* stream_ = nullptr;
 };
 
 /// The directions of `stream`; a kind of stream that has turns provides its own by overloading this
@@ -102,6 +102,6 @@ stream_direction output_of(Stream& stream) {
 }
 
 /// Throws: a pending interruption, for operation_canceled; else std::system_error.
-[[noreturn]] void throw_stream_error(const std::error_code& error, const char* what);
+[[noreturn]] void throw_stream_error(const std::error_code& error, const char* description);
 
 }}}  // namespace motet::MOTET_ABI::detail

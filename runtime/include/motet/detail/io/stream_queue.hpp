@@ -21,7 +21,7 @@ class stream_queue {
  public:
   /// Waits until it is the running fiber's turn.
   /// Throws: std::logic_error if a fiber of another thread has the turn.
-  queue_result take(const char* what, int fd);
+  queue_result take(const char* description, int fd);
   /// Hands the turn to the fiber that has waited longest.
   void pass() noexcept;
   /// Makes take() return `closed`, even in the fibers that are already waiting.
@@ -44,7 +44,7 @@ class stream_queue {
   bool closed_ = false;
   bool kept_ = false;
   std::atomic<std::uint32_t> taken_in_{this_process()};  // the process that took it last
-  list<stream_wait, stream_wait_tag> waiting_;
+  list<stream_wait, stream_wait_tag> waits_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

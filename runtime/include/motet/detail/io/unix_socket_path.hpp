@@ -13,8 +13,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class unix_socket_path {
  public:
   unix_socket_path() noexcept = default;
-  /// For a socket just bound to `where`; empty if that is not a path.
-  explicit unix_socket_path(const net::endpoint& where);
+  /// For a socket just bound to `address`; empty if that is not a path.
+  explicit unix_socket_path(const net::endpoint& address);
   unix_socket_path(unix_socket_path&& other) noexcept;
   unix_socket_path& operator=(unix_socket_path&& other) noexcept;
   ~unix_socket_path() { take_away(); }
@@ -31,8 +31,8 @@ class unix_socket_path {
   std::uint32_t made_in_ = 0;
 };
 
-/// Binds the socket to `where`. Replaces a path that a terminated program has left behind.
-/// Throws: std::system_error that names `where`.
-void bind_to(int socket, const net::endpoint& where, const char* what);
+/// Binds the socket to `address`. Replaces a path that a terminated program has left behind.
+/// Throws: std::system_error that names `address`.
+void bind_to(int socket, const net::endpoint& address, const char* description);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class write_buffer {
  public:
-  write_buffer(const stream_direction& to, std::size_t capacity, call_site site);
+  write_buffer(const stream_direction& destination, std::size_t capacity, call_site site);
   write_buffer(const write_buffer&) = delete;
   write_buffer& operator=(const write_buffer&) = delete;
   ~write_buffer();
@@ -24,7 +24,7 @@ class write_buffer {
   void write(std::span<const std::byte> bytes);
   void write_text(std::string_view text);
   void flush();
-  std::size_t buffered() const noexcept { return filling_.size() + sending_.size(); }
+  std::size_t buffered() const noexcept { return input_.size() + outgoing_.size(); }
 
  private:
   /// Bytes, some of which, at the front, have been written.
@@ -52,18 +52,18 @@ class write_buffer {
   void settle(const std::error_code& error);
   void end_unless_more() noexcept;
 
-  const stream_direction to_;
+  const stream_direction destination_;
   const std::size_t capacity_;
   const call_site site_;
-  const int unwinding_;
-  part filling_;
-  part sending_;
+  const int exceptions_;
+  part input_;
+  part outgoing_;
   direction_lock turn_;        // from the first byte until all are written
   std::error_code failure_;    // of the stream: it accepts no more bytes
   bool flush_is_due_ = false;  // a fiber will flush when the others wait
   local::mutex calls_;         // the order of the fibers that write
   local::mutex sends_;         // only one sends at a time
-  group flushing_;
+  group flushers_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -54,26 +54,27 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
   }
 }
 
-/// Switches from `from` to `to`, for good if `last`. Returns when `from` is switched to again.
-[[gnu::always_inline]] inline void switch_context(context& from, context& to,
+/// Switches from `current` to `target`, for good if `last`. Returns when `current` is switched to
+/// again.
+[[gnu::always_inline]] inline void switch_context(context& current, context& target,
                                                   bool last = false) noexcept {
-  sanitizer::before_switch(from.watched, to.watched, last);
+  sanitizer::before_switch(current.watched, target.watched, last);
   if constexpr (switches_inline) {
-    switch_inline(&from, &to);
+    switch_inline(&current, &target);
   } else {
-    motet_switch_context(&from.stack_pointer, to.stack_pointer);
+    motet_switch_context(&current.stack_pointer, target.stack_pointer);
   }
-  sanitizer::after_switch(from.watched);
+  sanitizer::after_switch(current.watched);
 }
 
-/// Switches to `to` for good.
-[[noreturn, gnu::always_inline]] inline void leave_context(context& to) noexcept {
-  context left;
-  sanitizer::before_switch(left.watched, to.watched, true);
+/// Switches to `target` for good.
+[[noreturn, gnu::always_inline]] inline void leave_context(context& target) noexcept {
+  context unused_context;
+  sanitizer::before_switch(unused_context.watched, target.watched, true);
   if constexpr (switches_inline) {
-    leave_inline(&to);
+    leave_inline(&target);
   } else {
-    motet_switch_context(&left.stack_pointer, to.stack_pointer);
+    motet_switch_context(&unused_context.stack_pointer, target.stack_pointer);
   }
   __builtin_unreachable();
 }

@@ -20,13 +20,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Source: Itanium C++ ABI: Exception Handling, 2.2.2, __cxa_eh_globals.
 struct exception_state {
-  void* caught = nullptr;
+  void* chain = nullptr;
   unsigned int uncaught = 0;
 };
 
 /// Returns: 0 if there is no exception. The results of several fibers can be or-ed.
-inline std::uintptr_t bits_of(const void* caught, unsigned int uncaught) noexcept {
-  return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
+inline std::uintptr_t bits_of(const void* stack, unsigned int uncaught) noexcept {
+  return reinterpret_cast<std::uintptr_t>(stack) | uncaught;
 }
 
 /// This thread's live exception state. Its address never changes; take it once per thread.

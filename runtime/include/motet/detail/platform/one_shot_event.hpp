@@ -11,14 +11,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class one_shot_event {
  public:
   void wait() noexcept;
-  /// Blocks until `when` at the longest.
+  /// Blocks until `deadline` at the longest.
   /// Returns: whether it is set.
-  bool wait_until(clock::time_point when) noexcept;
+  bool wait_until(clock::time_point deadline) noexcept;
   /// Lets the waiting thread through, and with that perhaps ends the lifetime of this.
   void set() noexcept;
 
  private:
-  std::atomic<std::uint32_t> set_{0};
+  std::atomic<std::uint32_t> flag_{0};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -31,9 +31,9 @@ inline constexpr bool thread = false;
 
 /// Whether one must be told of each stack, and a fault is the sanitizer's to report.
 #if defined(MOTET_ASAN) || defined(MOTET_TSAN)
-inline constexpr bool any = true;
+inline constexpr bool enabled = true;
 #else
-inline constexpr bool any = false;
+inline constexpr bool enabled = false;
 #endif
 
 /// The data that a sanitizer needs for one context.
@@ -57,8 +57,8 @@ struct context_state {
 /// long.
 /// Source: sigprocmask(2).
 [[gnu::always_inline]] inline void hold_signals(context_state& state) noexcept {
-  constexpr std::uint64_t all = ~std::uint64_t{0};
-  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &state.mask, sizeof all);
+  constexpr std::uint64_t every_signal = ~std::uint64_t{0};
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &state.mask, sizeof every_signal);
   std::time(nullptr);  // is intercepted
 }
 [[gnu::always_inline]] inline void let_signals_come(const context_state& state) noexcept {
@@ -68,24 +68,25 @@ struct context_state {
 
 /// For memory that motet manages itself: AddressSanitizer is told which parts are in use, and
 /// LeakSanitizer to search the memory for pointers.
-inline void poison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+inline void poison([[maybe_unused]] void* address, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_ASAN)
-  __asan_poison_memory_region(at, size);
+  __asan_poison_memory_region(address, size);
 #endif
 }
-inline void unpoison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+inline void unpoison([[maybe_unused]] void* address, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_ASAN)
-  __asan_unpoison_memory_region(at, size);
+  __asan_unpoison_memory_region(address, size);
 #endif
 }
-inline void search([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+inline void search([[maybe_unused]] void* address, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_ASAN)
-  __lsan_register_root_region(at, size);
+  __lsan_register_root_region(address, size);
 #endif
 }
-inline void search_no_more([[maybe_unused]] void* at, [[maybe_unused]] std::size_t size) noexcept {
+inline void search_no_more([[maybe_unused]] void* address,
+                           [[maybe_unused]] std::size_t size) noexcept {
 #if defined(MOTET_ASAN)
-  __lsan_unregister_root_region(at, size);
+  __lsan_unregister_root_region(address, size);
 #endif
 }
 
@@ -119,27 +120,29 @@ inline void forget([[maybe_unused]] context_state& state, [[maybe_unused]] void*
 #endif
 }
 
-/// Called just before the switch from `from` (for good, if `last`) to `to`. Inline: otherwise
-/// ThreadSanitizer would match one fiber's call of this function with another fiber's return.
-[[gnu::always_inline]] inline void before_switch([[maybe_unused]] context_state& from,
-                                                 [[maybe_unused]] context_state& to,
+/// Called just before the switch from `current` (for good, if `last`) to `target`. Inline:
+/// otherwise ThreadSanitizer would match one fiber's call of this function with another fiber's
+/// return.
+[[gnu::always_inline]] inline void before_switch([[maybe_unused]] context_state& current,
+                                                 [[maybe_unused]] context_state& target,
                                                  [[maybe_unused]] bool last) {
 #if defined(MOTET_ASAN)
-  __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack_bottom, to.stack_size);
+  __sanitizer_start_switch_fiber(last ? nullptr : &current.fake_stack, target.stack_bottom,
+                                 target.stack_size);
 #endif
 #if defined(MOTET_TSAN)
-  hold_signals(to);
-  __tsan_switch_to_fiber(to.fiber, 0);
+  hold_signals(target);
+  __tsan_switch_to_fiber(target.fiber, 0);
 #endif
 }
 
-/// Called just after a switch to `here`.
-inline void after_switch([[maybe_unused]] context_state& here) {
+/// Called just after a switch to `current`.
+inline void after_switch([[maybe_unused]] context_state& current) {
 #if defined(MOTET_ASAN)
-  __sanitizer_finish_switch_fiber(here.fake_stack, nullptr, nullptr);
+  __sanitizer_finish_switch_fiber(current.fake_stack, nullptr, nullptr);
 #endif
 #if defined(MOTET_TSAN)
-  let_signals_come(here);
+  let_signals_come(current);
 #endif
 }
 

@@ -59,7 +59,7 @@ std::size_t count_of(R& range) {
   static_assert(std::is_lvalue_reference_v<element_of<R>>,
                 "a range that is awaited must hold its elements, not make them");
   std::size_t count = 0;
-  for ([[maybe_unused]] auto& each : range) ++count;
+  for ([[maybe_unused]] auto& item : range) ++count;
   return count;
 }
 

@@ -14,9 +14,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 template <typename T, typename Sharing>
 struct pop_case final : select_branch {
-  explicit pop_case(basic_channel<T, Sharing>& from) noexcept
-      : select_branch(Sharing::shared), channel(from) {}
-  pop_case(pop_case&& unused) noexcept : select_branch(unused), channel(unused.channel) {}
+  explicit pop_case(basic_channel<T, Sharing>& source) noexcept
+      : select_branch(Sharing::shared), channel(source) {}
+  pop_case(pop_case&& other) noexcept : select_branch(other), channel(other.channel) {}
 
   void begin() noexcept { item.reset(); }
 
@@ -27,8 +27,8 @@ struct pop_case final : select_branch {
     return false;
   }
   bool enter(thread_core&) override {
-    const std::lock_guard in(channel.sharing_);
-    if (channel.items_.size() > 0 || channel.closed_ || channel.givers_.others_wait(*of)) {
+    const std::lock_guard lock(channel.sharing_);
+    if (channel.items_.size() > 0 || channel.closed_ || channel.givers_.others_wait(*owner)) {
       return true;
     }
     slot = std::addressof(item);
@@ -40,14 +40,14 @@ struct pop_case final : select_branch {
   }
 
   template <typename F>
-  void call(F& then) {
+  void call(F& handler) {
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
-      then(std::move(item));
+      handler(std::move(item));
     } else {
       static_assert(std::is_invocable_v<F&>,
                     "the function of on_pop() takes a std::optional of an item, which is empty "
                     "when the channel is closed, or nothing");
-      if constexpr (std::is_invocable_v<F&>) then();
+      if constexpr (std::is_invocable_v<F&>) handler();
     }
   }
 
@@ -58,26 +58,26 @@ struct pop_case final : select_branch {
 
 template <typename T, typename Sharing>
 struct push_case final : select_branch {
-  push_case(basic_channel<T, Sharing>& to, T& pushed) noexcept
-      : select_branch(Sharing::shared), channel(to), item(pushed) {
+  push_case(basic_channel<T, Sharing>& destination, T& source) noexcept
+      : select_branch(Sharing::shared), channel(destination), item(source) {
     slot = std::addressof(item);
   }
-  push_case(push_case&& unused) noexcept : push_case(unused.channel, unused.item) {
-    enabled = unused.enabled;
+  push_case(push_case&& other) noexcept : push_case(other.channel, other.item) {
+    enabled = other.enabled;
   }
 
   bool proceeds(thread_core& thread) override {
     channel.sharing_.lock();
-    const answer now = channel.give(item, &thread);
-    if (now == answer::closed) throw_channel_closed();
-    if (now == answer::done) return true;
+    const answer result = channel.give(item, &thread);
+    if (result == answer::closed) throw_channel_closed();
+    if (result == answer::done) return true;
     channel.sharing_.unlock();
     return false;
   }
   bool enter(thread_core&) override {
-    const std::lock_guard in(channel.sharing_);
+    const std::lock_guard lock(channel.sharing_);
     if (channel.items_.size() < channel.capacity_ || channel.closed_ ||
-        channel.takers_.others_wait(*of)) {
+        channel.takers_.others_wait(*owner)) {
       return true;
     }
     channel.givers_.push_back(*this);

@@ -21,9 +21,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// `Primitive` has members room_ and is_ready(), which is called under the room's lock.
 template <typename Primitive>
 struct room_case : select_branch {
-  explicit room_case(Primitive& awaited) noexcept
-      : select_branch(Primitive::shared), primitive(awaited) {}
-  room_case(room_case&& unused) noexcept : select_branch(unused), primitive(unused.primitive) {}
+  explicit room_case(Primitive& object) noexcept
+      : select_branch(Primitive::shared), primitive(object) {}
+  room_case(room_case&& other) noexcept : select_branch(other), primitive(other.primitive) {}
 
   bool proceeds(thread_core&) override {
     return primitive.room_.look([this] { return primitive.is_ready(); });
@@ -46,91 +46,91 @@ struct ready_room_case final : room_case<Primitive> {
 
 template <typename T>
 struct future_case final : room_case<event> {
-  explicit future_case(future<T> awaited)
-      : room_case<event>(awaited.state().published), kept(std::move(awaited)) {}
+  explicit future_case(future<T> result)
+      : room_case<event>(result.state().publication), source(std::move(result)) {}
 
-  future<T> kept;
+  future<T> source;
 };
 
 template <typename Sharing>
 struct acquire_case final : select_branch {
-  acquire_case(basic_semaphore<Sharing>& from, std::ptrdiff_t count)
-      : select_branch(Sharing::shared), permits(from), wanted(count) {
+  acquire_case(basic_semaphore<Sharing>& semaphore, std::ptrdiff_t count)
+      : select_branch(Sharing::shared), permits(semaphore), permit_count(count) {
     if (count <= 0) refuse_permits();
   }
-  acquire_case(acquire_case&& unused) noexcept
-      : select_branch(unused), permits(unused.permits), wanted(unused.wanted) {}
+  acquire_case(acquire_case&& other) noexcept
+      : select_branch(other), permits(other.permits), permit_count(other.permit_count) {}
 
   void begin() noexcept { refused = false; }
-  bool proceeds(thread_core&) override { return permits.try_acquire(wanted); }
+  bool proceeds(thread_core&) override { return permits.try_acquire(permit_count); }
   bool enter(thread_core&) override {
-    const std::lock_guard in(permits.sharing_);
-    const bool others = permits.waiting_.others_wait(*of);
-    if (permits.closed_ || (permits.free_ >= wanted && !others)) return true;
-    number = static_cast<std::size_t>(wanted);
-    permits.waiting_.push_back(*this);
+    const std::lock_guard lock(permits.sharing_);
+    const bool queued = permits.waiters_.others_wait(*owner);
+    if (permits.closed_ || (permits.free_ >= permit_count && !queued)) return true;
+    number = static_cast<std::size_t>(permit_count);
+    permits.waiters_.push_back(*this);
     return false;
   }
   void leave_list() noexcept override {
     thread_core* thread = self_core();
-    wake_list freed;
-    detail::leave(permits.sharing_, *this, [&] { permits.choose(freed, thread); });
-    freed.notify(thread);
+    wake_list waiters;
+    detail::leave(permits.sharing_, *this, [&] { permits.choose(waiters, thread); });
+    waiters.notify(thread);
   }
   void finish() override {
     if (refused) throw_semaphore_closed();
   }
 
   basic_semaphore<Sharing>& permits;
-  const std::ptrdiff_t wanted;
+  const std::ptrdiff_t permit_count;
 };
 
 /// `Shared` is what the subscription has in common with its source.
 template <typename T, typename Shared>
 struct next_case final : select_branch {
-  explicit next_case(subscription_to<T, Shared>& by)
-      : select_branch(Shared::shared), subscription(by), from(&by.source()) {}
-  next_case(next_case&& unused) noexcept
-      : select_branch(unused), subscription(unused.subscription), from(unused.from) {}
+  explicit next_case(subscription_to<T, Shared>& subscriber)
+      : select_branch(Shared::shared), subscription(subscriber), state(&subscriber.source()) {}
+  next_case(next_case&& other) noexcept
+      : select_branch(other), subscription(other.subscription), state(other.state) {}
 
   void begin() {
-    found = {};
-    from = &subscription.source();
+    result = {};
+    state = &subscription.source();
   }
   bool proceeds(thread_core&) override {
-    return from->room.look([this] { return subscription.read(*from, found); });
+    return state->room.look([this] { return subscription.read(*state, result); });
   }
   bool enter(thread_core&) override {
-    return from->room.enter_unless(
+    return state->room.enter_unless(
         [this] {
           reading<T> ahead;
           std::uint64_t from_there = subscription.place_;
-          from->read(from_there, ahead);
-          return ahead.over;
+          state->read(from_there, ahead);
+          return ahead.complete;
         },
         *this);
   }
-  void leave_list() noexcept override { from->room.leave(*this); }
+  void leave_list() noexcept override { state->room.leave(*this); }
   void finish() override {
-    from->room.look([this] { return subscription.read(*from, found); });
+    state->room.look([this] { return subscription.read(*state, result); });
   }
 
   template <typename F>
-  void call(F& then) {
-    std::optional<T> next = subscription.copy_of(found);
+  void call(F& handler) {
+    std::optional<T> next = subscription.copy_of(result);
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
-      then(std::move(next));
+      handler(std::move(next));
     } else {
       static_assert(std::is_invocable_v<F&>,
                     "the function of on_next() takes a std::optional of an item, which is empty "
                     "when there are no more, or nothing");
-      if constexpr (std::is_invocable_v<F&>) then();
+      if constexpr (std::is_invocable_v<F&>) handler();
     }
   }
 
   subscription_to<T, Shared>& subscription;
-  Shared* from;
-  reading<T> found;
+  Shared* state;
+  reading<T> result;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

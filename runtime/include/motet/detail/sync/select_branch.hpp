@@ -41,8 +41,8 @@ class select_branch : public wait_node {
   virtual bool is_time() const noexcept { return false; }
 
   template <typename F>
-  void call(F& then) {
-    then();
+  void call(F& handler) {
+    handler();
   }
 
   const bool shared;
@@ -52,16 +52,16 @@ class select_branch : public wait_node {
 
  protected:
   /// Does not copy the state that a select() has left in the other branch.
-  select_branch(const select_branch& moved) noexcept
-      : wait_node(), shared(moved.shared), enabled(moved.enabled) {}
+  select_branch(const select_branch& other) noexcept
+      : wait_node(), shared(other.shared), enabled(other.enabled) {}
   ~select_branch() = default;
 };
 
 class end_case final : public select_branch, private awaiter {
  public:
   /// Throws: std::logic_error for an empty handle.
-  explicit end_case(fiber_ref awaited);
-  end_case(end_case&& unused);
+  explicit end_case(fiber_ref fiber);
+  end_case(end_case&& other);
 
  private:
   bool proceeds(thread_core& thread) override;
@@ -77,7 +77,7 @@ class end_case final : public select_branch, private awaiter {
 class ready_case final : public select_branch {
  public:
   ready_case(int fd, short events) noexcept;
-  ready_case(ready_case&& unused) noexcept;
+  ready_case(ready_case&& other) noexcept;
 
  private:
   bool proceeds(thread_core& thread) override;
@@ -87,18 +87,18 @@ class ready_case final : public select_branch {
 
   struct watch : pending_operation {
     using pending_operation::pending_operation;
-    ready_case* of = nullptr;
+    ready_case* branch = nullptr;
   };
-  static void win_at_end(pending_operation& ended, thread_core& home) noexcept;
+  static void win_at_end(pending_operation& operation, thread_core& home) noexcept;
 
   operation op_;
-  watch pending_;
+  watch watch_;
 };
 
 class time_case final : public select_branch {
  public:
   explicit time_case(clock::duration span);
-  time_case(time_case&& unused) noexcept;
+  time_case(time_case&& other) noexcept;
   void begin() noexcept;
 
  private:
@@ -109,7 +109,7 @@ class time_case final : public select_branch {
   bool is_time() const noexcept override { return true; }
 
   struct alarm : timer {
-    time_case* of = nullptr;
+    time_case* branch = nullptr;
   };
   clock::duration span_;
   alarm alarm_;
@@ -118,11 +118,11 @@ class time_case final : public select_branch {
 [[noreturn]] void refuse_to_select_nothing();
 
 /// Waits until one of `branches` can be taken, takes it, and, after a wait, calls its finish().
-/// Shuffles `branches` unless `as_they_are`. `what` names the wait in dumps.
+/// Shuffles `branches` unless `as_they_are`. `description` names the wait in dumps.
 /// Returns: the branch that was taken.
 /// Throws: a pending interruption; what a branch throws.
 select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
-                        const char* what = "select");
+                        const char* description = "select");
 select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are);
 
 }}}  // namespace motet::MOTET_ABI::detail

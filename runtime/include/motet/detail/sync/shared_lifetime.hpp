@@ -18,9 +18,9 @@ struct shared_lifetime {
   bool end() noexcept {
     sharing.lock_at_end();
     ended = true;
-    const bool others = owners > 1;
+    const bool survives = owners > 1;
     sharing.unlock();
-    return others;
+    return survives;
   }
 
   Sharing sharing;  // guards the members below, and those of the derived state
@@ -32,12 +32,12 @@ template <typename State>
 class shared_owner {
  public:
   /// The first owner of a state that was just made with `new`.
-  explicit shared_owner(State* made) noexcept : state_(made) {}
-  explicit shared_owner(State& shared) : state_(&shared) {
-    const std::lock_guard in(shared.sharing);
-    ++shared.owners;
+  explicit shared_owner(State* state) noexcept : state_(state) {}
+  explicit shared_owner(State& state) : state_(&state) {
+    const std::lock_guard lock(state.sharing);
+    ++state.owners;
   }
-  shared_owner(shared_owner&& from) noexcept : state_(taken(from.state_)) {}
+  shared_owner(shared_owner&& other) noexcept : state_(taken(other.state_)) {}
   shared_owner& operator=(shared_owner&&) = delete;
   ~shared_owner() {
     if (state_ == nullptr) return;

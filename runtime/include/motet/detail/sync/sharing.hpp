@@ -68,11 +68,11 @@ class local_policy {
 
   /// Throws: std::logic_error on any thread but the first.
   void lock() {
-    const std::uintptr_t here = this_thread_mark();
-    if (here == first_) [[likely]]
+    const std::uintptr_t mark = this_thread_mark();
+    if (mark == first_) [[likely]]
       return;
     if (first_ != 0) refuse_other_thread();
-    first_ = here;
+    first_ = mark;
   }
   void unlock() noexcept {}
   void lock_at_end() noexcept {}

@@ -18,46 +18,46 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// except detach_all(), which acquires it.
 class wait_list {
  public:
-  void push_back(wait_node& one) noexcept {
+  void push_back(wait_node& node) noexcept {
     forget_gone();
-    one.enter();
-    waiting_.push_back(one);
+    node.enter();
+    nodes_.push_back(node);
   }
 
-  void push_front(wait_node& one) noexcept {
+  void push_front(wait_node& node) noexcept {
     forget_gone();
-    one.enter();
-    waiting_.push_front(one);
+    node.enter();
+    nodes_.push_front(node);
   }
 
   /// Returns: the first node whose waiter is still open, without choosing it; or null.
   wait_node* front() noexcept {
-    wait_node* each = first();
-    while (each != nullptr && !each->of->open()) each = waiting_.next(*each);
-    return each;
+    wait_node* node = first();
+    while (node != nullptr && !node->owner->open()) node = nodes_.next(*node);
+    return node;
   }
 
   /// The same, but first removes the nodes at the front whose waiters have ended.
   wait_node* first_left() noexcept {
-    wait_node* each = first();
-    while (each != nullptr && !each->of->open()) each = next_after_ended(*each);
-    return each;
+    wait_node* node = first();
+    while (node != nullptr && !node->owner->open()) node = next_after_ended(*node);
+    return node;
   }
 
   /// Returns: the number of waiters in the list that are still open.
   std::size_t size() noexcept {
     forget_gone();
     std::size_t count = 0;
-    for (wait_node* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-      if (each->of->open()) ++count;
+    for (wait_node* node = nodes_.front(); node != nullptr; node = nodes_.next(*node)) {
+      if (node->owner->open()) ++count;
     }
     return count;
   }
 
-  /// Returns: whether a waiter other than `asking` waits in the list.
-  bool others_wait(const waiter& asking) noexcept {
-    for (wait_node* each = first(); each != nullptr; each = waiting_.next(*each)) {
-      if (each->of != &asking && each->of->open()) return true;
+  /// Returns: whether a waiter other than `asker` waits in the list.
+  bool others_wait(const waiter& asker) noexcept {
+    for (wait_node* node = first(); node != nullptr; node = nodes_.next(*node)) {
+      if (node->owner != &asker && node->owner->open()) return true;
     }
     return false;
   }
@@ -70,10 +70,10 @@ class wait_list {
     return choose_behind(*oldest, chooser);
   }
 
-  /// Lets the waiter of `chosen` look again, without giving it anything. Until it calls arrived(),
+  /// Lets the waiter of `node` look again, without giving it anything. Until it calls arrived(),
   /// choose() and similar calls find no other waiter, so that none behind it is served first.
-  void expect(wait_node& chosen) noexcept {
-    chosen.refused = true;
+  void expect(wait_node& node) noexcept {
+    node.refused = true;
     filled_in_ |= expecting;
   }
   void arrived() noexcept { filled_in_ &= ~expecting; }
@@ -84,12 +84,12 @@ class wait_list {
     return (filled_in_ & expecting) != 0 || front() != nullptr;
   }
 
-  /// Chooses the waiter of `one`, and removes `one` from the list.
+  /// Chooses the waiter of `node`, and removes `node` from the list.
   /// Returns: whether the waiter could be chosen.
-  [[gnu::always_inline]] static bool take(wait_node& one, const thread_core* chooser) noexcept {
-    if (!one.of->choose(chooser)) return false;
-    one.of->chosen = &one;
-    one.unlink();
+  [[gnu::always_inline]] static bool take(wait_node& node, const thread_core* chooser) noexcept {
+    if (!node.owner->choose(chooser)) return false;
+    node.owner->winner = &node;
+    node.unlink();
     return true;
   }
 
@@ -99,9 +99,9 @@ class wait_list {
 
  private:
   wait_node* first() noexcept {
-    if (waiting_.empty()) return nullptr;
+    if (nodes_.empty()) return nullptr;
     forget_gone();
-    return (filled_in_ & expecting) == 0 ? waiting_.front() : nullptr;
+    return (filled_in_ & expecting) == 0 ? nodes_.front() : nullptr;
   }
 
   /// A forked child forgets the waiters of its parent, without looking at their frames, which may
@@ -109,26 +109,26 @@ class wait_list {
   void forget_gone() noexcept {
     if ((filled_in_ & ~expecting) == this_process()) [[likely]]
       return;
-    waiting_.abandon();
+    nodes_.abandon();
     filled_in_ = this_process();
   }
 
-  [[gnu::noinline]] wait_node* choose_behind(wait_node& ended,
+  [[gnu::noinline]] wait_node* choose_behind(wait_node& first_choice,
                                              const thread_core* chooser) noexcept {
-    wait_node* each = next_after_ended(ended);
-    while (each != nullptr && !take(*each, chooser)) each = next_after_ended(*each);
-    return each;
+    wait_node* node = next_after_ended(first_choice);
+    while (node != nullptr && !take(*node, chooser)) node = next_after_ended(*node);
+    return node;
   }
 
-  /// Takes `ended`, whose waiter has ended, out of the list, unless its fiber is already doing so.
-  /// Returns: the node behind `ended`, or null.
-  wait_node* next_after_ended(wait_node& ended) noexcept {
-    wait_node* next = waiting_.next(ended);
-    ended.detach();
+  /// Takes `node`, whose waiter has ended, out of the list, unless its fiber is already doing so.
+  /// Returns: the node behind `node`, or null.
+  wait_node* next_after_ended(wait_node& node) noexcept {
+    wait_node* next = nodes_.next(node);
+    node.detach();
     return next;
   }
 
-  list<wait_node, wait_nodes_tag> waiting_;
+  list<wait_node, wait_nodes_tag> nodes_;
   static constexpr std::uint32_t expecting = std::uint32_t{1} << 31;
   std::uint32_t filled_in_ = 0;  // the process that filled the list, and the flag `expecting`
 };
@@ -146,19 +146,19 @@ class waiting_room {
   waiting_room(const waiting_room&) = delete;
   waiting_room& operator=(const waiting_room&) = delete;
   /// Waits that are still open throw std::logic_error.
-  ~waiting_room() { waiting_.detach_all(sharing_); }
+  ~waiting_room() { waiters_.detach_all(sharing_); }
 
   /// Returns what `read()` returned.
   template <typename Read>
   auto look(Read&& read) {
-    const std::lock_guard in(sharing_);
+    const std::lock_guard lock(sharing_);
     return read();
   }
 
   /// Waits for the next release_if(), unless `ready()` says that there is nothing to wait for.
   /// Throws: a pending interruption; std::logic_error if the room ends meanwhile.
   template <typename Ready>
-  void wait_unless(Ready&& ready, const char* what, const void* subject) {
+  void wait_unless(Ready&& ready, const char* description, const void* subject) {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
@@ -167,10 +167,10 @@ class waiting_room {
         return;
       }
     } while (sharing_.becomes_fiber(thread));
-    single_wait waiting(what, subject, thread, Sharing::shared);
-    waiting_.push_back(waiting);
+    single_wait node(description, subject, thread, Sharing::shared);
+    waiters_.push_back(node);
     sharing_.unlock();
-    wait_on(sharing_, waiting);
+    wait_on(sharing_, node);
   }
 
   /// Calls `change()`, and ends every wait, in order, if it returns true.
@@ -187,31 +187,32 @@ class waiting_room {
     release(true);
   }
 
-  /// For a select(): `one` waits as well, unless `ready()`.
-  /// Returns: whether it was ready, and `one` does not wait.
+  /// For a select(): `node` waits as well, unless `ready()`.
+  /// Returns: whether it was ready, and `node` does not wait.
   template <typename Ready>
-  bool enter_unless(Ready&& ready, wait_node& one) {
-    const std::lock_guard in(sharing_);
+  bool enter_unless(Ready&& ready, wait_node& node) {
+    const std::lock_guard lock(sharing_);
     if (ready()) return true;
-    waiting_.push_back(one);
+    waiters_.push_back(node);
     return false;
   }
-  void leave(wait_node& one) noexcept {
-    detail::leave(sharing_, one, [] {});
+  void leave(wait_node& node) noexcept {
+    detail::leave(sharing_, node, [] {});
   }
 
  private:
   /// Called under the lock, which is released.
-  void release(bool all) noexcept {
+  void release(bool whole_list) noexcept {
     thread_core* thread = self_core();
-    wake_list released;
-    while (wait_node* next = all ? waiting_.choose(thread) : nullptr) released.add(*next);
+    wake_list released_waiters;
+    while (wait_node* next = whole_list ? waiters_.choose(thread) : nullptr)
+      released_waiters.add(*next);
     sharing_.unlock();
-    released.notify(thread);
+    released_waiters.notify(thread);
   }
 
   Sharing sharing_;
-  wait_list waiting_;
+  wait_list waiters_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -25,8 +25,8 @@ struct wait_nodes_tag;
 class waiter : public post {
  public:
   /// `thread` is null for a thread without fibers.
-  waiter(const char* what, thread_core* thread, bool shared) noexcept
-      : wait(what), fiber(thread == nullptr ? nullptr : &thread->running()), home_(thread) {
+  waiter(const char* description, thread_core* thread, bool shared) noexcept
+      : wait(description), fiber(thread == nullptr ? nullptr : &thread->running()), home_(thread) {
     wait.shared = shared;
   }
 
@@ -68,7 +68,7 @@ class waiter : public post {
 
   wait_record wait;
   control_block* const fiber;  // any thread may read it, unlike `wait`; null: thread without fibers
-  wait_node* chosen = nullptr;  // the node by which the waiter was chosen
+  wait_node* winner = nullptr;  // the node by which the waiter was chosen
   bool in_many = false;         // it has nodes in several lists
   bool destroyed = false;       // the primitive was destroyed during the wait
 
@@ -93,9 +93,9 @@ class waiter : public post {
 /// A waiter's place in one list.
 struct wait_node : tagged_link<wait_nodes_tag> {
   wait_node() = default;
-  explicit wait_node(waiter& owner) noexcept : of(&owner) {}
+  explicit wait_node(waiter& parent) noexcept : owner(&parent) {}
 
-  waiter* of = nullptr;
+  waiter* owner = nullptr;
   void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
   bool refused = false;    // notified, but without the awaited item
@@ -104,9 +104,9 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   /// Chooses the waiter by this node, and makes its fiber runnable. Called on its home thread.
   /// Returns: false if the wait had ended.
   bool win(thread_core& home) noexcept {
-    if (!of->wait.claim(wake_reason::handed)) return false;
-    of->chosen = this;
-    home.make_runnable(*of->fiber);
+    if (!owner->wait.claim(wake_reason::handed)) return false;
+    owner->winner = this;
+    home.make_runnable(*owner->fiber);
     return true;
   }
 
@@ -114,16 +114,16 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   /// Called by the waiter's own fiber, which then removes the node from its list.
   /// Returns: false if the node is in no list any more; the list may have been destroyed.
   bool leave() noexcept {
-    place expected = place::listed;
-    if (place_.compare_exchange_strong(expected, place::leaving)) return true;
+    place current = place::listed;
+    if (place_.compare_exchange_strong(current, place::leaving)) return true;
     await_detached();
     return false;
   }
   /// Takes the node, whose waiter has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is already doing so.
   bool detach(bool list_ends = false) noexcept {
-    place expected = place::listed;
-    if (!place_.compare_exchange_strong(expected, place::detaching)) return false;
+    place current = place::listed;
+    if (!place_.compare_exchange_strong(current, place::detaching)) return false;
     unlink();
     list_gone = list_ends;
     place_.store(place::detached, std::memory_order_release);  // may destroy *this
@@ -139,15 +139,16 @@ struct wait_node : tagged_link<wait_nodes_tag> {
 
 /// A waiter on one primitive, `subject`, with its node.
 struct single_wait : wait_node {
-  single_wait(const char* what, const void* subject, thread_core* thread, bool shared) noexcept
-      : wait_node(lone_waiter), lone_waiter(what, thread, shared) {
+  single_wait(const char* description, const void* subject, thread_core* thread,
+              bool shared) noexcept
+      : wait_node(lone_waiter), lone_waiter(description, thread, shared) {
     lone_waiter.wait.subject = reinterpret_cast<std::intptr_t>(subject);
     lone_waiter.wait.of_object = true;
   }
   /// The same for a lock, whose holder's mark is in `holder`.
-  single_wait(const char* what, const void* subject, const std::atomic<std::uintptr_t>& holder,
-              thread_core* thread, bool shared) noexcept
-      : single_wait(what, subject, thread, shared) {
+  single_wait(const char* description, const void* subject,
+              const std::atomic<std::uintptr_t>& holder, thread_core* thread, bool shared) noexcept
+      : single_wait(description, subject, thread, shared) {
     lone_waiter.wait.holder = &holder;
     lone_waiter.wait.for_lock = true;
   }
@@ -161,52 +162,52 @@ struct single_wait : wait_node {
 /// Chosen waiters, to be notified once the primitive's lock has been released.
 class wake_list {
  public:
-  void add(wait_node& one) noexcept { waiting_.push_back(one); }
+  void add(wait_node& node) noexcept { nodes_.push_back(node); }
   /// Returns: the number of waiters notified.
   std::size_t notify(thread_core* notifier) noexcept {
     std::size_t count = 0;
-    while (wait_node* each = waiting_.pop_front()) {
-      each->of->notify(notifier);
+    while (wait_node* node = nodes_.pop_front()) {
+      node->owner->notify(notifier);
       ++count;
     }
     return count;
   }
 
  private:
-  list<wait_node, wait_nodes_tag> waiting_;
+  list<wait_node, wait_nodes_tag> nodes_;
 };
 
-/// Takes `one`, whose waiter was interrupted, out of its list, unless the primitive has done so or
-/// has ended. `then()` is called under the primitive's lock.
+/// Takes `node`, whose waiter was interrupted, out of its list, unless the primitive has done so or
+/// has ended. `cleanup()` is called under the primitive's lock.
 template <typename Sharing, typename Then>
-void leave(Sharing& sharing, wait_node& one, Then&& then) noexcept {
-  if (!one.leave()) return;
-  const std::lock_guard in(sharing);
-  one.unlink();
-  then();
+void leave(Sharing& sharing, wait_node& node, Then&& cleanup) noexcept {
+  if (!node.leave()) return;
+  const std::lock_guard lock(sharing);
+  node.unlink();
+  cleanup();
 }
 
-/// Waits, after `one` has entered a list and the primitive's lock has been released.
+/// Waits, after `node` has entered a list and the primitive's lock has been released.
 /// Throws: what interrupts the wait; std::logic_error if the primitive is destroyed. An interrupted
-///         wait first calls `choose(freed)` under the lock: waiters behind `one` may have waited
-///         only because `one` was in front of them.
+///         wait first calls `choose(waiters)` under the lock: waiters behind `node` may have waited
+///         only because `node` was in front of them.
 template <typename Sharing, typename Choose>
-[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one, Choose&& choose) {
-  if (one.lone_waiter.park()) [[likely]] {
-    if (one.lone_waiter.destroyed) [[unlikely]]
+[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& node, Choose&& choose) {
+  if (node.lone_waiter.park()) [[likely]] {
+    if (node.lone_waiter.destroyed) [[unlikely]]
       throw_destroyed();
     return;
   }
-  wake_list freed;
-  leave(sharing, one, [&] { choose(freed); });
-  freed.notify(self_core());
+  wake_list waiters;
+  leave(sharing, node, [&] { choose(waiters); });
+  waiters.notify(self_core());
   throw_interruption();
 }
 
 /// The same for primitives whose waiters never hold up those behind them.
 template <typename Sharing>
-[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& one) {
-  wait_on(sharing, one, [](wake_list&) {});
+[[gnu::always_inline]] inline void wait_on(Sharing& sharing, single_wait& node) {
+  wait_on(sharing, node, [](wake_list&) {});
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -26,8 +26,8 @@ struct executor_access;
 /// executor_stopped is thrown in it.
 class arrival {
  public:
-  explicit arrival(std::shared_ptr<migration_attempt> which) noexcept
-      : attempt_(std::move(which)) {}
+  explicit arrival(std::shared_ptr<migration_attempt> attempt) noexcept
+      : attempt_(std::move(attempt)) {}
   void operator()() const;
 
  private:
@@ -36,29 +36,29 @@ class arrival {
 };
 
 struct executor_kind {
-  void (*post)(void* where, std::function<void()>&& f);
-  bool (*is_here)(const void* where);
+  void (*post)(void* target, std::function<void()>&& f);
+  bool (*is_here)(const void* target);
   /// Waits for a slot, so that send() need not wait; null: send() never waits.
   /// Returns: false if the traveller already has a slot in this executor, and needs no other.
-  bool (*take_room)(void* where, const journey& traveller);
+  bool (*take_room)(void* target, const journey& traveller);
   /// Uses up the slot, even if it throws.
-  void (*send)(void* where, const arrival& fiber);
+  void (*send)(void* target, const arrival& fiber);
 };
 
 /// Whether the calling fiber runs on that thread, pool, strand or executor.
-bool runs_here(const thread& where);
-bool runs_here(const thread_pool& where);
-bool runs_here(const strand& where) noexcept;
+bool runs_here(const thread& target);
+bool runs_here(const thread_pool& target);
+bool runs_here(const strand& target) noexcept;
 bool runs_here(const inline_executor&) noexcept;
 
 /// As executor_kind::take_room.
 /// Throws: executor_stopped; a pending interruption.
-bool take_room(const thread_pool& where, const journey& traveller);
-bool take_room(const strand& where, const journey& traveller);
+bool take_room(const thread_pool& target, const journey& traveller);
+bool take_room(const strand& target, const journey& traveller);
 /// Throws: executor_stopped, std::bad_alloc.
-void give(const thread_pool& where, const arrival& fiber);
-void give(const strand& where, const arrival& fiber);
-void give(const thread& where, const arrival& fiber);
+void give(const thread_pool& target, const arrival& fiber);
+void give(const strand& target, const arrival& fiber);
+void give(const thread& target, const arrival& fiber);
 
 }  // namespace detail
 

@@ -53,8 +53,8 @@ class offloaded_outcome {
       if constexpr (std::is_void_v<T>) {
         invoke_offloaded(std::forward<F>(f), stop);
       } else if constexpr (std::is_reference_v<T>) {
-        auto&& referred = invoke_offloaded(std::forward<F>(f), stop);
-        value_ = std::addressof(referred);
+        auto&& result_reference = invoke_offloaded(std::forward<F>(f), stop);
+        value_ = std::addressof(result_reference);
       } else {
         value_.emplace(invoke_offloaded(std::forward<F>(f), stop));
       }
@@ -156,7 +156,7 @@ class owned_call_of final : public owned_call {
   using result = std::remove_cvref_t<offloaded_result<F>>;
 
   template <typename From>
-  explicit owned_call_of(From&& from) : f_(std::forward<From>(from)) {
+  explicit owned_call_of(From&& function) : f_(std::forward<From>(function)) {
     if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
   }
   result take() { return outcome_.take(); }
@@ -170,9 +170,9 @@ class owned_call_of final : public owned_call {
 
 /// As offload().
 template <typename F>
-decltype(auto) offload_to(offload_room where, F&& f, call_site site = {}) {
+decltype(auto) offload_to(offload_room room, F&& f, call_site site = {}) {
   lent_call_of<F> call(std::forward<F>(f));
-  call.room = where;
+  call.room = room;
   call.site = site;
   call.await_end();
   return call.take();
@@ -180,13 +180,13 @@ decltype(auto) offload_to(offload_room where, F&& f, call_site site = {}) {
 
 /// As offload_owned().
 template <typename F>
-auto offload_owned_to(offload_room where, F&& f, call_site site = {}) {
+auto offload_owned_to(offload_room room, F&& f, call_site site = {}) {
   using call_type = owned_call_of<std::decay_t<F>>;
   auto* const call = new call_type(std::forward<F>(f));
-  owned<owned_call> kept(call);
-  call->room = where;
+  owned<owned_call> owner(call);
+  call->room = room;
   call->site = site;
-  owned_call::await_end(kept);
+  owned_call::await_end(owner);
   return call->take();
 }
 

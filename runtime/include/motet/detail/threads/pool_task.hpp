@@ -20,16 +20,17 @@ class job_inbox;
 struct pool_state;
 
 /// A worker's load is the number of jobs it has been given, or has taken from other workers, less
-/// the number it has finished. A pool in which the sums of `given` and `finished` are equal has
-/// nothing to do.
+/// the number it has finished. A pool in which the sums of `arrivals` and `completions` are equal
+/// has nothing to do.
 struct worker_load {
-  alignas(64) std::atomic<std::uint64_t> given{0};
-  std::atomic<std::int64_t> moved{0};  // jobs stolen from others, minus jobs stolen by others
-  // A copy of `finished` and its time, updated by the threads that submit jobs.
+  alignas(64) std::atomic<std::uint64_t> arrivals{0};
+  std::atomic<std::int64_t> steal_balance{
+      0};  // jobs stolen from others, minus jobs stolen by others
+  // A copy of `completions` and its time, updated by the threads that submit jobs.
   std::atomic<std::uint64_t> seen_finished{0};
   std::atomic<std::uint64_t> seen_at{0};
-  alignas(64) std::atomic<std::uint64_t> finished{0};  // the worker alone writes it
-  std::atomic<std::uint64_t> failed{0};
+  alignas(64) std::atomic<std::uint64_t> completions{0};  // the worker alone writes it
+  std::atomic<std::uint64_t> failures{0};
   /// The worker has no more to start, and waits for jobs, or has ended.
   std::atomic<bool> dry{false};
   std::atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
@@ -65,8 +66,8 @@ class pool_task {
  public:
   /// The worker's load counts this job already.
   pool_task(worker_load& worker, Work&& work) noexcept : worker_(&worker), work_(std::move(work)) {}
-  pool_task(pool_task&& from) noexcept
-      : worker_(taken(from.worker_)), work_(std::move(from.work_)) {}
+  pool_task(pool_task&& other) noexcept
+      : worker_(taken(other.worker_)), work_(std::move(other.work_)) {}
   pool_task& operator=(pool_task&&) = delete;
   ~pool_task() {
     if (worker_ != nullptr) end();
@@ -74,9 +75,9 @@ class pool_task {
 
   void operator()() noexcept {
     worker_ = &load_here();
-    ended_ = job_end::undone;
+    end_ = job_end::undone;
     if (discards(*worker_)) return;
-    ended_ = job_end::value;
+    end_ = job_end::value;
     try {
       work_.run();
     } catch (...) {
@@ -86,7 +87,7 @@ class pool_task {
 
  private:
   void fail(std::exception_ptr error) noexcept {
-    ended_ = job_end::error;
+    end_ = job_end::error;
     note_failure(*worker_, error);
     work_.fail(*worker_, std::move(error));
   }
@@ -94,14 +95,14 @@ class pool_task {
   /// The load falls before the result is published: a thread that has seen the result finds this
   /// worker idle.
   void end() noexcept {
-    if (ended_ <= job_end::undone) {
+    if (end_ <= job_end::undone) {
       work_.leave_undone();
     } else if (may_have_spun()) {
       look_at_children();
     }
     const bool has_room = work_.has_room();
     work_.drop();
-    if (ended_ == job_end::not_begun) {
+    if (end_ == job_end::not_begun) {
       take_back(*worker_, has_room);
     } else {
       count_finished(*worker_, has_room);
@@ -113,7 +114,7 @@ class pool_task {
   void look_at_children() noexcept {
     std::exception_ptr error = failure_of_children(*worker_);
     if (error == nullptr) return;
-    if (ended_ == job_end::value) {
+    if (end_ == job_end::value) {
       fail(std::move(error));
     } else {
       report_unhandled(*worker_, error);
@@ -121,7 +122,7 @@ class pool_task {
   }
 
   worker_load* worker_;
-  job_end ended_ = job_end::not_begun;
+  job_end end_ = job_end::not_begun;
   Work work_;
 };
 

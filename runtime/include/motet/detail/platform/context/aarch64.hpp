@@ -38,8 +38,8 @@ struct saved_context {
 /// The label is a landing pad (hint 36 is `bti j`) for programs that check their jumps.
 [[gnu::always_inline]] inline void switch_inline(saved_context* save,
                                                  const saved_context* load) noexcept {
-  register saved_context* from asm("x0") = save;
-  register const saved_context* to asm("x1") = load;
+  register saved_context* destination asm("x0") = save;
+  register const saved_context* source asm("x1") = load;
   asm volatile(
       "mov x16, sp\n\t"
       "adr x17, 1f\n\t"
@@ -53,7 +53,7 @@ struct saved_context {
       "br x17\n"
       "1:\n\t"
       "hint 36"
-      : "+r"(from), "+r"(to)
+      : "+r"(destination), "+r"(source)
       :
       : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
         "x16", "x17", "x18", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v0",
@@ -64,7 +64,7 @@ struct saved_context {
 
 /// Restores the context at `load`, for good.
 [[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
-  register const saved_context* to asm("x1") = load;
+  register const saved_context* source asm("x1") = load;
   asm volatile(
       "ldp x16, x17, [%0]\n\t"
       "ldp x29, x30, [%0, 16]\n\t"
@@ -72,7 +72,7 @@ struct saved_context {
       "mov sp, x16\n\t"
       "br x17"
       :
-      : "r"(to)
+      : "r"(source)
       : "x16", "x17", "memory");
 }
 
