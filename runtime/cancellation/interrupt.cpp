@@ -111,7 +111,7 @@ bool give_token(control_block& fiber, value_slot&& token) noexcept {
   } else {
     slot = std::move(token);
   }
-  if (fiber.wait != nullptr && fiber.wait->for_token) {
+  if (fiber.wait != nullptr && fiber.wait->for_token()) {
     fiber.home->resume(*fiber.wait, wake_reason::handed);
   }
   return true;

@@ -199,7 +199,7 @@ bool interrupt_fiber(control_block& fiber, interrupt bits) noexcept {
   if (wait == nullptr || !wait->interruptible || !effective_interruption_of(fiber)) return false;
   thread_state& home = home_of(fiber);
   if (home.resume(*wait, wake_reason::interrupted)) return true;
-  if (bits == interrupt_raised && wait->for_token && wait->ended() == wake_reason::handed) {
+  if (bits == interrupt_raised && wait->for_token() && wait->ended() == wake_reason::handed) {
     wait->end_instead(wake_reason::interrupted);
     home.cleaner.destroy_later(std::move(cold(fiber).token));
   }

@@ -68,7 +68,7 @@ std::string doing(const control_block& fiber) {
   if (fiber.state.load(std::memory_order_relaxed) == fiber_state::running) return "goes elsewhere";
   if (fiber.wait == nullptr) return "gives way";
   const wait_record& wait = *fiber.wait;
-  const bool numbered = !wait.of_object && wait.subject >= 0;
+  const bool numbered = !wait.of_object() && wait.subject >= 0;
   return std::string("waits: ") + wait.description +
          (numbered ? " " + std::to_string(wait.subject) : "");
 }

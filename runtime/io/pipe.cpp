@@ -209,8 +209,7 @@ void pipe::close(detail::owned<end>& closing) {
   end::let_go(std::move(old_end));
 }
 
-/// Ends the calls on both ends before it closes an end, which the other end would see as end of
-/// file.
+/// Ends the calls on both ends before it closes an end, which the other would see as end of file.
 void pipe::close() {
   if (read_end_ != nullptr) read_end_->check_thread();
   if (write_end_ != nullptr) write_end_->check_thread();

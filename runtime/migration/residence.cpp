@@ -144,8 +144,8 @@ bool residence::post_on() noexcept {
     attempt->number = ++trip.attempts;
     trip.sender = &attempt->answers_to;
     trip.on_its_way.store(attempt->number, std::memory_order_release);
-    if (&attempt->answers_to != this && (trip.wanted || trip.last_clock.due != no_deadline))
-      nudge(trip);
+    const bool has_deadline = trip.last_clock.due != no_deadline;
+    if (&attempt->answers_to != this && (trip.wanted || has_deadline)) nudge(trip);
   }
   race_point();
   cold_part& part = cold(block);
@@ -185,8 +185,8 @@ clock::time_point residence::recall_at() noexcept {
   const std::lock_guard lock(trip.sharing);
   if (trip.sender != this) return no_deadline;
   if (trip.wanted) return clock::time_point::min();
-  return trip.last_clock.is_virtual || thread.time.virtual_time() ? no_deadline
-                                                                  : trip.last_clock.due;
+  const bool is_virtual = trip.last_clock.is_virtual || thread.time.virtual_time();
+  return is_virtual ? no_deadline : trip.last_clock.due;
 }
 
 void residence::look() noexcept {
@@ -195,7 +195,7 @@ void residence::look() noexcept {
 
 void residence::await_news() noexcept {
   wait_record wait(its_stack);
-  wait.for_token = true;
+  wait.kind = wait_kind::token;
   absence = &wait;
   family& children = cold(block).own_family;
   children.waits_until = until::all_over;

@@ -114,7 +114,8 @@ void notice_later(thread_state& thread, std::string line) {
 bool deadlock_detector::end_idle() noexcept {
   const kept_errno errno_guard(thread_.error_number());
   wait_record* wait = thread_.main_fiber().wait;
-  if (wait != nullptr && wait->ends_when_idle && thread_.resume(*wait, wake_reason::idle)) {
+  if (wait != nullptr && wait->kind == wait_kind::idle_token &&
+      thread_.resume(*wait, wake_reason::idle)) {
     return true;
   }
   // The main fiber ends its children: what a transient one waits for can still wake it.

@@ -10,9 +10,10 @@ PAGE = "motet_debugger_page"
 MOST_FIELDS = 64
 FIELDS = ("roster", "place.thread", "place.runtime", "place.next", "thread.running", "thread.fibers", "block.size",
           "block.links", "id", "state", "wait", "named", "site.file", "site.line", "stack_pointer", "resume_at", "frame",
-          "base", "wait.description", "wait.subject", "wait.target", "wait.of_object", "wait.for_lock", "slab.size",
-          "slab.first", "slab.blocks", "slab.cold_room", "cold.name")
+          "base", "wait.description", "wait.subject", "wait.target", "wait.kind", "slab.size", "slab.first",
+          "slab.blocks", "slab.cold_room", "cold.name")
 STATES = ("runnable", "running", "waiting", "dead")
+OBJECT, LOCK = 1, 2  # kinds of waits: runtime/include/motet/detail/core/wait_record.hpp
 NUMBER_BITS = 40  # of a fiber within its thread
 
 
@@ -106,14 +107,15 @@ class Fiber:
         read = self.motet.memory
         text = ": " + self.motet.text(self.motet.word(wait + at["wait.description"]))
         subject = struct.unpack("<q", read.bytes(wait + at["wait.subject"], 8))[0]
-        if read.bytes(wait + at["wait.of_object"], 1) != b"\0":
+        kind = read.bytes(wait + at["wait.kind"], 1)[0]
+        if kind in (OBJECT, LOCK):
             text += f" {subject & (2**64 - 1):#x}"
         elif subject >= 0:
             text += f" {subject}"
         target = self.motet.word(wait + at["wait.target"])
         if not target:
             return text
-        if read.bytes(wait + at["wait.for_lock"], 1) != b"\0":
+        if kind == LOCK:
             return text + self.holder(target)
         awaited = Fiber(self.motet, self.motet.word(target))
         return text + (", held up by " if subject >= 0 else " ") + awaited.label()

@@ -61,8 +61,10 @@ void recorder::note_wait(const control_block& previous, std::uint64_t next) noex
   const wait_record& wait = *previous.wait;
   const std::uint64_t text = place_of(wait.description, 0);
   write(kind::park, text << trace::number_bits | next);
-  if (wait.subject >= 0 || wait.of_object) {
-    const kind form = wait.for_lock ? kind::lock : wait.of_object ? kind::object : kind::subject;
+  if (wait.subject >= 0 || wait.of_object()) {
+    const kind form = wait.for_lock()    ? kind::lock
+                      : wait.of_object() ? kind::object
+                                         : kind::subject;
     write(form, static_cast<std::uint64_t>(wait.subject));
   }
 }

@@ -65,14 +65,14 @@ void describe_wait(std::ostream& output, const thread_state& thread, control_blo
                    lock_holders& holders, clock::time_point present) {
   const wait_record& wait = *fiber.wait;
   output << ": " << (wait.cancelling ? "cancelling " : "") << wait.description;
-  if (wait.of_object) {
+  if (wait.of_object()) {
     output << " 0x" << std::hex << wait.subject << std::dec;
   } else if (wait.subject >= 0) {
     output << ' ' << wait.subject;
   }
   if (const auto holder = holders.of(wait)) {
     name_holder(output, thread, *holder);
-  } else if (!wait.for_lock && wait.target != nullptr) {
+  } else if (!wait.for_lock() && wait.target != nullptr) {
     output << (wait.subject >= 0 ? ", held up by " : " ");
     name(output, thread, **wait.target);
   }

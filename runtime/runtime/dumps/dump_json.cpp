@@ -26,14 +26,14 @@ void write_fiber(std::ostream& output, const control_block& fiber, lock_holders&
   const wait_record* wait = wait_of(fiber);
   if (wait == nullptr) return;
   output << ", \"wait\": " << json_string{wait->description};
-  if (wait->of_object) {
+  if (wait->of_object()) {
     output << ", \"object\": \"0x" << std::hex << wait->subject << std::dec << '"';
   } else if (wait->subject >= 0) {
     output << ", \"subject\": " << wait->subject;
   }
   const auto holder = holders.of(*wait);
   if (holder && holder->type == lock_holder::kind::fiber) output << ", \"held_by\": " << holder->id;
-  if (!wait->for_lock && wait->target != nullptr) {
+  if (!wait->for_lock() && wait->target != nullptr) {
     output << ", \"for_fiber\": " << (*wait->target)->id;
   }
   if (wait->cancelling) output << ", \"cancelling\": true";

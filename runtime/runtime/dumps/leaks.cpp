@@ -80,8 +80,8 @@ class leak_search {
   step step_from(control_block& fiber) {
     if (may_be_woken(fiber)) return {};
     const wait_record& wait = *fiber.wait;
-    if (wait.for_lock) return to_holder(wait);
-    if (wait.for_token) return {nullptr, is_referred_to(fiber) ? nullptr : has_no_handle};
+    if (wait.for_lock()) return to_holder(wait);
+    if (wait.for_token()) return {nullptr, is_referred_to(fiber) ? nullptr : has_no_handle};
     if (wait.target == nullptr || !is_here(**wait.target)) return {};
     return {*wait.target, nullptr};
   }

@@ -21,7 +21,7 @@ constexpr int bits_within_thread = 40;  // of a fiber's number
 }  // namespace
 
 std::optional<lock_holder> lock_holders::of(const wait_record& wait) {
-  if (!wait.for_lock || wait.ended() != wake_reason::none) return std::nullopt;
+  if (!wait.for_lock() || wait.ended() != wake_reason::none) return std::nullopt;
   const std::uintptr_t mark =
       wait.shared ? mark_in(wait.holder) : wait.holder->load(std::memory_order_relaxed);
   if (mark == 0) return std::nullopt;

@@ -82,7 +82,7 @@ class group {
 
   /// Spawns a fiber that calls `body(promise<T>&)`, and waits until `body` has set the promise, for
   /// example when its server is listening. The fiber then continues in the background. If this call
-  /// is interrupted, it cancels the fiber.
+  /// is interrupted, it cancels the fiber. Needs motet/sync/future.hpp.
   /// Returns: the value of the promise.
   /// Switchpoint.
   /// Throws: what `body` throws before it sets the promise; fiber_cancelled if the fiber is

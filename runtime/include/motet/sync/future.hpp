@@ -6,16 +6,13 @@
 #include <exception>
 #include <memory>
 #include <motet/sync/event.hpp>
+#include <motet/sync/future_fwd.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI {
 
-template <typename T>
-class future;
-template <typename T>
-class promise;
 class thread_pool;
 
 namespace detail {
@@ -24,18 +21,6 @@ template <typename T>
 struct future_case;
 template <typename T, typename F>
 struct starting;
-
-/// Gets the result of a ready future, without a switchpoint.
-struct ready_future {
-  template <typename T>
-  static decltype(auto) read(const future<T>& source) {
-    return source.read_ready();
-  }
-  template <typename T>
-  static T take(const future<T>& source) {
-    return source.take_ready();
-  }
-};
 
 [[noreturn]] void refuse_empty_future();
 [[noreturn]] void refuse_taken_value();

@@ -28,8 +28,7 @@ inline void let_exception_displace_token(thread_core& thread, control_block& fib
     let_exception_displace_token(present_core(), fiber);
   } else {
     wait_record wait("suspend");
-    wait.for_token = true;
-    wait.ends_when_idle = fiber.is_main && !conditional;
+    wait.kind = fiber.is_main && !conditional ? wait_kind::idle_token : wait_kind::token;
     if (thread.park(wait) == wake_reason::interrupted) present_core().throw_pending();
   }
   return std::move(cold(fiber).token);

@@ -20,6 +20,15 @@ enum class wake_reason : std::uint8_t {
   idle,         // the main fiber's suspend(): this thread is deadlocked
 };
 
+/// What the subject of a wait is, and what ends the wait.
+enum class wait_kind : std::uint8_t {
+  call,        // the subject is a number, such as a descriptor
+  object,      // the subject is the address of the object that is waited for
+  lock,        // the same, and `holder` has the mark of the lock's holder
+  token,       // of suspend(): its token, once given, gives way to an exception
+  idle_token,  // of suspend() in the main fiber: ends when the thread is deadlocked
+};
+
 struct wait_record {
   /// `description` and `subject` are for people: "read on fd", 7. A negative subject is left out.
   explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
@@ -30,7 +39,7 @@ struct wait_record {
   union {
     /// Where to find the fiber that will end this wait, if one is known; for people, too.
     control_block* const* target = nullptr;
-    /// With `for_lock`: the mark of the holder.
+    /// Of a lock: the mark of the holder.
     const std::atomic<std::uintptr_t>* holder;
   };
   control_block* fiber = nullptr;
@@ -38,16 +47,13 @@ struct wait_record {
   bool interruptible = true;
   /// Any thread may claim it, which takes a locked instruction.
   bool shared = false;
-  /// The wait of suspend(): its token, once given, gives way to an exception.
-  bool for_token = false;
-  /// The wait of suspend() in the main fiber.
-  bool ends_when_idle = false;
   /// An operation whose end has been asked for and is awaited.
   bool cancelling = false;
-  bool for_lock = false;
-  /// The subject is the address of the object that is waited for.
-  bool of_object = false;
+  wait_kind kind = wait_kind::call;
 
+  bool of_object() const noexcept { return kind == wait_kind::object || kind == wait_kind::lock; }
+  bool for_lock() const noexcept { return kind == wait_kind::lock; }
+  bool for_token() const noexcept { return kind >= wait_kind::token; }
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {
     wake_reason open = wake_reason::none;

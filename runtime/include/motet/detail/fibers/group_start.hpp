@@ -3,12 +3,16 @@
 #pragma once
 
 #include <exception>
-#include <motet/fibers/fiber.hpp>
-#include <motet/sync/future.hpp>
+#include <motet/base/errors.hpp>
+#include <motet/sync/future_fwd.hpp>
 #include <type_traits>
 #include <utility>
 
-namespace motet { inline namespace MOTET_ABI { namespace detail {
+namespace motet { inline namespace MOTET_ABI {
+
+class fiber_ref;
+
+namespace detail {
 
 std::exception_ptr unready_end() noexcept;
 
@@ -37,4 +41,6 @@ struct starting {
 ///         handled exception.
 [[noreturn]] void rethrow_for_start_of(const fiber_ref& child);
 
-}}}  // namespace motet::MOTET_ABI::detail
+}  // namespace detail
+
+}}  // namespace motet::MOTET_ABI

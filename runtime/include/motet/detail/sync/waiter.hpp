@@ -143,14 +143,14 @@ struct single_wait : wait_node {
               bool shared) noexcept
       : wait_node(lone_waiter), lone_waiter(description, thread, shared) {
     lone_waiter.wait.subject = reinterpret_cast<std::intptr_t>(subject);
-    lone_waiter.wait.of_object = true;
+    lone_waiter.wait.kind = wait_kind::object;
   }
   /// The same for a lock, whose holder's mark is in `holder`.
   single_wait(const char* description, const void* subject,
               const std::atomic<std::uintptr_t>& holder, thread_core* thread, bool shared) noexcept
       : single_wait(description, subject, thread, shared) {
     lone_waiter.wait.holder = &holder;
-    lone_waiter.wait.for_lock = true;
+    lone_waiter.wait.kind = wait_kind::lock;
   }
   waiter lone_waiter;
 };
