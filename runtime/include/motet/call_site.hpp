@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// The former path of motet/base/call_site.hpp.
+#pragma once
+
+#include <motet/base/call_site.hpp>

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// The former path of motet/fibers/coroutine.hpp.
+#pragma once
+
+#include <motet/fibers/coroutine.hpp>

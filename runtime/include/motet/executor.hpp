@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// The former path of motet/threads/portal.hpp.
+#pragma once
+
+#include <motet/threads/portal.hpp>

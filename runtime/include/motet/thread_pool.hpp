@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// The former path of motet/threads/thread_pool.hpp.
+#pragma once
+
+#include <motet/threads/thread_pool.hpp>
