@@ -6,6 +6,10 @@
 #include "cancellation/remote_verbs.hpp"
 #include "fibers/fiber_end.hpp"
 #include "migration/journey.hpp"
+#include "observe/dumps/dump.hpp"
+#include "observe/observers.hpp"
+#include "observe/snapshots.hpp"
+#include "observe/stalls/stall_watch.hpp"
 #include "runtime/run.hpp"
 #include "threads/await_thread.hpp"
 
@@ -23,8 +27,8 @@ constinit const upward_calls hooks = {
     .end_idle = [](deadlock_detector& detector) noexcept { return detector.end_idle(); },
     .look_whether_stuck =
         [](deadlock_detector& detector) noexcept { detector.look_whether_stuck(); },
-    .write_dump = [](dump_request& request) noexcept { request.write(); },
-    .is_away = [](const journey& trip) noexcept { return trip.absent; },
+#ifndef MOTET_WITHOUT_MIGRATION
+    .is_away = [(const journey& trip) noexcept { return trip.absent; },
     .come_home = &end_journey,
     .go_to = [](journey& trip, const control_block& owner) noexcept { go_to(trip, owner); },
     .failure_while_away = &failure_while_away,
@@ -32,6 +36,18 @@ constinit const upward_calls hooks = {
     .forward_stops = &forward_stops,
     .forward_result = &forward_result,
     .dispose_journey = &dispose_journey,
+#endif
+#ifndef MOTET_WITHOUT_OBSERVE
+    .prepare = &prepare_observers,
+    .observe = &observe,
+    .unobserve = &watch_no_more,
+    .lock_observers = &lock_observers,
+    .unlock_observers = &unlock_observers,
+    .abandon_observers = &abandon_observers,
+    .write_dump = [](dump_request& request) noexcept { request.write(); },
+    .dump_fibers = [](thread_state& thread, std::ostream& output) { dump(thread, output, {}); },
+    .take_snapshot = &copy_trace,
+#endif
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

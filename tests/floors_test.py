@@ -24,6 +24,7 @@ ROOMS = [
     "io",
     "runtime",
     "migration",
+    "observe",
     "tls",
     "http",
 ]

@@ -13,8 +13,8 @@
 
 #include "base/saturating_time.hpp"
 #include "cancellation/child_failures.hpp"
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
-#include "core/recording/recorder.hpp"
 #include "unhandled/exception_object.hpp"
 #include "unhandled/notice.hpp"
 

@@ -8,6 +8,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
+/// The name of the thread that looks for stalls, while it looks: so long it wakes no fiber.
+inline constexpr char name_of_stall_watch[] = "motet watch";
+
 class deadlock_detector {
  public:
   explicit deadlock_detector(thread_state& thread) noexcept : thread_(thread) {}

@@ -3,7 +3,10 @@
 // of a room that is not built stay null.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <iosfwd>
+#include <memory>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/switchpoint.hpp>
 #include <motet/runtime/options.hpp>
@@ -14,6 +17,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class blocking_call;
 class remote_wait;
+
+enum class snapshot_cause : std::uint8_t { signal, deadline, stall, failure };
 
 struct upward_calls {
   // cancellation
@@ -48,8 +53,6 @@ struct upward_calls {
   /// See deadlock_detector.
   bool (*end_idle)(deadlock_detector& detector) noexcept;
   void (*look_whether_stuck)(deadlock_detector& detector) noexcept;
-  /// See dump_request.
-  void (*write_dump)(dump_request& request) noexcept;
 
   // migration; called only for a fiber that has a journey
   /// Whether its stack is on another thread, or about to be. At home.
@@ -68,6 +71,27 @@ struct upward_calls {
   void (*forward_result)(journey& trip, value_slot&& value) noexcept;
   /// From now on the journey does not lead to the fiber's block, which goes away.
   void (*dispose_journey)(journey& trip) noexcept;
+
+  // observe; null if that is not built, but for write_dump, which nothing asks for then
+  /// Before a thread's runtime begins: answers the dump signal, and watches for stalls.
+  /// Returns: the thread's recorder, or null.
+  /// Throws: std::invalid_argument, std::system_error, std::bad_alloc.
+  std::unique_ptr<event_recorder> (*prepare)(const options& settings);
+  /// The thread's runtime begins.
+  void (*observe)(thread_state& thread, std::unique_ptr<event_recorder> recorder) noexcept;
+  /// Called before this thread's runtime ends: returns when no report about it is in progress.
+  void (*unobserve)(const thread_state& thread) noexcept;
+  /// Round a fork.
+  void (*lock_observers)();
+  void (*unlock_observers)() noexcept;
+  /// In the child instead of unlock_observers().
+  void (*abandon_observers)() noexcept;
+  /// See dump_request.
+  void (*write_dump)(dump_request& request) noexcept;
+  /// Writes a line for each fiber of the thread.
+  void (*dump_fibers)(thread_state& thread, std::ostream& output);
+  /// See take_snapshot().
+  void (*take_snapshot)(snapshot_cause cause) noexcept;
 };
 
 extern const upward_calls hooks [[gnu::visibility("hidden")]];

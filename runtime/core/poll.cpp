@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/kept_errno.hpp"
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -9,8 +9,8 @@
 #include "base/alarm.hpp"
 #include "base/flag_guard.hpp"
 #include "base/printable.hpp"
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

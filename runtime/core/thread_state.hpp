@@ -14,6 +14,7 @@
 #include "core/counting/counting.hpp"
 #include "core/deadlock_detector.hpp"
 #include "core/dump_request.hpp"
+#include "core/event_recorder.hpp"
 #include "core/job_intake.hpp"
 #include "core/mail/remote_requests.hpp"
 #include "core/operations.hpp"
@@ -27,7 +28,6 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class recorder;
 struct fork_reserve;
 struct pool_state;
 struct worker_load;
@@ -58,7 +58,7 @@ class thread_state : public thread_core {
   reaper cleaner;
   dump_request dumps;
   counting counts;
-  std::unique_ptr<recorder> recording;  // if recorded()
+  std::unique_ptr<event_recorder> recording;  // if recorded()
   job_intake jobs;
   const pool_state* pool = nullptr;  // that its thread is a worker of
   worker_load* load = nullptr;       // as that worker

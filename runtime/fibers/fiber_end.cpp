@@ -11,8 +11,8 @@
 
 #include "base/made_exception.hpp"
 #include "cancellation/child_failures.hpp"
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/store/hand_on_for_good.hpp"
 #include "fibers/family.hpp"
 #include "fibers/group_ends.hpp"

@@ -21,6 +21,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+/// What a fiber waits for while its stack, or that of its guest, is on another thread.
+inline constexpr char its_stack[] = "its stack, which is on another thread";
+
 struct forwarded;
 struct journey;
 struct visit;

@@ -7,13 +7,12 @@
 
 #include "cancellation/asked.hpp"
 #include "cancellation/scopes.hpp"
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
-#include "core/recording/recorder.hpp"
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"
 #include "migration/visit.hpp"
-#include "runtime/dumps/leaks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -21,10 +21,9 @@
 #include "base/kept_errno.hpp"
 #include "base/saturating_time.hpp"
 #include "cancellation/interrupt.hpp"
+#include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 #include "platform/offload/blocking_pool.hpp"
-#include "runtime/dumps/dump.hpp"
-#include "runtime/stalls/stall_watch.hpp"
 #include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -97,8 +96,11 @@ other_threads other_threads_in_process() noexcept {
 
 std::string deadlock_report(thread_state& thread) {
   std::ostringstream output;
-  output << "every fiber of this thread waits and nothing pends that could wake one:\n";
-  dump(thread, output, {});
+  output << "every fiber of this thread waits and nothing pends that could wake one";
+  if (hooks.dump_fibers != nullptr) {
+    output << ":\n";
+    hooks.dump_fibers(thread, output);
+  }
   return output.str();
 }
 

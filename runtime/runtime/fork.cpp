@@ -12,7 +12,8 @@
 
 #include "base/remote_work.hpp"
 #include "cancellation/scopes.hpp"
-#include "core/recording/recorder.hpp"
+#include "core/event_recorder.hpp"
+#include "core/hooks.hpp"
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "platform/cores.hpp"
@@ -20,7 +21,6 @@
 #include "platform/offload/blocking_pool.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "runtime/run.hpp"
-#include "runtime/stalls/stall_watch.hpp"
 #include "sync/static_guards.hpp"
 #include "unhandled/origin.hpp"
 
@@ -117,13 +117,13 @@ void lock_all() {
   mailbox::lock_all();
   origins::lock();
   registered_thread::lock_all();
-  trace_file::beginning().lock();
+  if (hooks.lock_observers != nullptr) hooks.lock_observers();
   static_guards::lock();
 }
 
 void unlock_all() {
   static_guards::unlock();
-  trace_file::beginning().unlock();
+  if (hooks.unlock_observers != nullptr) hooks.unlock_observers();
   registered_thread::unlock_all();
   origins::unlock();
   mailbox::unlock_all();
@@ -137,9 +137,7 @@ void start_over_in_child() {
   static_guards::unlock();
   mapping_guard::unlock();
   registered_thread::unlock_all();
-  watch_nobody();
-  trace_file::abandon();
-  trace_file::beginning().unlock();
+  if (hooks.abandon_observers != nullptr) hooks.abandon_observers();
   origins::unlock();
   mailbox::abandon_all();
   blocking_pool::abandon();

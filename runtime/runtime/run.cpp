@@ -18,12 +18,8 @@
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/blocking_pool.hpp"
 #include "platform/valgrind.hpp"
-#include "runtime/debugger_page.hpp"
-#include "runtime/dumps/dump_signal.hpp"
 #include "runtime/foreign_backend.hpp"
 #include "runtime/lazy_backend.hpp"
-#include "runtime/stalls/stall_watch.hpp"
-#include "runtime/traces/tracing.hpp"
 #include "runtime/visitor_runtime.hpp"
 
 extern "C" {
@@ -51,6 +47,11 @@ bool within(const T& value, const Low& low, const High& high) {
   return low <= value && value <= high;
 }
 
+bool asks_for_observers(const options& settings) {
+  return !settings.trace.file.empty() || settings.stall_report.count() > 0 ||
+         settings.dump_signal != 0;
+}
+
 void check(const options& settings) {
   using namespace std::chrono_literals;
   stack_pool::check_size(settings.stack_size);
@@ -70,8 +71,9 @@ void check(const options& settings) {
   require(settings.stall_report == 0ms || within(settings.stall_report, 5ms, 1h),
           "options.stall_report must be 0, or 5 ms to 1 h");
   require(settings.offload_limit <= 65'536, "options.offload_limit must be 0 to 65,536");
-  check_trace(settings.trace);
   require(settings.deadlock_report.count() >= 0, "options.deadlock_report must not be negative");
+  require(hooks.prepare != nullptr || !asks_for_observers(settings),
+          "options.trace, stall_report and dump_signal need a motet that is built with observe");
 }
 
 bool is_built(std::string_view name) {
@@ -105,18 +107,13 @@ namespace {
 void start_runtime(const options& settings) {
   check(settings);
   check_disabled();
-  const int signal = dump_signal(settings);
-  if (signal != 0) answer_dump_signal(signal);
+  std::unique_ptr<event_recorder> recorder;
+  if (hooks.prepare != nullptr) recorder = hooks.prepare(settings);
   if (settings.offload_limit > 0) blocking_pool::most.store(settings.offload_limit);
-  const bool watched = settings.stall_report.count() > 0;
-  if (watched) watch_stalls(settings);
-  auto recording = recorder_for(settings);
   auto* thread = new thread_state(settings, kernel_for(settings), new_fork_reserve());
-  write_debugger_page(*thread);
-  if (recording != nullptr) record(*thread, std::move(recording));
-  if (signal != 0) thread->dumps.learn_own_stack();
+  if (hooks.observe != nullptr) hooks.observe(*thread, std::move(recorder));
   set_self(thread);
-  if (watched) thread->dumps.watched() = true;
+  if (settings.stall_report.count() > 0) thread->dumps.watched() = true;
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.
@@ -125,7 +122,7 @@ void start_runtime(const options& settings) {
 std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
   thread_state* thread = self();
   const std::exception_ptr first = thread->end(leave_first);
-  watch_no_more(*thread);
+  if (hooks.unobserve != nullptr) hooks.unobserve(*thread);
   set_self(reinterpret_cast<thread_core*>(mark));
   delete thread;
   return first;
@@ -136,7 +133,7 @@ std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
 void end_with_thread(void*) noexcept {
   thread_state* thread = self();
   if (thread == nullptr) return;
-  watch_no_more(*thread);
+  if (hooks.unobserve != nullptr) hooks.unobserve(*thread);
   const control_block& caller = thread->running();
   if (&caller != &thread->main_fiber()) {
     thread->end_others();

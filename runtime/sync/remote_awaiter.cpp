@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cancellation/child_failures.hpp"
+#include "core/event_recorder.hpp"
 #include "core/mail/mailbox.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -8,8 +8,8 @@
 #include <motet/detail/sync/wait_list.hpp>
 #include <stdexcept>
 
+#include "core/event_recorder.hpp"
 #include "core/mail/mailbox.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 

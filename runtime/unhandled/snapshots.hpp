@@ -3,14 +3,14 @@
 // forget why.
 #pragma once
 
-#include <motet/detail/base/abi.hpp>
+#include "core/hooks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-enum class snapshot_cause { signal, deadline, stall, failure };
-
 /// If the process records, copies the recording to FILE.CAUSE-N: for each cause at most one per
 /// second, and four in all, except for the signal. Blocks the thread while the disk writes.
-void take_snapshot(snapshot_cause cause) noexcept;
+inline void take_snapshot(snapshot_cause cause) noexcept {
+  if (hooks.take_snapshot != nullptr) hooks.take_snapshot(cause);
+}
 
 }}}  // namespace motet::MOTET_ABI::detail

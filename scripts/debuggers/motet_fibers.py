@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The fibers of a process, or of its core file, as motet-gdb.py and motet_lldb.py show them. Nothing runs
 in the process, and no debugging information is needed: a page of numbers in the library says where
-everything is (runtime/runtime/debugger_page.cpp, which has the same order)."""
+everything is (runtime/observe/debugger_page.cpp, which has the same order)."""
 
 import struct
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/recording/trace_format.hpp"
+#include "observe/recording/trace_format.hpp"
 
 namespace motet_trace {
 

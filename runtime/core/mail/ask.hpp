@@ -5,9 +5,9 @@
 #include <motet/detail/base/race_point.hpp>
 #include <mutex>
 
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "core/mail/remote_requests.hpp"
-#include "core/recording/recorder.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -3,8 +3,8 @@
 // ended that first.
 #include "core/mail/remote_wait.hpp"
 
+#include "core/event_recorder.hpp"
 #include "core/mail/mailbox.hpp"
-#include "core/recording/recorder.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

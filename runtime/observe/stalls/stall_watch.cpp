@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// See observe/stalls/stall_watch.hpp. Objects of the watched thread may change, or be destroyed, at
+// any moment. So they are read through the kernel (observe/peek.hpp), and an observation counts
+// only if the thread has made no progress meanwhile. The runtime of the watched thread cannot end
+// during a report.
+#include "observe/stalls/stall_watch.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/thread_registry.hpp"
+#include "core/thread_state.hpp"
+#include "observe/dumps/fiber_frames.hpp"
+#include "observe/peek.hpp"
+#include "observe/stalls/blocked_call.hpp"
+#include "observe/stalls/fiber_facts.hpp"
+#include "observe/stalls/stall_timer.hpp"
+#include "observe/stalls/stalled_frames.hpp"
+#include "platform/signal_mask.hpp"
+#include "unhandled/notice.hpp"
+#include "unhandled/snapshots.hpp"
+
+#if defined(MOTET_ASAN)
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+using clock = stall_timer::clock;
+
+class watcher;
+
+/// Never destroyed: the watching thread outlives statics.
+struct watch_state {
+  using place = std::pair<std::string, unsigned>;
+
+  std::mutex lock;  // guards:
+  bool begun = false;
+  std::map<place, stall_stats> by_site;
+
+  std::mutex report_mutex;  // held during a report
+  std::atomic<pid_t> watching_thread{0};
+  std::atomic<watcher*> eyes{nullptr};                               // of that thread
+  std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
+  clock::time_point told_at{};  // the last time, by the watching thread
+  std::uint64_t untold = 0;     // since then
+  watch_state* of_parent = nullptr;
+};
+
+constinit std::atomic<watch_state*> current{nullptr};
+/// The parent's, in a forked child, which refers to that of its own parent: none is lost.
+constinit std::atomic<watch_state*> of_the_parent{nullptr};
+
+watch_state& state() {
+  watch_state* result = current.load();
+  if (result != nullptr) return *result;
+  auto* candidate = new watch_state;
+  if (current.compare_exchange_strong(result, candidate)) return *candidate;
+  delete candidate;
+  return *result;
+}
+
+/// A thread that a fiber holds, as it was seen under the thread registry's lock.
+struct held_thread {
+  const thread_entry* place;
+  pid_t number;
+  const thread_state* runtime;
+  progress observation;
+  clock::duration hold_time;
+  bool is_new;
+};
+
+void count(const fiber_facts& fiber, const held_thread& thread, const std::string& call) {
+  watch_state& watch = state();
+  const std::lock_guard guard(watch.lock);
+  const std::string file = fiber.site.file == nullptr ? "" : fiber.site.file;
+  const auto entry = watch.by_site.try_emplace({file, fiber.site.line}).first;
+  stall_stats& site_stats = entry->second;
+  site_stats.site = {entry->first.first.c_str(),
+                     entry->first.second};  // the object may be unloaded
+  if (thread.is_new) ++site_stats.stalls;
+  site_stats.longest = std::max<std::chrono::nanoseconds>(site_stats.longest, thread.hold_time);
+  if (!call.empty()) site_stats.call = call;
+}
+
+const char* what_it_does(const blocked_call& call) {
+  if (call.is == blocked_call::state::in_call) return "is blocked in ";
+  return call.is == blocked_call::state::running ? "computes" : "computes, or is blocked";
+}
+
+std::string describe(const held_thread& thread, const fiber_facts& fiber, const blocked_call& call,
+                     std::span<void* const> frames) {
+  const auto length =
+      std::chrono::duration_cast<std::chrono::milliseconds>(thread.hold_time).count();
+  std::string text = "fiber " + std::to_string(fiber.id);
+  if (!fiber.name.empty()) text += " \"" + fiber.name + '"';
+  if (!fiber.is_main && fiber.site.file != nullptr) {
+    text += ", spun at " + std::string(fiber.site.file) + ':' + std::to_string(fiber.site.line);
+    text += ',';
+  }
+  text += " has held thread " + std::to_string(thread.number) + " for " + std::to_string(length);
+  text += " ms: it " + (what_it_does(call) + call.text);
+  if (!frames.empty()) text += ", at";
+  frame_names names;
+  for (const void* frame : frames) text += "\n  " + names.of(frame);
+  return text;
+}
+
+/// At most one report per second, even if a program stalls again and again.
+void tell(const options& settings, std::string text) {
+  watch_state& watch = state();
+  const auto present = clock::now();
+  if (watch.told_at != clock::time_point() && present - watch.told_at < std::chrono::seconds(1)) {
+    ++watch.untold;
+    return;
+  }
+  watch.told_at = present;
+  if (watch.untold > 0)
+    text += "\n  (" + std::to_string(watch.untold) + " others were not reported)";
+  watch.untold = 0;
+  // What is called now may wake a fiber, or begin a thread, which gets this name.
+  ::pthread_setname_np(::pthread_self(), "motet tells");
+  notice(settings, text);
+  ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
+}
+
+std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
+                           const blocked_call& call, std::span<void*> room) {
+  if (call.is == blocked_call::state::in_call) {
+    return blocked_frames(call, fiber.runs_on.top, room);
+  }
+  const bool runs = call.is == blocked_call::state::running && state_of(thread.number) == 'R';
+  return runs ? computing_frames(thread.number, room) : room.first(0);
+}
+
+void report(const held_thread& thread) {
+  std::array<void*, 64> room;
+  const std::lock_guard guard(state().report_mutex);
+  if (!thread.place->watched.load()) return;
+  const fiber_facts fiber = metadata_of(*thread.observation.fiber);
+  const blocked_call call = blocked_call_of(thread.number);
+  if (progress_of(*thread.runtime) != thread.observation) return;
+  count(fiber, thread, call.text);
+  std::span<void*> frames = frames_of(thread, fiber, call, room);
+  if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
+  tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
+  take_snapshot(snapshot_cause::stall);
+}
+
+/// A child forked during a report has a copy of the report's memory, but not the thread that owns
+/// it, which AddressSanitizer would report as a leak.
+class unwatched_allocations {
+ public:
+#if defined(MOTET_ASAN)
+  unwatched_allocations() noexcept { ::__lsan_disable(); }
+  ~unwatched_allocations() { ::__lsan_enable(); }
+#else
+  unwatched_allocations() noexcept {}
+  ~unwatched_allocations() {}
+#endif
+  unwatched_allocations(const unwatched_allocations&) = delete;
+  unwatched_allocations& operator=(const unwatched_allocations&) = delete;
+};
+
+class watcher {
+ public:
+  [[noreturn]] void go_on_for_ever() {
+    for (;;) {
+      const clock::duration period = std::max<clock::duration>(
+          clock::duration(state().shortest.load()) / 4, std::chrono::milliseconds(1));
+      const auto start = clock::now();
+      std::this_thread::sleep_for(period);
+      const auto present = clock::now();
+      // The machine has slept, or had no processor for this thread, and then for others neither.
+      if (present - start > 2 * period) skip(present - start - period);
+      const unwatched_allocations reports;
+      try {
+        for (const held_thread& thread : look(present)) report(thread);
+      } catch (const std::bad_alloc&) {
+        // Memory is short: the report is dropped.
+      }
+    }
+  }
+
+ private:
+  void skip(clock::duration time) noexcept {
+    for (auto& [place, sight] : timers_) sight.skip(time);
+  }
+
+  std::vector<held_thread> look(clock::time_point time) {
+    std::vector<held_thread> result;
+    for_each_runtime([&](thread_entry& place) {
+      if (!place.watched.load()) return;
+      const thread_state& thread = *place.runtime.load();
+      const auto observation = progress_of(thread);
+      stall_timer& sight = timers_[&place];
+      if (!sight.note(observation, place.thread, time, thread.settings().stall_report)) return;
+      result.push_back(
+          {&place, place.thread, &thread, *observation, sight.held(time), sight.is_new()});
+    });
+    return result;
+  }
+
+  std::map<const thread_entry*, stall_timer> timers_;
+};
+
+void* watch_main(void*) noexcept {
+  ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
+  state().watching_thread = ::gettid();
+  // Not a static: in a child forked during its initialization, it would never become initialized.
+  state().eyes = new watcher;
+  state().eyes.load()->go_on_for_ever();
+}
+
+void begin(watch_state& watch, const options& settings) {
+  const int probe = 1;
+  int copy = 0;
+  if (!peek(&probe, copy)) {
+    notice(settings, "options.stall_report has no effect: process_vm_readv(2) is refused here");
+  }
+  answer_for_frames();
+  const signal_mask mask(SIG_BLOCK, all_but_faults());
+  pthread_t watcher{};
+  const int error = ::pthread_create(&watcher, nullptr, &watch_main, nullptr);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_create");
+  ::pthread_detach(watcher);
+  watch.begun = true;
+}
+
+}  // namespace
+
+void watch_stalls(const options& settings) {
+  watch_state& watch = state();
+  const clock::rep limit = clock::duration(settings.stall_report).count();
+  clock::rep shortest = watch.shortest.load();
+  while (limit < shortest && !watch.shortest.compare_exchange_weak(shortest, limit)) {
+  }
+  const std::lock_guard guard(watch.lock);
+  if (!watch.begun) begin(watch, settings);
+}
+
+void watch_no_more(const thread_state& thread) noexcept {
+  std::atomic<bool>& watched = thread.dumps.watched();
+  if (!watched.load()) return;
+  watched = false;
+  watch_state& watch = *current.load();
+  if (watch.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
+  const std::lock_guard guard(watch.report_mutex);
+}
+
+void watch_nobody() noexcept {
+  watch_state* parents = current.exchange(nullptr);
+  if (parents == nullptr) return;
+  parents->of_parent = of_the_parent;
+  of_the_parent = parents;
+}
+
+std::vector<stall_stats> stalls_so_far() {
+  watch_state& watch = state();
+  const std::lock_guard guard(watch.lock);
+  std::vector<stall_stats> result;
+  for (const auto& [place, site_stats] : watch.by_site) result.push_back(site_stats);
+  return result;
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

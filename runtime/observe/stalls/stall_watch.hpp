@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// A plain thread that looks at the process's motet threads whose options have a stall_report, and
+// names a fiber that holds its thread for longer. It looks from outside: a timer of the thread's
+// own would end the very system call that is to be reported.
+#pragma once
+
+#include <motet/detail/base/abi.hpp>
+#include <motet/observe/stats.hpp>
+#include <motet/runtime/options.hpp>
+#include <vector>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
+
+/// Begins to watch as often as `settings` wants it, if nobody does yet. Threads are watched from
+/// when their place in the thread registry says so.
+/// Throws: std::system_error; std::bad_alloc.
+void watch_stalls(const options& settings);
+/// Called before this thread's runtime ends: returns when no report about it is in progress.
+void watch_no_more(const thread_state& thread) noexcept;
+/// Called in a forked child, which is not watched until a runtime begins there.
+void watch_nobody() noexcept;
+
+/// Returns: the stalls so far, by call site.
+/// Throws: std::bad_alloc.
+std::vector<stall_stats> stalls_so_far();
+
+}}}  // namespace motet::MOTET_ABI::detail

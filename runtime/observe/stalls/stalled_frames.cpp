@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// See observe/stalls/stalled_frames.hpp. Source: signal-safety(7); Intel SDM, 3.2, CALL; Arm ARM,
+// BL and BLR.
+#include "observe/stalls/stalled_frames.hpp"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <motet/base/errors.hpp>
+#include <thread>
+
+#include "core/thread_state.hpp"
+#include "observe/peek.hpp"
+#include "platform/signal_frame.hpp"
+#include "runtime/shared_signal.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+constexpr int the_signal = SIGURG;
+
+/// A request from one thread to another; there is one at a time.
+struct question {
+  enum stage : std::uint64_t { none, asked, being_answered, answered };
+
+  /// The addressee and the stage in one word: a late response finds another word.
+  static std::uint64_t word(pid_t thread, stage phase) noexcept {
+    return static_cast<std::uint64_t>(thread) << 8 | phase;
+  }
+
+  std::atomic<std::uint64_t> state{none};
+  std::array<void*, 64> frames{};
+  std::size_t count = 0;
+};
+
+constinit question request;
+struct sigaction old_action;
+
+/// A main fiber's thread has not learnt the bounds of its stack: any will do.
+stack bounds_of(const control_block& fiber) noexcept {
+  if (fiber.has_stack()) return fiber.runs_on;
+  return {nullptr, reinterpret_cast<std::byte*>(~std::uintptr_t{0})};
+}
+
+std::size_t frames_at(const void* context, const thread_state& thread,
+                      std::span<void*> room) noexcept {
+  const signal_frame place(context);
+  const bool throws = thread.exceptions().uncaught > 0;
+  if (place.doubt(bounds_of(thread.running()), throws) != nullptr) {
+    room[0] = place.instruction();
+    return 1;
+  }
+  const std::span<void*> frames = place.frames(room);
+  std::copy(frames.begin(), frames.end(), room.begin());
+  return frames.size();
+}
+
+void answer(const void* context) noexcept {
+  const thread_state* thread = self();
+  const pid_t number = ::gettid();
+  std::uint64_t state = question::word(number, question::asked);
+  const std::uint64_t answer_state = question::word(number, question::being_answered);
+  if (thread == nullptr || !request.state.compare_exchange_strong(state, answer_state)) return;
+  request.count = frames_at(context, *thread, request.frames);
+  request.state.store(question::word(number, question::answered));
+}
+
+/// A signal for which the kernel had no room to note the sender answers as well, and is the
+/// program's then, too.
+void on_signal(int signal, siginfo_t* info, void* context) noexcept {
+  const int saved_errno = errno;
+  answer(context);
+  if (!shared_signal::carries(*info, &request))
+    shared_signal::call(old_action, signal, info, context);
+  errno = saved_errno;
+}
+
+/// Whether the instruction before `address` is a call.
+bool is_behind_a_call(std::uintptr_t address) noexcept {
+#if defined(__x86_64__)
+  std::array<unsigned char, 7> code{};
+  if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
+  if (code[2] == 0xe8) return true;                        // with a distance
+  for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
+    const std::size_t place = code.size() - length;
+    if (code[place] == 0xff && (code[place + 1] & 0x38) == 0x10) return true;
+  }
+  return false;
+#else
+  std::uint32_t code = 0;
+  if (!peek(reinterpret_cast<std::uint32_t*>(address - 4), code)) return false;
+  return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
+#endif
+}
+
+bool is_return_address(std::uintptr_t word) noexcept {
+  dl_find_object object{};
+  return word > 4096 && ::_dl_find_object(reinterpret_cast<void*>(word), &object) == 0 &&
+         is_behind_a_call(word);
+}
+
+}  // namespace
+
+void answer_for_frames() {
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);  // loads the unwinder, which the handler must not
+  struct sigaction present{};
+  if (::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &on_signal) return;
+  shared_signal::install(the_signal, &on_signal, old_action);
+}
+
+std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
+  using namespace std::chrono_literals;
+  const std::uint64_t answer_state = question::word(thread, question::answered);
+  request.state.store(question::word(thread, question::asked));
+  if (shared_signal::send(thread, the_signal, &request)) {
+    for (int i = 0; i < 100 && request.state.load() != answer_state; ++i) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  std::uint64_t state = question::word(thread, question::asked);
+  if (request.state.compare_exchange_strong(state, question::none)) return room.first(0);
+  while (request.state.load() != answer_state) std::this_thread::sleep_for(1ms);
+  const std::size_t count = std::min(request.count, room.size());
+  std::copy_n(request.frames.begin(), count, room.begin());
+  return room.first(count);
+}
+
+std::span<void*> blocked_frames(const blocked_call& call, const void* top,
+                                std::span<void*> room) noexcept {
+  constexpr std::size_t limit = 1'024;  // words that are looked at
+  std::array<std::uintptr_t, limit> words;
+  std::size_t count = peek_bytes(reinterpret_cast<void*>(call.stack_pointer),
+                                 std::as_writable_bytes(std::span(words))) /
+                      sizeof words[0];
+  if (top != nullptr) {
+    const auto remaining = reinterpret_cast<std::uintptr_t>(top) - call.stack_pointer;
+    count = std::min<std::size_t>(count, remaining / sizeof words[0]);
+  }
+  room[0] = reinterpret_cast<void*>(call.instruction);
+  std::size_t size = 1;
+  for (std::size_t i = 0; i < count && size < room.size(); ++i) {
+    if (is_return_address(words[i])) room[size++] = reinterpret_cast<void*>(words[i]);
+  }
+  return room.first(size);
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
