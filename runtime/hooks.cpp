@@ -28,7 +28,7 @@ constinit const upward_calls hooks = {
     .look_whether_stuck =
         [](deadlock_detector& detector) noexcept { detector.look_whether_stuck(); },
 #ifndef MOTET_WITHOUT_MIGRATION
-    .is_away = [(const journey& trip) noexcept { return trip.absent; },
+    .is_away = [](const journey& trip) noexcept { return trip.absent; },
     .come_home = &end_journey,
     .go_to = [](journey& trip, const control_block& owner) noexcept { go_to(trip, owner); },
     .failure_while_away = &failure_while_away,
