@@ -215,15 +215,15 @@ TEST_CASE("backend::poll() does not wait if its deadline is the smallest", "[bac
 TEST_CASE("backend::poll() ends when any thread writes to the wake descriptor", "[backend]") {
   machine m;
   const std::size_t rounds = testing::scaled(100'000, 2'000);
-  std::atomic<std::size_t> polling{0};
+  std::atomic<std::size_t> poll_count{0};
   std::thread waker([&] {
     for (std::size_t round = 1; round <= rounds; ++round) {
-      while (polling.load() < round) std::this_thread::yield();
+      while (poll_count.load() < round) std::this_thread::yield();
       m.wake();
     }
   });
   for (std::size_t round = 1; round <= rounds; ++round) {
-    polling.store(round);
+    poll_count.store(round);
     m.poll(time_point::max());
   }
   waker.join();

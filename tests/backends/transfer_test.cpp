@@ -61,15 +61,15 @@ TEST_CASE("backend read ends once with the bytes that are there, or waits for so
       CHECK(m.perform(at_once) == 3);
       CHECK(ready.bytes == "abc.....");
 
-      block later(8);
+      block next_block(8);
       trial second;
-      later.describe(second, kind, pair.ends.first());
+      next_block.describe(second, kind, pair.ends.first());
       m.submit(second);
       m.look();
       CHECK(second.ends == 0);
       put(pair.ends.second(), "defgh");
       CHECK(m.result_of(second) == 5);
-      CHECK(later.bytes == "defgh...");
+      CHECK(next_block.bytes == "defgh...");
     }
     CHECK(::fcntl(pair.ends.first(), F_GETFL) == mode);
   }
@@ -250,8 +250,8 @@ TEST_CASE("backend recv and send with MSG_DONTWAIT return instead of waiting", "
     testing::fill(ends.second());
     trial full(verb::send, ends.second(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     CHECK(m.perform(full) == -EAGAIN);
-    trial some(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
-    CHECK(m.perform(some) == 1);
+    trial third(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
+    CHECK(m.perform(third) == 1);
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("http::serve() answers every request when it drains thousands of clien
   const net::endpoint address = listener.local_endpoint();
   std::stop_source stop;
   tally counts;
-  std::thread asking([&] {
+  std::thread asker([&] {
     run_here([&] {
       group askers;
       for (std::size_t index = 0; index < clients; ++index) {
@@ -75,9 +75,9 @@ TEST_CASE("http::serve() answers every request when it drains thousands of clien
   });
   http::serve_options options;
   options.connections.drain = stop.get_token();
-  const std::size_t cut_off = http::serve(listener, options, echo);
-  asking.join();
-  CHECK(cut_off == 0);
+  const std::size_t cut_count = http::serve(listener, options, echo);
+  asker.join();
+  CHECK(cut_count == 0);
   CHECK(counts.failures == 0);
   CHECK(counts.ended_well == clients);
   CHECK(counts.answers > clients);
@@ -92,7 +92,7 @@ TEST_CASE("http::serve() answers others while a crowd sends a byte now and then,
   std::size_t dropped = 0;
   std::size_t answered = 0;
   clock::duration slowest{};
-  std::thread asking([&] {
+  std::thread asker([&] {
     run_here([&] {
       group slow;
       for (std::size_t index = 0; index < clients; ++index) {
@@ -122,7 +122,7 @@ TEST_CASE("http::serve() answers others while a crowd sends a byte now and then,
   options.connections.drain = stop.get_token();
   options.rest_of_head = 500ms;
   CHECK(http::serve(listener, options, echo) == 0);
-  asking.join();
+  asker.join();
   CHECK(dropped == clients);
   CHECK(answered > 20);
   CHECK(slowest < 2s);

@@ -147,15 +147,16 @@ TEST_CASE("http::response enforces the Content-Length that the handler sets") {
   CHECK_FALSE(contains(refused, "12345"));
   CHECK_THROWS_AS(wrong.await_end(), std::logic_error);
 
-  served less(
+  served shortage(
       [&](request&, response& response) { response.header("Content-Length", "5").write("1"); });
-  CHECK_FALSE(contains(less.answer_to(get("/1") + get("/2")), "Content-Length: 5\r\n\r\n1HTTP"));
-  served more([&](request&, response& response) {
+  CHECK_FALSE(
+      contains(shortage.answer_to(get("/1") + get("/2")), "Content-Length: 5\r\n\r\n1HTTP"));
+  served excess([&](request&, response& response) {
     response.header("Content-Length", "1").flush();
     response.write("12");
   });
-  more.answer_to(get("/"));
-  CHECK_THROWS_AS(more.await_end(), std::logic_error);
+  excess.answer_to(get("/"));
+  CHECK_THROWS_AS(excess.await_end(), std::logic_error);
 }
 
 TEST_CASE("http::serve() answers HEAD with the head that GET would get") {

@@ -83,7 +83,7 @@ outcome ask(double load, connections kind, clock::duration shed, clock::duration
   const net::endpoint address = listener.local_endpoint();
   std::stop_source stop;
   outcome result;
-  std::thread asking([&] {
+  std::thread asker([&] {
     run_here([&] { result = ask_at(address, load, kind, lasts); });
     stop.request_stop();
   });
@@ -95,7 +95,7 @@ outcome ask(double load, connections kind, clock::duration shed, clock::duration
     busy += compute(work);
     answer.write("done");
   });
-  asking.join();
+  asker.join();
   result.useful = std::chrono::duration<double>(busy).count() /
                   std::chrono::duration<double>(result.took).count();
   return result;

@@ -125,11 +125,11 @@ TEST_CASE("io calls go on when a signal interrupts them", "[bad]") {
     const std::size_t rounds = scaled(300, 30);
     for (std::size_t round = 0; round < rounds; ++round) {
       net::tcp_stream peer = net::tcp_stream::connect(listener.local_endpoint());
-      auto asking = spin([&] { peer.write_all(text); });
+      auto asker = spin([&] { peer.write_all(text); });
       std::vector<std::byte> answer(text.size());
       std::error_code error;
       CHECK(io::read_exactly(peer.native_handle(), answer, error) == text.size());
-      asking.await();
+      asker.await();
       CHECK(target.write_all(std::as_bytes(std::span(text)), error) == text.size());
       target.seek(0);
       CHECK(target.read_exactly(answer, error) == text.size());

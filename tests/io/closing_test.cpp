@@ -143,13 +143,13 @@ TEST_CASE("close() and release() throw on another thread while a fiber waits on 
 TEST_CASE("select() ends a branch when its descriptor is closed", "[closing]") {
   run([] {
     auto pair = make_socket_pair();
-    auto selecting = spin([&] {
+    auto selector = spin([&] {
       return error_of([&] { select(on_readable(pair.first(), [] {}), on_timeout(1h, [] {})); });
     });
-    until_waiting(selecting);
+    until_waiting(selector);
     io::close(pair.first());
     pair.forget_first();
-    CHECK(selecting.await() == bad_descriptor);
+    CHECK(selector.await() == bad_descriptor);
   });
 }
 
@@ -189,12 +189,12 @@ TEST_CASE("release() ends the waits on a stream, a listener and a pipe, which st
     std::byte room[8];
     net::tcp_listener listener(net::endpoint::loopback(0));
     const net::endpoint address = listener.local_endpoint();
-    auto accepting = spin([&] { return error_of([&] { listener.accept(); }); });
-    until_waiting(accepting);
-    net::tcp_listener again(listener.release());
-    CHECK(accepting.await() == bad_descriptor);
+    auto acceptor = spin([&] { return error_of([&] { listener.accept(); }); });
+    until_waiting(acceptor);
+    net::tcp_listener second(listener.release());
+    CHECK(acceptor.await() == bad_descriptor);
     net::tcp_stream peer = net::tcp_stream::connect(address);
-    net::tcp_stream server = again.accept();
+    net::tcp_stream server = second.accept();
 
     auto reader = spin([&] { return error_of([&] { server.read(room); }); });
     until_waiting(reader);
@@ -204,10 +204,10 @@ TEST_CASE("release() ends the waits on a stream, a listener and a pipe, which st
     CHECK(testing::read_text(next) == "still");
 
     motet::pipe way = motet::pipe::open();
-    auto emptying = spin([&] { return error_of([&] { way.read(room); }); });
-    until_waiting(emptying);
+    auto drainer = spin([&] { return error_of([&] { way.read(room); }); });
+    until_waiting(drainer);
     const fd exit = way.release(SHUT_RD);
-    CHECK(emptying.await() == bad_descriptor);
+    CHECK(drainer.await() == bad_descriptor);
     way.write_all(bytes_of("there"));
     CHECK(read_text(exit.get()) == "there");
   });
@@ -220,10 +220,10 @@ TEST_CASE("file::close() waits for a call on a disk that has begun", "[closing]"
     file_to_sync.write_all(std::string(std::size_t{8} << 20, 'x'));
     const int number = file_to_sync.native_handle();
     std::error_code result = std::make_error_code(std::errc::timed_out);
-    auto syncing = spin([&] { result = error_of([&] { io::fsync(number); }); });
-    until_waiting(syncing);
+    auto syncer = spin([&] { result = error_of([&] { io::fsync(number); }); });
+    until_waiting(syncer);
     file_to_sync.close();
-    syncing.await();
+    syncer.await();
     CHECK((!result || result == bad_descriptor));
     CHECK(::fcntl(number, F_GETFD) < 0);
   });
@@ -233,18 +233,18 @@ TEST_CASE("close() does not wait for a copy() that waits for another stream", "[
   run([] {
     auto silent = net::stream_pair();
     auto ends = net::stream_pair();
-    auto copying = spin([&] { return error_of([&] { copy(silent.first, ends.first); }); });
-    until_waiting(copying);
+    auto copier = spin([&] { return error_of([&] { copy(silent.first, ends.first); }); });
+    until_waiting(copier);
     CHECK(move_on_after(5s, [&] { ends.first.close(); }));
     silent.second.write_all("too late");
-    CHECK(copying.await() == bad_descriptor);
+    CHECK(copier.await() == bad_descriptor);
 
     motet::pipe way = motet::pipe::open();
-    auto filling = spin([&] { return error_of([&] { copy(silent.first, way); }); });
-    until_waiting(filling);
+    auto pipe_filler = spin([&] { return error_of([&] { copy(silent.first, way); }); });
+    until_waiting(pipe_filler);
     CHECK(move_on_after(5s, [&] { way.close(); }));
     silent.second.write_all("too late");
-    CHECK(filling.await() == bad_descriptor);
+    CHECK(pipe_filler.await() == bad_descriptor);
   });
 }
 

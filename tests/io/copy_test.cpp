@@ -55,24 +55,24 @@ std::string all_of(Stream& source) {
 /// One end connects, the other is accepted, which are in different modes.
 std::pair<tcp_stream, tcp_stream> tcp_pair() {
   tcp_listener listener(net::endpoint::loopback(0));
-  auto accepting = spin([&] { return listener.accept(); });
+  auto acceptor = spin([&] { return listener.accept(); });
   tcp_stream client = tcp_stream::connect(listener.local_endpoint());
-  tcp_stream server = std::move(accepting).await();
+  tcp_stream server = std::move(acceptor).await();
   return std::pair(std::move(client), std::move(server));
 }
 
 /// Copies `text` from a source that a fiber fills to a target that a fiber empties.
 template <typename From, typename To>
 void check_copy(From& source, From& read_end, To& write_end, To& target, const std::string& text) {
-  auto filling = spin([&] {
+  auto filler = spin([&] {
     source.write_all(text);
     source.shutdown(SHUT_WR);
   });
-  auto emptying = spin([&] { return all_of(target); });
+  auto drainer = spin([&] { return all_of(target); });
   CHECK(copy(read_end, write_end) == text.size());
   write_end.shutdown(SHUT_WR);
-  CHECK(emptying.await() == text);
-  filling.await();
+  CHECK(drainer.await() == text);
+  filler.await();
 }
 
 }  // namespace
@@ -82,8 +82,8 @@ TEST_CASE("copy() between sockets and pipes of all kinds copies all", "[copy]") 
     for (const std::size_t size : {0, 1, 70'000, 3'000'000}) {
       const std::string text = numbered(size);
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
-      check_copy(tcp, tcp_far, back, back_far, text);
+      auto [outlet, outlet_far] = tcp_pair();
+      check_copy(tcp, tcp_far, outlet, outlet_far, text);
       auto [local, local_far] = net::stream_pair();
       auto [next, next_far] = tcp_pair();
       check_copy(local, local_far, next_far, next, text);
@@ -92,10 +92,10 @@ TEST_CASE("copy() between sockets and pipes of all kinds copies all", "[copy]") 
       check_copy(pipe, pipe, last, last_far, text);
       scripted_stream script(size == 0 ? std::vector<std::string>() : std::vector{text, text});
       motet::pipe end = motet::pipe::open();
-      auto emptying = spin([&] { return all_of(end); });
+      auto drainer = spin([&] { return all_of(end); });
       CHECK(copy(script, end) == 2 * size);
       end.shutdown(SHUT_WR);
-      CHECK(emptying.await() == text + text);
+      CHECK(drainer.await() == text + text);
     }
   });
 }
@@ -126,10 +126,10 @@ TEST_CASE("copy() copies from a file, to a file and to other streams", "[copy]")
       source.seek(0);
       auto ends = tcp_pair();
       auto& [client, server] = ends;
-      auto emptying = spin([&ends] { return all_of(ends.second); });
+      auto drainer = spin([&ends] { return all_of(ends.second); });
       CHECK(copy(source, client) == size);
       client.shutdown(SHUT_WR);
-      CHECK(emptying.await() == text);
+      CHECK(drainer.await() == text);
     }
     file odd = file::open("/proc/self/status");
     file target = file::open(second, O_RDWR | O_TRUNC);
@@ -174,9 +174,9 @@ TEST_CASE("copy() copies by hand if the kernel refuses to", "[copy]") {
                                  {"pipe2", EMFILE, 0, always}}) {
       INFO(entry.call << ' ' << entry.error << ' ' << entry.successes);
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
+      auto [outlet, outlet_far] = tcp_pair();
       plan(entry);
-      check_copy(tcp, tcp_far, back, back_far, text);
+      check_copy(tcp, tcp_far, outlet, outlet_far, text);
       CHECK(calls_seen > entry.successes);
       detail::faults::choose = nullptr;
     }
@@ -203,8 +203,8 @@ TEST_CASE("copy() ends by an interruption, a reset and a close, and keeps no tur
     const std::size_t descriptors = testing::open_descriptors();
     {
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
-      const auto go = [&, &source = tcp_far, &target = back] { copy(source, target); };
+      auto [outlet, outlet_far] = tcp_pair();
+      const auto go = [&, &source = tcp_far, &target = outlet] { copy(source, target); };
       CHECK_FALSE(move_on_after(1ms, go));
       auto raised = spin(go);
       until_waiting(raised);
@@ -213,7 +213,7 @@ TEST_CASE("copy() ends by an interruption, a reset and a close, and keeps no tur
       tcp.write_all("still");
       CHECK(testing::read_text(tcp_far) == "still");
       auto full = spin(go);
-      auto filling = spin([&sink = tcp] {
+      auto filler = spin([&sink = tcp] {
         const std::string text(10'000'000, 'x');
         sink.write_all(text);
       });
@@ -222,23 +222,23 @@ TEST_CASE("copy() ends by an interruption, a reset and a close, and keeps no tur
       CHECK(full.state() != fiber_state::dead);
       full.cancel();
       CHECK_THROWS_AS(full.await(), fiber_cancelled);
-      filling.cancel();
+      filler.cancel();
       auto third = spin([&] { return error_of(go); });
       sleep_for(1ms);
-      back.close();
+      outlet.close();
       CHECK(third.await() == std::errc::bad_file_descriptor);
     }
     {
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
+      auto [outlet, outlet_far] = tcp_pair();
       testing::reset_when_closed(tcp);
-      auto reset = spin([&, &source = tcp_far, &target = back] {
+      auto reset = spin([&, &source = tcp_far, &target = outlet] {
         return error_of([&] { copy(source, target); });
       });
       until_waiting(reset);
       tcp.close();
       CHECK(reset.await() == std::errc::connection_reset);
-      auto second = spin([&, &source = back_far, &target = back] {
+      auto second = spin([&, &source = outlet_far, &target = outlet] {
         return error_of([&] { copy(source, target); });
       });
       until_waiting(second);

@@ -126,10 +126,10 @@ TEST_CASE("udp_socket::connect() hears its peer alone, and throws if the peer is
 TEST_CASE("udp_socket::receive_from() and receive_many() lose nothing when interrupted", "[udp]") {
   run([] {
     udp_socket server = on_loopback();
-    auto receiving = spin([&] { return receive(server); });
-    until_waiting(receiving);
-    CHECK(receiving.raise(oops()));
-    CHECK_THROWS_AS(receiving.await(), oops);
+    auto receiver = spin([&] { return receive(server); });
+    until_waiting(receiver);
+    CHECK(receiver.raise(oops()));
+    CHECK_THROWS_AS(receiver.await(), oops);
     slots many(4);
     auto batch = spin([&] { return server.receive_many(many.items); });
     until_waiting(batch);
@@ -151,7 +151,7 @@ TEST_CASE("udp_socket::send_many() and receive_many() pass many datagrams in one
       letters.push_back({bytes_of(text), server.local_endpoint()});
     }
     std::vector<std::string> results;
-    auto receiving = spin([&] {
+    auto receiver = spin([&] {
       while (results.size() < texts.size()) {
         slots room(10);
         const std::size_t count = server.receive_many(room.items);
@@ -163,7 +163,7 @@ TEST_CASE("udp_socket::send_many() and receive_many() pass many datagrams in one
       }
     });
     for (std::span rest(letters); !rest.empty();) rest = rest.subspan(client.send_many(rest));
-    receiving.await();
+    receiver.await();
     CHECK(results == texts);
     slots single(1);
     client.send_to(bytes_of("longer than sixteen bytes"), server.local_endpoint());
@@ -180,18 +180,18 @@ TEST_CASE("udp_socket::send_many() and receive_many() pass many datagrams in one
 TEST_CASE("udp_socket::close() ends its calls, release() keeps the descriptor open", "[udp]") {
   run([] {
     udp_socket server = on_loopback();
-    auto receiving = spin([&] { receive(server); });
-    until_waiting(receiving);
+    auto receiver = spin([&] { receive(server); });
+    until_waiting(receiver);
     server.close();
-    CHECK(error_of([&] { receiving.await(); }) == bad_descriptor);
+    CHECK(error_of([&] { receiver.await(); }) == bad_descriptor);
     CHECK(error_of([&] { receive(server); }) == bad_descriptor);
     CHECK(error_of([&] { server.send(bytes_of("x")); }) == bad_descriptor);
     slots single(1);
     CHECK(error_of([&] { server.receive_many(single.items); }) == bad_descriptor);
     udp_socket second = on_loopback();
     const endpoint address = second.local_endpoint();
-    udp_socket again(second.release());
-    CHECK(again.local_endpoint() == address);
+    udp_socket owner(second.release());
+    CHECK(owner.local_endpoint() == address);
     CHECK(error_of([&] { udp_socket third(address); }) == std::errc::address_in_use);
   });
 }
@@ -201,11 +201,11 @@ TEST_CASE("udp_socket may be moved while a fiber waits", "[udp]") {
     udp_socket server = on_loopback();
     const endpoint address = server.local_endpoint();
     slots room(4);
-    auto receiving = spin([&] { return server.receive_many(room.items); });
-    until_waiting(receiving);
+    auto receiver = spin([&] { return server.receive_many(room.items); });
+    until_waiting(receiver);
     udp_socket target = std::move(server);
     on_loopback().send_to(bytes_of("here"), address);
-    CHECK(receiving.await() == 1);
+    CHECK(receiver.await() == 1);
     CHECK(room.text(0) == "here");
   });
 }
@@ -302,13 +302,13 @@ TEST_CASE("unix_datagram has a path, waits for room, and loses nothing", "[unix]
       until_waiting(sender);
       for (int i = 0; i < count; ++i) CHECK(receive(server) == std::to_string(i));
       sender.await();
-      unix_datagram named(endpoint::unix_path(root.name() + "/client"));
-      named.send_to(bytes_of("who?"), address);
+      unix_datagram second_client(endpoint::unix_path(root.name() + "/client"));
+      second_client.send_to(bytes_of("who?"), address);
       std::array<std::byte, 16> buffer{};
       const net::received_datagram datagram = server.receive_from(buffer);
-      CHECK(datagram.from == named.local_endpoint());
+      CHECK(datagram.from == second_client.local_endpoint());
       server.send_to(bytes_of("me"), datagram.from);
-      CHECK(receive(named) == "me");
+      CHECK(receive(second_client) == "me");
       CHECK(root.has("socket"));
       CHECK(root.has("client"));
     }

@@ -218,7 +218,7 @@ TEST_CASE("io::connect() that must wait neither spins nor delays a timer", "[des
     INFO("mode " << mode);
     run_here([&] {
       const full_listener busy;
-      std::thread accepting = at_the_end([&] { busy.make_room(); });
+      std::thread acceptor = at_the_end([&] { busy.make_room(); });
       const load_meter meter;
       auto longest = clock::duration::zero();
       fiber_ref timers = spin([&] {
@@ -234,7 +234,7 @@ TEST_CASE("io::connect() that must wait neither spins nor delays a timer", "[des
       if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
       CHECK(longest < wait_length / 2);
       timers.cancel();
-      accepting.join();
+      acceptor.join();
     });
   }
 }
@@ -243,14 +243,14 @@ TEST_CASE("io::connect() that must wait can be cancelled", "[descriptor]") {
   run_here([] {
     const full_listener busy;
     const fd socket = unix_socket(SOCK_NONBLOCK);
-    auto connecting = spin([&] {
+    auto connecting_fiber = spin([&] {
       const auto never = [&] {
         io::connect(socket.get(), busy.address.get(), busy.address.length);
       };
       CHECK(!move_on_after(20ms, never));
       CHECK(!move_on_after(100ms, never));
     });
-    connecting.await();
+    connecting_fiber.await();
     std::error_code error;
     auto connector =
         spin([&] { io::connect(socket.get(), busy.address.get(), busy.address.length, error); });
@@ -279,11 +279,11 @@ TEST_CASE("io::recv(), splice() and copy() wait though nobody reads the error qu
       sender.join();
 
       net::tcp_stream stream{std::move(noisy.first)};
-      std::thread again = at_the_end([&] { ::send(noisy.second.get(), "more", 4, 0); });
+      std::thread second_sender = at_the_end([&] { ::send(noisy.second.get(), "more", 4, 0); });
       const load_meter of_stream;
       CHECK(stream.read(buffer) == 4);
       if (!testing::under_asan && !testing::under_tsan) CHECK(of_stream.load() < most_load);
-      again.join();
+      second_sender.join();
 
       const bool jumps = testing::on_sim() || testing::under_asan || testing::under_tsan;
       std::array<int, 2> way{};
@@ -330,11 +330,11 @@ TEST_CASE("io::wait_fd() waits for POLLRDHUP though there is something to read",
   run_here([] {
     auto ends = make_socket_pair();
     REQUIRE(::write(ends.second(), "abc", 3) == 3);
-    std::thread ending = at_the_end([&] { ::shutdown(ends.second(), SHUT_WR); });
+    std::thread finisher = at_the_end([&] { ::shutdown(ends.second(), SHUT_WR); });
     const load_meter meter;
     CHECK(io::wait_fd(ends.first(), POLLRDHUP) == POLLRDHUP);
     if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
-    ending.join();
+    finisher.join();
     CHECK(testing::take_all(ends.first()) == "abc");
   });
 }

@@ -39,8 +39,8 @@ struct seen {
 using listing = std::map<std::string, seen>;
 
 void write_file(const std::string& path, std::size_t size) {
-  const fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  REQUIRE(::ftruncate(made.get(), static_cast<off_t>(size)) == 0);
+  const fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::ftruncate(file.get(), static_cast<off_t>(size)) == 0);
 }
 
 /// Some files in each of `width` directories, in each of which are as many, `depth` levels deep.

@@ -46,10 +46,10 @@ TEST_CASE("io::close() ends the operations on the descriptor with bad_file_descr
 
       auto fresh = make_socket_pair();
       CHECK(fresh.first() == number);
-      auto again = spin([&] { return read_text(fresh.first()); });
-      until_waiting(again);
+      auto new_reader = spin([&] { return read_text(fresh.first()); });
+      until_waiting(new_reader);
       io::write(fresh.second(), bytes_of("mine"));
-      CHECK(again.await() == "mine");
+      CHECK(new_reader.await() == "mine");
     }
   });
 }

@@ -304,11 +304,11 @@ TEST_CASE("io::renameat() uses no directory that has got the number of a closed 
     for (int i = 0; i < rounds; ++i) {
       make_file(root, "file");
       const int target = io::openat(root.get(), "other", O_RDONLY | O_DIRECTORY);
-      auto renaming = spin([&] { io::renameat(root.get(), "file", target, "file"); });
+      auto renamer = spin([&] { io::renameat(root.get(), "file", target, "file"); });
       for (int turns = 0; turns < i % 3; ++turns) snooze();
       io::close(target);
       const fd stranger(io::openat(root.get(), "stranger", O_RDONLY | O_DIRECTORY));
-      const auto error = error_of([&] { renaming.await(); });
+      const auto error = error_of([&] { renamer.await(); });
       CHECK((!error || error == std::errc::bad_file_descriptor || i % 3 == 0));
       CHECK_FALSE((root.has("stranger/file") && i % 3 != 0));
       ::unlinkat(root.get(), "file", 0);
@@ -375,7 +375,7 @@ TEST_CASE("io::sendmsg() passes a descriptor", "[io][sendmsg]") {
     CHECK(testing::open_descriptors() == descriptors + 1);
     int copy = -1;
     std::memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&letter.message)), sizeof copy);
-    fd closed(copy);
+    fd owner(copy);
   });
 }
 
@@ -395,10 +395,10 @@ TEST_CASE("io::sendmsg() waits for room, and throws its errors", "[io][sendmsg]"
     until_waiting(sender);
     CHECK(sender.raise(oops()));
     CHECK_THROWS_AS(sender.await(), oops);
-    auto again = spin([&] { return io::sendmsg(sockets.first(), message); });
-    until_waiting(again);
+    auto second_sender = spin([&] { return io::sendmsg(sockets.first(), message); });
+    until_waiting(second_sender);
     CHECK(testing::take_all(sockets.second()).size() == filled);
-    CHECK(again.await() == 1);
+    CHECK(second_sender.await() == 1);
     CHECK(testing::take_all(sockets.second()) == "x");
     sockets.close_second();
     CHECK(error_of([&] { io::sendmsg(sockets.first(), message); }) == std::errc::broken_pipe);

@@ -64,9 +64,9 @@ TEST_CASE("file::write_all() and read() work from the beginning of the file", "[
     letter.sync_data();
     letter.close();
     CHECK_FALSE(letter);
-    file again = file::open(name);
-    CHECK(text_at(again, 100, 7) == "file");
-    CHECK(error_of([&] { again.write_all("no"); }) == bad_descriptor);
+    file reopened_file = file::open(name);
+    CHECK(text_at(reopened_file, 100, 7) == "file");
+    CHECK(error_of([&] { reopened_file.write_all("no"); }) == bad_descriptor);
   });
 }
 
@@ -276,9 +276,9 @@ TEST_CASE("file calls throw bad_file_descriptor if the file is not open", "[file
     fd descriptor = target.release();
     CHECK(descriptor.get() == number);
     CHECK_FALSE(target);
-    file back(std::move(descriptor));
-    back = file::open("/dev/null");
-    CHECK(back);
+    file last_file(std::move(descriptor));
+    last_file = file::open("/dev/null");
+    CHECK(last_file);
   });
 }
 

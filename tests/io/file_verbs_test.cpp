@@ -258,11 +258,11 @@ TEST_CASE("io::recvmsg() receives a descriptor with the close-on-exec flag", "[i
     const auto sockets = make_socket_pair();
     const auto pipe = make_pipe();
     envelope note;
-    auto receiving = spin([&] { return io::recvmsg(sockets.first(), note.message); });
-    until_waiting(receiving);
+    auto receiver = spin([&] { return io::recvmsg(sockets.first(), note.message); });
+    until_waiting(receiver);
     const descriptor_letter letter(pipe.second());
     REQUIRE(::sendmsg(sockets.second(), &letter.message, 0) == 1);
-    CHECK(receiving.await() == 1);
+    CHECK(receiver.await() == 1);
     CHECK(note.bytes[0] == 'd');
     const fd copy = note.descriptor();
     REQUIRE(copy);
@@ -276,10 +276,10 @@ TEST_CASE("io::recvmsg() can be interrupted while it waits, and loses nothing", 
   run([] {
     const auto sockets = make_socket_pair();
     envelope note;
-    auto receiving = spin([&] { return io::recvmsg(sockets.first(), note.message); });
-    until_waiting(receiving);
-    CHECK(receiving.raise(oops()));
-    CHECK_THROWS_AS(receiving.await(), oops);
+    auto receiver = spin([&] { return io::recvmsg(sockets.first(), note.message); });
+    until_waiting(receiver);
+    CHECK(receiver.raise(oops()));
+    CHECK_THROWS_AS(receiver.await(), oops);
     REQUIRE(::send(sockets.second(), "abc", 3, 0) == 3);
     envelope later;
     CHECK(io::recvmsg(sockets.first(), later.message) == 3);
@@ -317,10 +317,10 @@ TEST_CASE("io::recvmsg() returns the sender of a datagram", "[io][recvmsg]") {
     sockaddr_in sender{};
     note.message.msg_name = &sender;
     note.message.msg_namelen = sizeof sender;
-    auto receiving = spin([&] { return io::recvmsg(server.get(), note.message); });
-    until_waiting(receiving);
+    auto receiver = spin([&] { return io::recvmsg(server.get(), note.message); });
+    until_waiting(receiver);
     REQUIRE(::sendto(client.get(), "hi", 2, 0, reinterpret_cast<sockaddr*>(&address), size) == 2);
-    CHECK(receiving.await() == 2);
+    CHECK(receiver.await() == 2);
     CHECK(note.message.msg_namelen == sizeof sender);
     sockaddr_in client_address{};
     REQUIRE(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&client_address), &size) == 0);

@@ -188,10 +188,10 @@ TEST_CASE("file_watch::watch() loses no change of a file that is being added", "
     file_watch changes(root.name(), IN_CREATE);
     auto first = spin([&] { return changes.next(); });
     until_waiting(first);
-    auto adding = spin([&] { changes.watch(busy, IN_MODIFY); });
-    until_waiting(adding);
+    auto adder = spin([&] { changes.watch(busy, IN_MODIFY); });
+    until_waiting(adder);
     append(busy, "more");
-    adding.await();
+    adder.await();
     append(busy, "more");
     CHECK(told(*first.await(), root) == "/busy m");
   });

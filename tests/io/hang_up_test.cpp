@@ -43,7 +43,7 @@ TEST_CASE("move_on_when_closed() ends the work when the peer hangs up", "[net]")
     const auto serve = [](auto hang_up) {
       connection pair;
       bool undone = false;
-      auto working = spin([&] {
+      auto worker = spin([&] {
         return move_on_when_closed(pair.server, [&] {
           const testing::at_end note([&] { undone = true; });
           sleep();
@@ -51,9 +51,9 @@ TEST_CASE("move_on_when_closed() ends the work when the peer hangs up", "[net]")
       });
       pair.peer.write_all(std::string_view("pipelined"));
       sleep_for(2ms);
-      CHECK(working.state() == fiber_state::waiting);
+      CHECK(worker.state() == fiber_state::waiting);
       hang_up(pair.peer);
-      CHECK_FALSE(working.await());
+      CHECK_FALSE(worker.await());
       CHECK(undone);
       return std::move(pair.server);
     };
@@ -67,10 +67,10 @@ TEST_CASE("move_on_when_closed() ends the work when the peer hangs up", "[net]")
     auto ends = net::stream_pair();
     auto& stream = ends.first;
     auto& peer = ends.second;
-    auto working = spin([&] { return move_on_when_closed(stream, [] { sleep(); }); });
+    auto worker = spin([&] { return move_on_when_closed(stream, [] { sleep(); }); });
     sleep_for(1ms);
     peer.close();
-    CHECK_FALSE(working.await());
+    CHECK_FALSE(worker.await());
   });
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("io calls move bytes and connections with and without an error code", 
     const fd listener = testing::make_listener();
     const auto address = testing::loopback_address(testing::port_of(listener.get()));
     const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
-    auto accepting = spin([&] {
+    auto acceptor = spin([&] {
       sockaddr_in peer{};
       socklen_t size = sizeof peer;
       const fd first(io::accept(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size));
@@ -113,7 +113,7 @@ TEST_CASE("io calls move bytes and connections with and without an error code", 
     const fd second = testing::make_tcp_socket();
     io::connect(second.get(), pointer, sizeof address, error);
     CHECK_FALSE(error);
-    CHECK(accepting.await());
+    CHECK(acceptor.await());
     CHECK(io::wait_fd(pair.first(), POLLIN | POLLOUT) == POLLOUT);
     io::shutdown(pair.second(), SHUT_WR);
     CHECK(io::read(pair.first(), buffer) == 0);

@@ -81,10 +81,10 @@ TEST_CASE("process::wait() blocks one fiber, and several may wait", "[process]")
     process program = process::start(options);
     auto first = spin([&] { return program.wait().code; });
     auto second = spin([&] { return program.wait().code; });
-    auto given_up = spin([&] { program.wait(); });
-    until_waiting(given_up);
-    CHECK(given_up.raise(oops()));
-    CHECK_THROWS_AS(given_up.await(), oops);
+    auto quitter = spin([&] { program.wait(); });
+    until_waiting(quitter);
+    CHECK(quitter.raise(oops()));
+    CHECK_THROWS_AS(quitter.await(), oops);
     sleep_for(1ms);
     CHECK(first.state() == fiber_state::waiting);
     program.in().write_all("\n");
@@ -472,12 +472,12 @@ TEST_CASE("process may be moved or destroyed while a fiber terminates it", "[pro
   run([] {
     for (const bool moves : {false, true}) {
       std::optional<process> program = process::start(idle());
-      auto ending = spin([&] { return program->terminate(10s); });
-      until_waiting(ending);
+      auto finisher = spin([&] { return program->terminate(10s); });
+      until_waiting(finisher);
       std::optional<process> target;
       if (moves) target = std::move(*program);
       program.reset();
-      CHECK(ending.await().signal != 0);
+      CHECK(finisher.await().signal != 0);
       CHECK(no_child_is_left());
     }
   });

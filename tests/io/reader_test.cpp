@@ -279,8 +279,8 @@ TEST_CASE("reader limits count what is returned, and may be as large as there is
     CHECK_THROWS_AS(input.line(),
                     limit_exceeded);  // a "\r" at the very end is none of a line's end
     CHECK(input.line(6) == "12345\r");
-    scripted_stream any({"line\r\nrest"});
-    reader lines(any, std::numeric_limits<std::size_t>::max());
+    scripted_stream source({"line\r\nrest"});
+    reader lines(source, std::numeric_limits<std::size_t>::max());
     CHECK(lines.line() == "line");
     CHECK(lines.until("s") == "re");
   });

@@ -108,10 +108,10 @@ TEST_CASE("io::splice() waits for either end, and blocks only its fiber", "[spli
     CHECK(from_file.await() == 4);
     CHECK(read_text(sink.exit.get()) == "text");
 
-    auto ending = spin([&] { return io::splice(source.exit.get(), sink.entry.get(), 100); });
-    until_waiting(ending);
+    auto last = spin([&] { return io::splice(source.exit.get(), sink.entry.get(), 100); });
+    until_waiting(last);
     source.entry.close();
-    CHECK(ending.await() == 0);
+    CHECK(last.await() == 0);
   });
 }
 
@@ -215,16 +215,16 @@ TEST_CASE("io::splice() and tee() end when a fiber closes either end, and move n
           sink.fill(std::string(4'096, 'a'));
         }
         std::error_code error;
-        auto moving = spin([&] { return call(source.exit.get(), sink.entry.get(), error); });
-        until_waiting(moving);
+        auto mover = spin([&] { return call(source.exit.get(), sink.entry.get(), error); });
+        until_waiting(mover);
         fd& end = closes_source ? source.exit : sink.entry;
         const int number = end.get();
         end.close();
         const raw_pipe stranger;
         const int target = (closes_source ? stranger.exit : stranger.entry).get();
-        const fd again(target == number ? -1 : ::dup2(target, number));
+        const fd duplicate(target == number ? -1 : ::dup2(target, number));
         if (!closes_source) source.fill("secret");
-        CHECK(moving.await() == 0);
+        CHECK(mover.await() == 0);
         CHECK(error == std::errc::bad_file_descriptor);
         REQUIRE(::fcntl(stranger.exit.get(), F_SETFL, O_NONBLOCK) == 0);
         char byte = 0;
@@ -245,13 +245,13 @@ TEST_CASE("io::splice() to a file does not follow the number that another fiber 
     };
     fd file = open(name);
     const int number = file.get();
-    auto moving = spin([&] { error_of([&] { io::splice(source.exit.get(), number, 6); }); });
-    until_waiting(moving);
+    auto mover = spin([&] { error_of([&] { io::splice(source.exit.get(), number, 6); }); });
+    until_waiting(mover);
     file.close();
     const fd stranger = open(second_name);
-    const fd again(stranger.get() == number ? -1 : ::dup2(stranger.get(), number));
+    const fd duplicate(stranger.get() == number ? -1 : ::dup2(stranger.get(), number));
     source.fill("secret");
-    moving.await();
+    mover.await();
     char byte = 0;
     CHECK(::pread(stranger.get(), &byte, 1, 0) == 0);
   });

@@ -141,10 +141,10 @@ inline outcome plainly(const verb& calls, const kind& subject, time_limit limit)
     interrupts.sa_handler = [](int) {};
     ::sigaction(SIGALRM, &interrupts, nullptr);
     const timeval pause{0, std::chrono::microseconds(limit).count()};
-    const itimerval again{pause, pause};
+    const itimerval period{pause, pause};
     const itimerval never{};
     const bool may_wait = !calls.at_once && (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
-    ::setitimer(ITIMER_REAL, &again, nullptr);
+    ::setitimer(ITIMER_REAL, &period, nullptr);
     const long result = calls.plain(fd);
     ::setitimer(ITIMER_REAL, &never, nullptr);
     if (result == -EINTR || (may_wait && result == -EAGAIN)) return {outcome::waits};

@@ -31,10 +31,10 @@ TEST_CASE("tcp_listener::local_endpoint() is the port that the kernel chose", "[
     tcp_listener listener(endpoint::loopback(0));
     const endpoint address = listener.local_endpoint();
     CHECK(address.port() != 0);
-    auto accepting = spin([&] { return listener.accept(); });
-    until_waiting(accepting);
+    auto acceptor = spin([&] { return listener.accept(); });
+    until_waiting(acceptor);
     tcp_stream client = tcp_stream::connect(address);
-    tcp_stream server = std::move(accepting).await();
+    tcp_stream server = std::move(acceptor).await();
     CHECK(client.peer_endpoint() == address);
     CHECK(server.local_endpoint() == address);
     CHECK(server.peer_endpoint() == client.local_endpoint());
@@ -134,22 +134,22 @@ TEST_CASE("tcp_listener lets fibers accept in turn, and no other thread close it
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::vector<int> order;
-    std::vector<fiber<void>> accepting;
+    std::vector<fiber<void>> acceptors;
     for (int i = 0; i < 3; ++i) {
-      accepting.push_back(spin([&, i] {
+      acceptors.push_back(spin([&, i] {
         listener.accept();
         order.push_back(i);
       }));
     }
-    for (auto& acceptor : accepting) until_waiting(acceptor);
+    for (auto& acceptor : acceptors) until_waiting(acceptor);
     std::thread([&] { CHECK_THROWS_AS(listener.close(), std::logic_error); }).join();
     for (int i = 0; i < 2; ++i) {
       tcp_stream::connect(listener.local_endpoint());
-      accepting[static_cast<std::size_t>(i)].await();
+      acceptors[static_cast<std::size_t>(i)].await();
     }
     CHECK(order == std::vector<int>{0, 1});
     listener.close();
-    CHECK(error_of([&] { accepting[2].await(); }) == bad_descriptor);
+    CHECK(error_of([&] { acceptors[2].await(); }) == bad_descriptor);
     CHECK(error_of([&] { listener.accept(); }) == bad_descriptor);
   });
 }

@@ -391,8 +391,8 @@ TEST_CASE("tcp_stream::shutdown() after a reset sets the error code without thro
     net::tcp_stream blank;
     blank.shutdown(SHUT_WR, error);
     CHECK(error == std::errc::bad_file_descriptor);
-    auto again = net::tcp_stream::connect(listener.local_endpoint());
-    again.shutdown(SHUT_WR, error);
+    auto second_stream = net::tcp_stream::connect(listener.local_endpoint());
+    second_stream.shutdown(SHUT_WR, error);
     CHECK(!error);
   });
 }

@@ -97,9 +97,9 @@ void say_stream(const char* kind, Stream& stream, Stream& peer) {
       sleep_for(1ms);
     }
   });
-  auto closing = spin([&] { stream.read(room); });
+  auto victim = spin([&] { stream.read(room); });
   stream.close();
-  say("closed meanwhile", [&] { closing.await(); });
+  say("closed meanwhile", [&] { victim.await(); });
   say("closed before", [&] { stream.read(room); });
 }
 
@@ -112,10 +112,10 @@ void say_streams() {
   auto server = listener.accept();
   say_stream("tcp_stream", server, client);
   say("accept in time", [&] { with_timeout(1ms, [&] { listener.accept(); }); });
-  auto accepting = spin([&] { listener.accept(); });
+  auto acceptor = spin([&] { listener.accept(); });
   snooze();
   listener.close();
-  say("a listener is closed", [&] { accepting.await(); });
+  say("a listener is closed", [&] { acceptor.await(); });
   say("nobody listens", [&] { net::tcp_stream::connect(address); });
 }
 

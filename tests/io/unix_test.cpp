@@ -117,9 +117,9 @@ TEST_CASE("unix_listener replaces the path of a dead program, and no other file"
     }
     REQUIRE(root.has("socket"));
     {
-      unix_listener again(address);
+      unix_listener successor(address);
       auto client = spin([&] { unix_stream::connect(address); });
-      again.accept();
+      successor.accept();
       client.await();
     }
     CHECK_FALSE(root.has("socket"));
@@ -132,10 +132,10 @@ TEST_CASE("unix_listener replaces the path of a dead program, and no other file"
 TEST_CASE("unix_listener::close() does not remove a path that is another file by now", "[unix]") {
   run([] {
     const scratch_directory root;
-    unix_listener listening(endpoint::unix_path(root.name() + "/socket"));
+    unix_listener listener(endpoint::unix_path(root.name() + "/socket"));
     REQUIRE(::renameat(root.get(), "socket", root.get(), "moved") == 0);
     fd(::openat(root.get(), "socket", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    listening.close();
+    listener.close();
     CHECK(root.has("socket"));
     CHECK(root.has("moved"));
   });
@@ -148,22 +148,22 @@ TEST_CASE("unix_listener::close() does not remove the path of a newer listener",
     for (int round = 0; round < 20; ++round) {
       unix_listener old(address);
       std::optional<unix_listener> next;
-      auto accepting = spin([&] {
+      auto acceptor = spin([&] {
         std::error_code error;
         old.accept(error);
         next.emplace(address);
       });
-      until_waiting(accepting);
+      until_waiting(acceptor);
       old.close();
-      accepting.await();
+      acceptor.await();
       CHECK(root.has("socket"));
       auto client = spin([&] { unix_stream::connect(address); });
       next->accept();
       client.await();
     }
-    unix_listener itself(address);
-    unix_listener& alias = itself;
-    itself = std::move(alias);
+    unix_listener listener(address);
+    unix_listener& alias = listener;
+    listener = std::move(alias);
     CHECK(root.has("socket"));
   });
 }
@@ -171,10 +171,10 @@ TEST_CASE("unix_listener::close() does not remove the path of a newer listener",
 TEST_CASE("unix_listener leaves its path alone in a forked child", "[unix]") {
   const scratch_directory root;
   run([&] {
-    unix_listener listening(endpoint::unix_path(root.name() + "/socket"));
+    unix_listener listener(endpoint::unix_path(root.name() + "/socket"));
     const pid_t child = ::fork();
     if (child == 0) {
-      listening.close();
+      listener.close();
       ::_exit(0);
     }
     int status = 0;
@@ -190,10 +190,10 @@ TEST_CASE("endpoint::unix_abstract() is in no file system, and vanishes with its
   run([] {
     const endpoint address = abstract_name();
     {
-      unix_listener listening(address);
+      unix_listener listener(address);
       auto client = spin(
           [&] { return read_text(*std::make_unique<unix_stream>(unix_stream::connect(address))); });
-      unix_stream accepted = listening.accept();
+      unix_stream accepted = listener.accept();
       accepted.write_all("hi");
       CHECK(client.await() == "hi");
     }
@@ -224,9 +224,9 @@ TEST_CASE("unix_stream::connect() and unix_listener name the path in their error
 TEST_CASE("unix_listener::serve() serves each connection in a fiber", "[unix]") {
   run([] {
     const endpoint address = abstract_name();
-    unix_listener listening(address);
+    unix_listener listener(address);
     auto server = spin(
-        [&] { listening.serve([](unix_stream peer) { peer.write_all(read_text(peer) + "!"); }); });
+        [&] { listener.serve([](unix_stream peer) { peer.write_all(read_text(peer) + "!"); }); });
     {
       group clients;
       for (int i = 0; i < 20; ++i) {
@@ -277,10 +277,10 @@ TEST_CASE("unix_stream::receive_fd() waits, and loses no descriptor when it is i
     until_waiting(receiver);
     CHECK(receiver.raise(oops()));
     CHECK_THROWS_AS(receiver.await(), oops);
-    auto again = spin([&] { return server.receive_fd().has_value(); });
-    until_waiting(again);
+    auto second_receiver = spin([&] { return server.receive_fd().has_value(); });
+    until_waiting(second_receiver);
     client.send_fd(pipe.first());
-    CHECK(again.await());
+    CHECK(second_receiver.await());
     CHECK(error_of([&] { client.send_fd(-1); }) == bad_descriptor);
   });
 }
@@ -323,9 +323,9 @@ TEST_CASE("unix_stream::release() ends the stream's fibers, and leaves it connec
     server.write_all("still there");
     CHECK(testing::take_all(descriptor.get()) == "still there");
     CHECK_FALSE(client.release());
-    unix_stream back(fd(::dup(descriptor.get())));
+    unix_stream new_stream(fd(::dup(descriptor.get())));
     server.write_all("again");
-    CHECK(read_text(back) == "again");
+    CHECK(read_text(new_stream) == "again");
   });
 }
 
@@ -344,8 +344,8 @@ TEST_CASE("unix_stream::release() works for a stream that two threads have used"
     }
     fd descriptor = client.release();
     REQUIRE(descriptor);
-    unix_stream back(std::move(descriptor));
-    auto reader = worker.spin([&] { return read_text(back); });
+    unix_stream new_stream(std::move(descriptor));
+    auto reader = worker.spin([&] { return read_text(new_stream); });
     server.write_all("and back");
     CHECK(reader.await() == "and back");
     worker.cancel();
@@ -357,14 +357,14 @@ TEST_CASE("tcp_listener takes over a listening descriptor in either mode", "[tcp
     for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
       fd descriptor = testing::make_listener(mode);
       const std::uint16_t port = testing::port_of(descriptor.get());
-      net::tcp_listener listening(std::move(descriptor));
-      auto accepting = spin([&] { return listening.accept().native_handle() >= 0; });
-      until_waiting(accepting);
+      net::tcp_listener listener(std::move(descriptor));
+      auto acceptor = spin([&] { return listener.accept().native_handle() >= 0; });
+      until_waiting(acceptor);
       auto client = net::tcp_stream::connect(endpoint::loopback(port));
-      CHECK(accepting.await());
-      auto waiter = spin([&] { listening.accept(); });
+      CHECK(acceptor.await());
+      auto waiter = spin([&] { listener.accept(); });
       until_waiting(waiter);
-      const fd released = listening.release();
+      const fd released = listener.release();
       CHECK(released);
       CHECK(error_of([&] { waiter.await(); }) == bad_descriptor);
       CHECK(testing::connect_to(port));

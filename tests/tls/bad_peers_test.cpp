@@ -119,7 +119,7 @@ TEST_CASE("tls::stream::read() reports a connection without a farewell as trunca
   CHECK(read_text(client) == "what has come");
   relay.cancel();
   client_side.server.shutdown(SHUT_WR);
-  for (int again = 0; again < 2; ++again) {
+  for (int round = 0; round < 2; ++round) {
     CHECK(code_thrown_by([&, &stream = client] { read_text(stream); }) == tls::errc::truncated);
   }
 }
@@ -245,7 +245,7 @@ TEST_CASE("tls::stream::close() waits a moment at most if the peer does not read
 
 TEST_CASE("tls::stream::read() returns what the peer sent before a reset, and then the reset") {
   net::tcp_listener listener(net::endpoint::loopback(0));
-  auto answering = spin([&] {
+  auto answerer = spin([&] {
     tls::stream peer = tls::stream::accept(listener.accept(), trust().server);
     peer.write_all("before");
     CHECK(read_text(peer) == "understood");
@@ -257,7 +257,7 @@ TEST_CASE("tls::stream::read() returns what the peer sent before a reset, and th
                                             trust().client, "example.test");
   CHECK(read_text(client) == "before");
   client.write_all("understood");
-  answering.await();
+  answerer.await();
   CHECK(code_thrown_by([&] { read_text(client); }) == std::errc::connection_reset);
 }
 

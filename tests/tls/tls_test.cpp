@@ -164,7 +164,7 @@ TEST_CASE("tls::stream tells its peer that it is closed or destroyed") {
   }
   SECTION("destroyed in a fiber that is cancelled") {
     auto [client, server] = trust().pair();
-    auto holder = spin([gone = std::move(client)]() mutable { read_text(gone); });
+    auto holder = spin([stream = std::move(client)]() mutable { read_text(stream); });
     snooze();
     holder.cancel();
     CHECK(read_text(server).empty());
@@ -200,17 +200,17 @@ TEST_CASE("tls::stream::protocol() is the one that the server prefers") {
     return tls::client_context({.trusted_file = trust().issuer.file(), .protocols = protocols});
   };
   {
-    auto [client, answering] = secured(offering({"first", "second"}), server);
+    auto [client, peer] = secured(offering({"first", "second"}), server);
     CHECK(client.protocol() == "second");
-    CHECK(answering.protocol() == "second");
+    CHECK(peer.protocol() == "second");
   }
   {
-    auto [client, answering] = secured(offering({}), server);
+    auto [client, peer] = secured(offering({}), server);
     CHECK(client.protocol().empty());
-    CHECK(answering.protocol().empty());
+    CHECK(peer.protocol().empty());
   }
   {
-    auto [client, answering] = secured(offering({"first"}), trust().server);
+    auto [client, peer] = secured(offering({"first"}), trust().server);
     CHECK(client.protocol().empty());
   }
   const refusals refusal = refused(offering({"third"}), server);
@@ -222,11 +222,11 @@ TEST_CASE("tls::stream::protocol() is the one that the server prefers") {
 TEST_CASE("tls::client_context resumes the session of the connection before") {
   const tls::client_context client({.trusted_file = trust().issuer.file()});
   for (int round = 0; round < 3; ++round) {
-    auto [asking, answering] = secured(client, trust().server);
-    CHECK(asking.resumed() == (round > 0));
-    CHECK(answering.resumed() == (round > 0));
-    answering.write_all("ticket");  // behind the tickets, which the client reads with it
-    CHECK(read_text(asking) == "ticket");
+    auto [client_end, server_end] = secured(client, trust().server);
+    CHECK(client_end.resumed() == (round > 0));
+    CHECK(server_end.resumed() == (round > 0));
+    server_end.write_all("ticket");  // behind the tickets, which the client reads with it
+    CHECK(read_text(client_end) == "ticket");
   }
 }
 
@@ -238,10 +238,10 @@ TEST_CASE("tls::client_context does not resume a session for another host") {
   for (const auto& [host, resumes] :
        {std::pair("a.test", false), std::pair("b.test", false), std::pair("a.test", true)}) {
     CAPTURE(host);
-    auto [asking, answering] = secured(client, server, host);
-    CHECK(asking.resumed() == resumes);
-    answering.write_all("ticket");
-    CHECK(read_text(asking) == "ticket");
+    auto [client_end, server_end] = secured(client, server, host);
+    CHECK(client_end.resumed() == resumes);
+    server_end.write_all("ticket");
+    CHECK(read_text(client_end) == "ticket");
   }
 }
 
@@ -256,17 +256,17 @@ TEST_CASE("tls::stream needs a third of a default stack for a handshake, with ke
         {.certificates = {certificate}, .client_trusted_file = issuer.file()});
     const tls::client_context client({.trusted_file = issuer.file(), .own = certificate});
     plain_pair ends = plain();
-    auto answering = spin(small, [&] {
+    auto server_fiber = spin(small, [&] {
       tls::stream peer = tls::stream::accept(std::move(ends.server), server);
       peer.write_all(read_text(peer));
     });
-    auto asking = spin(small, [&] {
+    auto client_fiber = spin(small, [&] {
       tls::stream peer = tls::stream::connect(std::move(ends.client), client, "example.test");
       peer.write_all("echo");
       return read_text(peer);
     });
-    CHECK(asking.await() == "echo");
-    answering.await();
+    CHECK(client_fiber.await() == "echo");
+    server_fiber.await();
   }
 }
 

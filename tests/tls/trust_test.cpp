@@ -102,10 +102,10 @@ TEST_CASE("tls::server_options::client_trusted_file accepts certificates of that
   };
   const tls::certificate certificate = of_clients.issue("somebody", {});
   {
-    auto [client, answering] = secured(context_with(certificate), server);
-    CHECK(contains(answering.peer_certificate(), "BEGIN CERTIFICATE"));
+    auto [client, peer] = secured(context_with(certificate), server);
+    CHECK(contains(peer.peer_certificate(), "BEGIN CERTIFICATE"));
     CHECK(contains(client.peer_certificate(), "BEGIN CERTIFICATE"));
-    CHECK(client.peer_certificate() != answering.peer_certificate());
+    CHECK(client.peer_certificate() != peer.peer_certificate());
   }
   const refusals refusal = refused(context_with({}), server);
   CHECK(refusal.client == tls::errc::refused);
