@@ -43,7 +43,7 @@ void ask(const net::endpoint& address, std::size_t index, tally& counts) {
   }
 }
 
-/// Raises the limit of descriptors. Returns: `wanted` connections, or as many as there may be.
+/// Raises the limit of descriptors. Returns: `connections`, or as many as there may be.
 std::size_t room_for(std::size_t connections) {
   const rlim_t descriptors = connections * 2 + 200;
   rlimit files{descriptors, descriptors};

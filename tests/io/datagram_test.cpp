@@ -87,7 +87,7 @@ TEST_CASE("udp_socket::receive_from() returns the sender's endpoint, to which se
   });
 }
 
-TEST_CASE("udp_socket::receive_from() returns an empty datagram, and marks a long one as truncated",
+TEST_CASE("udp_socket::receive_from() returns an empty datagram, and truncates a long one",
           "[udp]") {
   run([] {
     udp_socket server = on_loopback();

@@ -53,7 +53,7 @@ std::optional<std::size_t> kept_events() {
   return count > 100'000 ? std::nullopt : std::optional(count);
 }
 
-/// Writes to two watched files until more than `most` events have come.
+/// Writes to two watched files until more than `limit` events have come.
 void overflow(const fd& first, const fd& second, std::size_t limit) {
   for (std::size_t i = 0; i < limit / 2 + 10; ++i) {  // by turns: the same event twice is one
     REQUIRE(::pwrite(first.get(), "x", 1, 0) == 1);

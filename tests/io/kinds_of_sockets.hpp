@@ -41,7 +41,7 @@ inline int listening(int socket) {
   return ::listen(socket, 8) == 0 ? socket : -1;
 }
 
-/// Connects `socket` to where `other` is bound.
+/// Connects `socket` to where `target` is bound.
 inline int connected_to(int socket, int target) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -55,7 +55,7 @@ struct connection {
   int peer;
 
   connection with_bytes() const { return ::send(peer, "bytes", 5, 0) == 5 ? *this : failed(); }
-  /// Has what `there` has said arrive.
+  /// Has what `peer` has said arrive.
   int settled() const {
     ::usleep(2000);
     return end;

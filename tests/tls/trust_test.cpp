@@ -8,7 +8,7 @@ namespace {
 
 using namespace testing;
 
-/// What the client makes of a server that has `shown`.
+/// What the client makes of a server that has `certificate`.
 refusals refused_with(const tls::certificate& certificate,
                       const std::string& host = "example.test") {
   return refused(trust().client, tls::server_context({.certificates = {certificate}}), host);
